@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod checker;
 pub(crate) mod cluster;
 pub(crate) mod crd_lookup;
+pub(crate) mod diagnostic;
 pub(crate) mod diff;
 pub(crate) mod inputs;
 pub(crate) mod render;

@@ -50,6 +50,7 @@ mod args;
 mod check;
 mod cli;
 mod commands;
+mod environment;
 mod logging;
 mod operator;
 mod printer;
@@ -66,7 +67,7 @@ pub use serde_json;
 pub use shared_validation;
 
 pub use crate::args::input_format::InputFormat;
-pub use crate::check::checker::on_one_line;
+pub use crate::check::diagnostic::on_one_line;
 pub use crate::check::yaml::document::describe_yaml_error;
 pub use crate::operator::Operator;
 pub use crate::operator::audit_snapshot::AuditSnapshot;

@@ -6,6 +6,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::cli::{Cli, Command};
 use crate::commands;
+use crate::environment::Environment;
 use crate::operator::Operator;
 use crate::registry::Registry;
 
@@ -56,10 +57,9 @@ const CONTROLLER: &str = "controller";
 /// }
 /// ```
 pub struct Program {
-    name: &'static str,
+    environment: Environment,
     version: &'static str,
     about: Option<&'static str>,
-    registry: Registry,
     #[cfg(feature = "dev")]
     examples: Option<&'static str>,
 }
@@ -68,11 +68,11 @@ impl Program {
     /// Creates a program without operators. The name is that of the executable file.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
+        let registry = Registry::default();
         Self {
-            name,
+            environment: Environment { name, registry },
             version: env!("CARGO_PKG_VERSION"),
             about: None,
-            registry: Registry::default(),
             #[cfg(feature = "dev")]
             examples: None,
         }
@@ -95,7 +95,7 @@ impl Program {
     /// Registers an operator. `--kinds` lists the kinds in the order of their registration.
     #[must_use]
     pub fn operator<S: Send + Sync + 'static>(mut self, operator: Operator<S>) -> Self {
-        self.registry.operators.push(operator.into());
+        self.environment.registry.operators.push(operator.into());
         self
     }
 
@@ -111,7 +111,9 @@ impl Program {
     /// [`debug_assert`](clap::Command::debug_assert).
     #[must_use]
     pub fn command(&self) -> clap::Command {
-        let mut command = Cli::command().name(self.name).version(self.version);
+        let mut command = Cli::command()
+            .name(self.environment.name)
+            .version(self.version);
         if let Some(about) = self.about {
             command = command.about(about);
         }
@@ -120,7 +122,7 @@ impl Program {
             let with_default = |arg: clap::Arg| arg.required(false).default_value(folder);
             command = changed(command, "dev", |dev| dev.mut_arg("examples", with_default));
         }
-        for operator in &self.registry.operators {
+        for operator in &self.environment.registry.operators {
             let definition = &operator.definition;
             let subcommands = definition.subcommands.iter();
             command = changed(command, CONTROLLER, definition.add_arguments)
@@ -136,8 +138,8 @@ impl Program {
     pub fn run(mut self) -> ExitCode {
         let matches = self.command().get_matches();
         if let Some((name, arguments)) = matches.subcommand() {
-            self.registry.create_extensions(name);
-            if let Some(subcommand) = self.registry.subcommand(name) {
+            self.environment.registry.create_extensions(name);
+            if let Some(subcommand) = self.environment.registry.subcommand(name) {
                 return subcommand
                     .run(arguments)
                     .unwrap_or_else(|error| error.exit());
@@ -150,22 +152,25 @@ impl Program {
     }
 
     fn dispatch(self, command: Command, matches: &ArgMatches) -> ExitCode {
-        let name = self.name;
+        let name = self.environment.name;
+        let environment = &self.environment;
         let result = match command {
-            Command::Check(args) => return commands::check::run(&args, &self),
-            Command::Audit(args) => return commands::audit::run(&args, &self),
-            Command::Manifests(args) => commands::manifests::run(&args, &self),
-            Command::Completions(args) => commands::shell::completions(&args, &self),
-            Command::Man(args) => commands::shell::man(&args, &self),
-            Command::Rules(args) => commands::rules::run(&args, &self),
-            Command::Webhook(args) => commands::webhook::run(*args, &self),
+            Command::Check(args) => return commands::check::run(&args, environment),
+            Command::Audit(args) => return commands::audit::run(&args, environment),
+            Command::Manifests(args) => commands::manifests::run(&args, environment),
+            Command::Completions(args) => {
+                commands::shell::completions(&args, self.command(), environment)
+            }
+            Command::Man(args) => commands::shell::man(&args, self.command()),
+            Command::Rules(args) => commands::rules::run(&args, environment),
+            Command::Webhook(args) => commands::webhook::run(*args, environment),
             Command::Controller(args) => {
                 let arguments = matches.subcommand_matches(CONTROLLER);
                 let arguments = arguments.cloned().unwrap_or_default();
-                commands::controller::run(*args, arguments, self)
+                commands::controller::run(*args, arguments, self.environment)
             }
             #[cfg(feature = "dev")]
-            Command::Dev(args) => commands::dev::run(&args, &self),
+            Command::Dev(args) => commands::dev::run(&args, environment),
         };
         match result {
             Ok(()) => ExitCode::SUCCESS,
@@ -174,14 +179,6 @@ impl Program {
                 ExitCode::FAILURE
             }
         }
-    }
-
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
-    }
-
-    pub(crate) fn registry(&self) -> &Registry {
-        &self.registry
     }
 }
 
@@ -267,9 +264,13 @@ mod tests {
             .try_get_matches_from(["lighting", "lamp", "3"])
             .expect("valid arguments");
         let arguments = matches.subcommand_matches("lamp").expect("the subcommand");
-        let subcommand = program.registry.subcommand("lamp").expect("the subcommand");
+        let subcommand = program
+            .environment
+            .registry
+            .subcommand("lamp")
+            .expect("the subcommand");
         let code = subcommand.run(arguments).expect("valid arguments");
         assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(3)));
-        assert!(program.registry.subcommand("check").is_none());
+        assert!(program.environment.registry.subcommand("check").is_none());
     }
 }

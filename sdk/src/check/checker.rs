@@ -1,14 +1,13 @@
 //! Text → documents → validation results: the check of one source.
 
-use std::ops::Range;
-
 use serde_json::Value;
-use shared_validation::{
-    FieldError, Layer, Policy, ValidationRequest, ValidationResult, Violation,
-};
+use shared_validation::{Policy, ValidationRequest, ValidationResult, Violation};
 
 use crate::check::apply;
 use crate::check::crd_lookup::CrdLookup;
+use crate::check::diagnostic::{
+    CheckedDocument, Diagnostic, FileReport, Level, ParseError, on_one_line,
+};
 use crate::check::diff;
 use crate::check::inputs::Source;
 use crate::check::yaml::document;
@@ -37,82 +36,6 @@ pub(crate) enum OldObject {
 
 /// Function that gets the stored object that another object would replace.
 pub(crate) type ObjectSource = Box<dyn Fn(&Value) -> Result<Option<Value>, String> + Send + Sync>;
-
-/// The results for one source.
-pub(crate) struct FileReport {
-    pub(crate) name: String,
-    pub(crate) text: String,
-    pub(crate) documents: Vec<CheckedDocument>,
-    /// Documents and objects that cannot be read or validated, with the reason.
-    pub(crate) problems: Vec<ParseError>,
-    /// Number of objects of unknown kinds.
-    pub(crate) skipped: usize,
-}
-
-/// An input that cannot be validated at all.
-pub(crate) struct ParseError {
-    pub(crate) location: Option<SourceLocation>,
-    pub(crate) message: String,
-}
-
-/// One validated object.
-pub(crate) struct CheckedDocument {
-    pub(crate) kind: String,
-    pub(crate) name: String,
-    pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Diff between the object as written and as the cluster would store it.
-    pub(crate) diff: Option<String>,
-}
-
-impl CheckedDocument {
-    pub(crate) fn is_valid(&self) -> bool {
-        self.diagnostics
-            .iter()
-            .all(|finding| finding.level != Level::Error)
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
-    Error,
-    Warning,
-    /// A violation that a policy only audits.
-    Audit,
-}
-
-/// One violation, with its location in the text.
-pub(crate) struct Diagnostic {
-    pub(crate) level: Level,
-    pub(crate) rule: String,
-    pub(crate) layer: Layer,
-    pub(crate) error: FieldError,
-    pub(crate) location: SourceLocation,
-}
-
-impl Diagnostic {
-    /// Returns the message on one line, without the rule id at its end, if any. An excerpt of a VRL program below
-    /// it is left out, because the source text itself is shown.
-    pub(crate) fn message(&self) -> String {
-        let mut error = self.error.clone();
-        if error.span.is_some()
-            && let Some((first, _)) = error.detail.split_once('\n')
-        {
-            error.detail = first.to_owned();
-        }
-        let message = error.to_string();
-        let id = format!(" [{}]", self.rule);
-        let message = message.strip_suffix(&id).unwrap_or(&message);
-        on_one_line(message)
-    }
-}
-
-/// Location in a text. Line and column are counted from one; the span is in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SourceLocation {
-    pub(crate) line: u64,
-    pub(crate) column: u64,
-    pub(crate) span: Range<usize>,
-}
 
 impl Checker {
     /// Reads a source and validates every object in it.
@@ -278,19 +201,6 @@ fn diagnostics(document: &Document, text: &str, result: &ValidationResult) -> Ve
         .flat_map(|(level, violations)| violations.iter().map(move |violation| (level, violation)))
         .map(|(level, violation)| finding(level, violation))
         .collect()
-}
-
-/// Escapes all control characters, which could move the cursor of a terminal: field names are arbitrary input.
-pub fn on_one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// Returns the first difference in the fields that identify two objects.

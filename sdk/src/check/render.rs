@@ -9,7 +9,7 @@ mod sarif;
 
 use std::io::{self, Write};
 
-use crate::check::checker::FileReport;
+use crate::check::diagnostic::FileReport;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {

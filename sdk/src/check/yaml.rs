@@ -2,7 +2,7 @@
 
 pub(crate) mod document;
 pub(crate) mod embedded_spans;
-pub(crate) mod path_index;
+pub(crate) mod node;
 pub(crate) mod spans;
 pub(crate) mod split;
 pub(crate) mod yaml11_scalar;

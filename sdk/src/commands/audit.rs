@@ -16,9 +16,9 @@ use shared_validation::{
 };
 
 use crate::args::policy;
+use crate::environment::Environment;
 use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::printer;
-use crate::program::Program;
 use crate::registry::Registry;
 use crate::server::runtime;
 
@@ -63,14 +63,14 @@ struct RuleSummary {
     conflicts: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args, program: &Program) -> ExitCode {
+pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
     // kube uses rustls, which needs a process-wide TLS provider. If one is already installed, it is kept.
     drop(rustls::crypto::ring::default_provider().install_default());
-    match runtime::block_on(audit(args, program.registry())) {
+    match runtime::block_on(audit(args, environment.registry())) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("{}: {error:#}", program.name());
+            eprintln!("{}: {error:#}", environment.name());
             ExitCode::from(2)
         }
     }

@@ -11,14 +11,15 @@ use shared_validation::Policy;
 
 use crate::args::input_format::InputFormat;
 use crate::args::policy;
-use crate::check::checker::{Checker, FileReport, OldObject};
+use crate::check::checker::{Checker, OldObject};
 use crate::check::cluster;
 use crate::check::crd_lookup::CrdLookup;
+use crate::check::diagnostic::FileReport;
 use crate::check::inputs::Source;
 use crate::check::render::{Format, Writer};
 use crate::check::yaml::document;
 use crate::check::{batch, inputs};
-use crate::program::Program;
+use crate::environment::Environment;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -63,18 +64,18 @@ struct Summary {
     unreadable: usize,
 }
 
-pub(crate) fn run(args: &Args, program: &Program) -> ExitCode {
-    match check(args, program) {
+pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
+    match check(args, environment) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{}: {error}", program.name());
+            eprintln!("{}: {error}", environment.name());
             ExitCode::from(2)
         }
     }
 }
 
-fn check(args: &Args, program: &Program) -> Result<ExitCode, String> {
-    let validators = program
+fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
+    let validators = environment
         .registry()
         .validators()
         .map_err(|error| format!("{error:#}"))?;

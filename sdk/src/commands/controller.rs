@@ -25,8 +25,8 @@ use crate::args::kinds::KindArgs;
 use crate::args::policy;
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::args::scope::InstallScopeArgs;
+use crate::environment::Environment;
 use crate::logging;
-use crate::program::Program;
 use crate::registry::Operators;
 use crate::server::admin::AdminArgs;
 use crate::server::{health, runtime};
@@ -73,7 +73,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the controllers. `matches` contains the arguments of the operators.
-pub(crate) fn run(args: Args, matches: ArgMatches, program: Program) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args, matches: ArgMatches, environment: Environment) -> anyhow::Result<()> {
     logging::start(None);
     // kube and the AWS SDK both use rustls. One process-wide TLS provider serves both.
     rustls::crypto::ring::default_provider()
@@ -81,10 +81,10 @@ pub(crate) fn run(args: Args, matches: ArgMatches, program: Program) -> anyhow::
         .map_err(|_| anyhow!("a TLS provider is already installed"))?;
     // Spawned onto the worker threads, which also poll the connections that it waits for. On a thread of its own,
     // each response would have to wake that thread.
-    runtime::block_on(async { tokio::spawn(serve(args, matches, program)).await? })
+    runtime::block_on(async { tokio::spawn(serve(args, matches, environment)).await? })
 }
 
-async fn serve(args: Args, matches: ArgMatches, program: Program) -> anyhow::Result<()> {
+async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> anyhow::Result<()> {
     let stop = runtime::shutdown_signal()?;
     let mut registry = Registry::default();
     let calls = ClientMetrics::register(&mut registry);
@@ -93,7 +93,7 @@ async fn serve(args: Args, matches: ArgMatches, program: Program) -> anyhow::Res
     let paced =
         crate::commands::controller::client(&calls, &args.reconciliation.api_calls()).await?;
     let metrics = Metrics::register(&mut registry);
-    let kinds = args.kinds.choose(program.registry())?;
+    let kinds = args.kinds.choose(environment.registry())?;
     let validators = kinds.validators();
     let directory = ControllerRegistry::default();
     let of_policy = directory.clone();

@@ -11,8 +11,8 @@ use control_plane::{Cluster, Installation, Options};
 
 use crate::args::kinds::KindArgs;
 use crate::commands::manifests;
+use crate::environment::Environment;
 use crate::operator::dev_service::RunningService;
-use crate::program::Program;
 use crate::server::runtime;
 
 #[derive(clap::Args)]
@@ -27,14 +27,14 @@ pub(crate) struct Args {
     kinds: KindArgs,
 }
 
-pub(crate) fn run(args: &Args, program: &Program) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> {
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
-    runtime::block_on(show(args, program))
+    runtime::block_on(show(args, environment))
 }
 
-async fn show(args: &Args, program: &Program) -> anyhow::Result<()> {
+async fn show(args: &Args, environment: &Environment) -> anyhow::Result<()> {
     let examples = args
         .examples
         .canonicalize()
@@ -48,8 +48,8 @@ async fn show(args: &Args, program: &Program) -> anyhow::Result<()> {
         .await?;
         // Node for the Pods of operators.
         cluster.add_node("node").await?;
-        let services = start_services(&cluster, program).await?;
-        let installing = install(&cluster, &services, program, &args.kinds);
+        let services = start_services(&cluster, environment).await?;
+        let installing = install(&cluster, &services, environment, &args.kinds);
         let mut installation = step("Installed Lockstep", installing).await?;
         step(
             "Started the webhook and the controller",
@@ -57,8 +57,8 @@ async fn show(args: &Args, program: &Program) -> anyhow::Result<()> {
         )
         .await?;
         writeln!(stdout())?;
-        let outcome =
-            apply_all(&cluster, &examples).and_then(|()| show_all(&cluster, program, &args.kinds));
+        let outcome = apply_all(&cluster, &examples)
+            .and_then(|()| show_all(&cluster, environment, &args.kinds));
         if let Err(error) = outcome {
             bail!("the demo failed: {error:#}\n{}", installation.output());
         }
@@ -96,10 +96,10 @@ async fn step<T, E>(what: &str, doing: impl Future<Output = Result<T, E>>) -> Re
 /// Starts the services of all operators.
 async fn start_services(
     cluster: &Cluster,
-    program: &Program,
+    environment: &Environment,
 ) -> anyhow::Result<Vec<RunningService>> {
     let mut running = Vec::new();
-    for service in program.registry().dev_services() {
+    for service in environment.registry().dev_services() {
         let started = format!("Started {}", service.name);
         running.push(step(&started, service.start(&cluster.logs())).await?);
     }
@@ -109,19 +109,19 @@ async fn start_services(
 async fn install(
     cluster: &Cluster,
     services: &[RunningService],
-    program: &Program,
+    environment: &Environment,
     kinds: &KindArgs,
 ) -> anyhow::Result<Installation> {
     let directory = cluster.directory().join("manifests");
-    manifests::write(&directory, program, kinds)?;
-    let environment = services.iter().flat_map(|service| &service.environment);
-    let dev_args = program
+    manifests::write(&directory, environment, kinds)?;
+    let variables = services.iter().flat_map(|service| &service.environment);
+    let dev_args = environment
         .registry()
         .dev_services()
         .flat_map(|service| &service.controller_args);
     let options = Options {
         program: std::env::current_exe().context("cannot find the path of this program")?,
-        controller_env: environment.cloned().collect(),
+        controller_env: variables.cloned().collect(),
         controller_args: dev_args.cloned().collect(),
         controller_server: None,
     };
@@ -168,8 +168,8 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
 }
 
 /// Waits until the admitted objects of the registered kinds are ready, and lists them.
-fn show_all(cluster: &Cluster, program: &Program, kinds: &KindArgs) -> anyhow::Result<()> {
-    for ruleset in kinds.choose(program.registry())?.validators().iter() {
+fn show_all(cluster: &Cluster, environment: &Environment, kinds: &KindArgs) -> anyhow::Result<()> {
+    for ruleset in kinds.choose(environment.registry())?.validators().iter() {
         let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
         let plural = plural.unwrap_or_default();
         let found = cluster.run_kubectl(&["get", plural, "--output=name"])?;

@@ -8,7 +8,7 @@ use manifests::{InstallOptions, render};
 
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
-use crate::program::Program;
+use crate::environment::Environment;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -24,9 +24,9 @@ pub(crate) struct Args {
     scope: InstallScopeArgs,
 }
 
-pub(crate) fn run(args: &Args, program: &Program) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> {
     let mut stale = Vec::new();
-    for file in files(program, &args.kinds, Some(&args.scope))? {
+    for file in files(environment, &args.kinds, Some(&args.scope))? {
         let path = args.directory.join(&file.name);
         if fs::read_to_string(&path).is_ok_and(|content| content == file.content) {
             continue;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, program: &Program) -> anyhow::Result<()> {
             "files in {} are out of date: {}; run `{} manifests`",
             args.directory.display(),
             stale.join(", "),
-            program.name()
+            environment.name()
         );
     }
     Ok(())
@@ -50,8 +50,12 @@ pub(crate) fn run(args: &Args, program: &Program) -> anyhow::Result<()> {
 
 /// Writes all files into a folder, which is created if it does not exist.
 #[cfg(feature = "dev")]
-pub(crate) fn write(directory: &Path, program: &Program, kinds: &KindArgs) -> anyhow::Result<()> {
-    for file in files(program, kinds, None)? {
+pub(crate) fn write(
+    directory: &Path,
+    environment: &Environment,
+    kinds: &KindArgs,
+) -> anyhow::Result<()> {
+    for file in files(environment, kinds, None)? {
         write_file(&directory.join(&file.name), &file.content)?;
     }
     Ok(())
@@ -67,11 +71,11 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
 
 /// Renders all files, for the whole cluster or for some namespaces.
 fn files(
-    program: &Program,
+    environment: &Environment,
     kinds: &KindArgs,
     scope: Option<&InstallScopeArgs>,
 ) -> anyhow::Result<Vec<manifests::Manifest>> {
-    let chosen = kinds.choose(program.registry())?;
+    let chosen = kinds.choose(environment.registry())?;
     let validators = chosen.validators();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));
     let namespaces = namespaces.transpose()?;

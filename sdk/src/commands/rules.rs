@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use shared_validation::{Layer, RuleInfo, Severity, Validator};
 
+use crate::environment::Environment;
 use crate::printer;
-use crate::program::Program;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -22,14 +22,14 @@ pub(crate) struct Args {
     output_file: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args, program: &Program) -> anyhow::Result<()> {
-    let validators = program.registry().validators()?;
+pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> {
+    let validators = environment.registry().validators()?;
     let mut chosen: Vec<&dyn Validator> = validators
         .iter()
         .map(|ruleset| ruleset.as_ref() as &dyn Validator)
         .collect();
     if let Some(path) = &args.output_file {
-        return fs::write(path, page(&chosen, program.name()))
+        return fs::write(path, page(&chosen, environment.name()))
             .with_context(|| path.display().to_string());
     }
     if let Some(kind) = &args.kind {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, program: &Program) -> anyhow::Result<()> {
         }
     }
     match &args.id {
-        Some(id) => printer::print(&explain(&chosen, id, program.name())?)?,
+        Some(id) => printer::print(&explain(&chosen, id, environment.name())?)?,
         None => printer::print(&list(&chosen))?,
     }
     Ok(())

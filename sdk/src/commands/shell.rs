@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::environment::Environment;
 use crate::printer;
-use crate::program::Program;
 use anyhow::Context;
 
 #[derive(clap::Args)]
@@ -19,20 +19,18 @@ pub(crate) struct ManArgs {
     directory: PathBuf,
 }
 
-pub(crate) fn completions(args: &CompletionsArgs, program: &Program) -> anyhow::Result<()> {
+pub(crate) fn completions(
+    args: &CompletionsArgs,
+    mut command: clap::Command,
+    environment: &Environment,
+) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut program.command(),
-        program.name(),
-        &mut script,
-    );
+    clap_complete::generate(args.shell, &mut command, environment.name(), &mut script);
     printer::print(&String::from_utf8_lossy(&script))
 }
 
-pub(crate) fn man(args: &ManArgs, program: &Program) -> anyhow::Result<()> {
+pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> {
     let directory = &args.directory;
     std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    clap_mangen::generate_to(program.command(), directory)
-        .with_context(|| directory.display().to_string())
+    clap_mangen::generate_to(command, directory).with_context(|| directory.display().to_string())
 }

@@ -15,8 +15,8 @@ use webhook::{Metrics, Webhook};
 use crate::args::crd_status::CrdStatusArgs;
 use crate::args::limits::LimitArgs;
 use crate::args::policy;
+use crate::environment::Environment;
 use crate::logging;
-use crate::program::Program;
 use crate::server::{health, runtime};
 use crate::tracing_export::{TraceArgs, Traces};
 
@@ -48,16 +48,16 @@ pub(crate) struct Args {
     traces: TraceArgs,
 }
 
-pub(crate) fn run(args: Args, program: &Program) -> anyhow::Result<()> {
-    runtime::block_on(serve(args, program))
+pub(crate) fn run(args: Args, environment: &Environment) -> anyhow::Result<()> {
+    runtime::block_on(serve(args, environment))
 }
 
-async fn serve(args: Args, program: &Program) -> anyhow::Result<()> {
+async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     let traces = args.traces.traces()?;
     logging::start(traces.as_ref());
     let stop = runtime::shutdown_signal()?;
     let mut registry = Registry::default();
-    let validators = program.registry().validators()?;
+    let validators = environment.registry().validators()?;
     let policy = args.policy.watch(&validators, &mut registry, || {});
     let server_metrics = http_server::Metrics::register(&mut registry);
     let metrics = Metrics::register(&mut registry, server_metrics.clone());

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::checker::{FileReport, Level, SourceLocation, on_one_line};
+use crate::check::diagnostic::{FileReport, Level, SourceLocation, on_one_line};
 
 pub(crate) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     let file = &report.name;

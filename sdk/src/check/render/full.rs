@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Level as Shown, Renderer, Snippet};
 
-use crate::check::checker::{FileReport, Level, SourceLocation, on_one_line};
+use crate::check::diagnostic::{FileReport, Level, SourceLocation, on_one_line};
 
 /// Lines longer than this are cut around the location: a minified document is one line.
 const MAX_LINE_BYTES: usize = 400;

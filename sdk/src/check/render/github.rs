@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::checker::{FileReport, Level, SourceLocation};
+use crate::check::diagnostic::{FileReport, Level, SourceLocation};
 
 pub(crate) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     let mut command = |what: &str, place: Option<&SourceLocation>, title: &str, message: &str| {

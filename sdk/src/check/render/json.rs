@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::check::checker::{Diagnostic, FileReport, Level};
+use crate::check::diagnostic::{Diagnostic, FileReport, Level};
 
 pub(crate) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
     for document in &report.documents {

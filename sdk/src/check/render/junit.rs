@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use crate::check::checker::{CheckedDocument, Diagnostic, FileReport, Level};
+use crate::check::diagnostic::{CheckedDocument, Diagnostic, FileReport, Level};
 
 pub(crate) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
     let mut whole = Report::new("lockstep check");

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::check::checker::{FileReport, Level, SourceLocation};
+use crate::check::diagnostic::{FileReport, Level, SourceLocation};
 
 /// Rule id for input that cannot be validated at all.
 const PARSE_ERROR: &str = "parse-error";

@@ -1,18 +1,16 @@
 //! A YAML or JSON document with the source location of each field.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Location, Spanned};
 
-use crate::check::checker::{ParseError, SourceLocation};
+use crate::check::diagnostic::{ParseError, SourceLocation};
 use crate::check::yaml::embedded_spans;
-use crate::check::yaml::path_index::PathIndex;
+use crate::check::yaml::node::Node;
 use crate::check::yaml::spans::{locate, locate_entry, of_location, value_at, written};
 use crate::check::yaml::split;
 use crate::check::yaml::split::DocumentPart;
@@ -212,26 +210,6 @@ fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
     }
 }
 
-pub(crate) enum Node {
-    Scalar(Value),
-    List(Vec<Rc<Spanned<Node>>>),
-    Map(PathIndex),
-}
-
-impl Node {
-    /// Returns the number of values in it, including itself.
-    fn count(&self) -> usize {
-        match self {
-            Self::Scalar(_) => 1,
-            Self::List(items) => 1 + items.iter().map(|item| item.value.count()).sum::<usize>(),
-            Self::Map(fields) => {
-                let below = fields.entries.iter().map(|(_, child)| child.value.count());
-                1 + below.sum::<usize>()
-            }
-        }
-    }
-}
-
 impl Document {
     /// Returns the document as JSON.
     pub(crate) fn to_value(&self) -> Value {
@@ -289,87 +267,6 @@ impl Document {
     fn place(&self, location: Location, text: &str) -> SourceLocation {
         let own = &text[self.part.start..self.part.end];
         self.part.shift(&of_location(own, location))
-    }
-}
-
-impl Node {
-    fn to_value(&self) -> Value {
-        match self {
-            Self::Scalar(value) => value.clone(),
-            Self::List(items) => items.iter().map(|item| item.value.to_value()).collect(),
-            Self::Map(fields) => {
-                let fields = fields
-                    .entries
-                    .iter()
-                    .map(|(name, child)| (name.value.clone(), child.value.to_value()));
-                Value::Object(fields.collect::<Map<_, _>>())
-            }
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
-    }
-}
-
-struct NodeVisitor;
-
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::Null))
-    }
-
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Scalar(Value::Null))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        Node::deserialize(deserializer)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Node, E> {
-        let number = Number::from_f64(value).ok_or_else(|| E::custom("JSON has no such number"))?;
-        Ok(Node::Scalar(Value::Number(number)))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Scalar(value.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = access.next_element()? {
-            items.push(Rc::new(item));
-        }
-        Ok(Node::List(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = access.next_entry()? {
-            entries.push(entry);
-        }
-        Ok(Node::Map(PathIndex::of(entries)))
     }
 }
 

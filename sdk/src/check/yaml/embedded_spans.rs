@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::check::checker::SourceLocation;
+use crate::check::diagnostic::SourceLocation;
 
 /// Returns the location of some bytes of a scalar's value. Returns `None` if the text does not contain the value
 /// literally, as in a folded scalar or one with escapes.

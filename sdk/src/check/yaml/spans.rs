@@ -3,8 +3,8 @@
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
-use crate::check::checker::SourceLocation;
-use crate::check::yaml::document::Node;
+use crate::check::diagnostic::SourceLocation;
+use crate::check::yaml::node::Node;
 
 /// Returns the source text of a scalar, including its quotes.
 pub(crate) fn written(location: Location, text: &str) -> Option<&str> {

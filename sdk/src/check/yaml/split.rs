@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use crate::check::checker::SourceLocation;
+use crate::check::diagnostic::SourceLocation;
 
 /// Range of a document in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
