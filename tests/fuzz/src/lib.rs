@@ -3,5 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod input;
-pub mod validators;
 pub mod mutate;
+pub mod validators;

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fuzz::{input, validators, mutate};
+use fuzz::{input, mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use serde_json::Value;
 use shared_validation::{ValidationRequest, Validator};
@@ -29,8 +29,7 @@ fn keeps_its_promise(validator: &dyn Validator, object: &Value, old: Option<&Val
     };
     let result = validate(object);
     let mut patched = object.clone();
-    json_patch::patch(&mut patched, &result.defaults)
-        .expect("the patch with the defaults applies");
+    json_patch::patch(&mut patched, &result.defaults).expect("the patch with the defaults applies");
     assert_eq!(
         patched, result.object,
         "the patch must produce the defaulted object"

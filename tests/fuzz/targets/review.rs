@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
-use fuzz::{validators, mutate};
+use fuzz::{mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared_validation::{LastValidated, ValidationRequest, CrdMatch, Layer, RawObject};
+use shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use webhook::{Webhook, Limits, Metrics};
+use webhook::{Limits, Metrics, Webhook};
 
 thread_local! {
     static GATE: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
@@ -69,7 +69,8 @@ fn what_passes_has_nothing_said_of_it(request: &str) {
             }
             let (object, old) = (object.to_value(), old.as_ref().map(RawObject::to_value));
             let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
-            let request = ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
+            let request =
+                ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
             let result = validator.validate(&request);
             let said = [&result.errors, &result.warnings, &result.audit_violations];
             let mut said = said.into_iter().flatten();

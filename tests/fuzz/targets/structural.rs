@@ -2,9 +2,11 @@
 
 #![no_main]
 
-use fuzz::{input, validators, mutate};
+use fuzz::{input, mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use shared_validation::{LastValidated, ValidationRequest, Validator, ParsedJson, ValidationResult};
+use shared_validation::{
+    LastValidated, ParsedJson, ValidationRequest, ValidationResult, Validator,
+};
 
 fuzz_target!(|data: &[u8]| {
     let Some((object, old)) = input::texts(data) else {
@@ -17,12 +19,19 @@ fuzz_target!(|data: &[u8]| {
     for validator in validators::all() {
         let new = ValidationRequest::create(&object.value);
         validated(validator.as_ref(), &new);
-        validated(validator.as_ref(), &new.deny_unknown_fields().with_duplicate_keys(&object.duplicate_keys));
+        validated(
+            validator.as_ref(),
+            &new.deny_unknown_fields()
+                .with_duplicate_keys(&object.duplicate_keys),
+        );
         let Some(old) = &old else { continue };
         let last_validated = LastValidated::from_status_of(&old.value);
         let change = ValidationRequest::update(&object.value, &old.value);
         validated(validator.as_ref(), &change.deny_unknown_fields());
-        validated(validator.as_ref(), &change.with_last_validated(last_validated.as_ref()));
+        validated(
+            validator.as_ref(),
+            &change.with_last_validated(last_validated.as_ref()),
+        );
     }
 });
 
