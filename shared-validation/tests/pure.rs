@@ -1,8 +1,8 @@
-//! Tests that the crate stays pure: none of its dependencies can wait, or access the network.
+//! Tests that the crates of rules stay pure: none of their dependencies can wait, or access the network.
 
 use std::process::Command;
 
-/// Crates and crate families that would make the crate impure.
+/// Crates and crate families that would make a crate impure.
 const IMPURE: &[&str] = &[
     "async-",
     "aws-",
@@ -33,19 +33,20 @@ fn no_dependency_is_an_async_runtime_network_or_client_crate() {
         "shared-validation",
         "lockstep-cloud-database-api",
         "lockstep-vector-api",
+        "lockstep-vector-config",
         "lockstep-vector-vrl",
     ] {
         let tree = tree(package, "{lib}");
         assert!(
-            tree.contains("serde_json"),
-            "the dependency tree lacks serde_json: {tree}"
+            tree.contains("serde"),
+            "the dependency tree lacks serde: {tree}"
         );
         let impure: Vec<_> = tree
             .lines()
             .map(|library| library.trim_end_matches(" (*)").replace('_', "-"))
             // The types of the Kubernetes API are allowed in kinds; the client is not.
             .filter(|name| {
-                package != "cloud-database-rules"
+                !package.ends_with("-api")
                     || !matches!(
                         name.as_str(),
                         "k8s-openapi" | "kube" | "kube-core" | "kube-derive"
@@ -81,6 +82,13 @@ fn tree(package: &str, format: &str) -> String {
             "--package",
             package,
         ])
+        // VRL depends on an async runtime for the functions that look up names. Here programs are compiled and never
+        // run.
+        .args(
+            package
+                .starts_with("lockstep-vector-")
+                .then_some("--prune=vrl"),
+        )
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo is available");

@@ -32,26 +32,25 @@ fn all() -> &'static [Box<dyn Function>] {
     })
 }
 
-/// Functions of the library, with the names of the denied ones.
-type Restricted = (BTreeSet<String>, Vec<Box<dyn Function>>);
-
 /// Functions that a program may call, in the form that the compiler expects. They are kept, because consecutive
 /// programs usually have the same denied functions.
 #[derive(Default)]
 pub(crate) struct AllowedFunctions {
-    last: Option<Restricted>,
+    denied: BTreeSet<String>,
+    /// Empty before the first program.
+    functions: Vec<Box<dyn Function>>,
 }
 
 impl AllowedFunctions {
     /// Returns every function; calls of the `denied` ones do not compile.
     pub(crate) fn without(&mut self, denied: &BTreeSet<String>) -> &[Box<dyn Function>] {
-        let last = self.last.take().filter(|(before, _)| before == denied);
-        let (_, functions) = self.last.insert(last.unwrap_or_else(|| {
+        if self.functions.is_empty() || self.denied != *denied {
             let functions = all().iter();
             let functions = functions.map(|function| guarded(function.as_ref(), denied));
-            (denied.clone(), functions.collect())
-        }));
-        functions
+            self.functions = functions.collect();
+            self.denied.clone_from(denied);
+        }
+        &self.functions
     }
 }
 
