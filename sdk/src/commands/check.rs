@@ -20,7 +20,6 @@ use crate::check::yaml::document;
 use crate::check::{batch, inputs};
 use crate::program::Program;
 
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Files, folders, glob patterns, or `-` for standard input. Accepts YAML and JSON, files with several
