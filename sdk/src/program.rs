@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::builder::Resettable;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use crate::cli::{Cli, Command};
@@ -125,7 +126,9 @@ impl Program {
         for operator in &self.environment.registry.operators {
             let definition = &operator.definition;
             let subcommands = definition.subcommands.iter();
-            command = changed(command, CONTROLLER, definition.add_arguments)
+            let with_arguments =
+                |controller| keeping_description(controller, definition.add_arguments);
+            command = changed(command, CONTROLLER, with_arguments)
                 .subcommands(subcommands.map(|subcommand| subcommand.command.clone()));
         }
         command
@@ -196,6 +199,18 @@ fn changed(
     command
 }
 
+/// Adds arguments to a subcommand. The doc comment of the arguments would replace the description of the subcommand.
+fn keeping_description(
+    command: clap::Command,
+    add_arguments: fn(clap::Command) -> clap::Command,
+) -> clap::Command {
+    let about = command.get_about().cloned();
+    let long_about = command.get_long_about().cloned();
+    add_arguments(command)
+        .about(Resettable::from(about))
+        .long_about(Resettable::from(long_about))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::{Args, Parser};
@@ -203,6 +218,7 @@ mod tests {
     use super::*;
     use crate::operator::test_kinds::lamps;
 
+    /// Options of lamps.
     #[derive(Args)]
     struct LampArgs {
         /// Power of each lamp, in watts.
@@ -248,6 +264,19 @@ mod tests {
         let repeated = ["controller", "--lamp-power=7", "--lamp-power=9"];
         assert_eq!(power(&repeated), Some(9));
         assert_eq!(power(&["webhook", "--lamp-power=7"]), None);
+    }
+
+    #[test]
+    fn arguments_of_an_operator_do_not_change_the_description_of_the_command() {
+        let description = |program: &Program| {
+            let mut command = program.command();
+            let controller = command.find_subcommand_mut(CONTROLLER);
+            let about = controller.and_then(|controller| controller.get_about());
+            about.map(ToString::to_string)
+        };
+        let own = description(&Program::new("lighting"));
+        assert!(own.is_some());
+        assert_eq!(description(&program()), own);
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub(crate) fn cellars() -> impl Reconciler<Kind = Cellar> {
 
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "the signature of a handler is given"
+    reason = "the signature is that of a SyncHandler"
 )]
 fn sync<K>(_: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
     Ok(SyncResponse::new())
