@@ -60,16 +60,16 @@ impl ValidatedResource for Echo {
             severity: Severity::Error,
             reference: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
             fields: &["metadata.name"],
-            validate: name_fits_service,
+            validate: is_service_name,
         }]
     }
 }
 
-fn name_fits_service(subject: &RuleContext<'_, Echo>, findings: &mut Diagnostics) {
-    let name = subject.object.name_any();
+fn is_service_name(context: &RuleContext<'_, Echo>, diagnostics: &mut Diagnostics) {
+    let name = context.object.name_any();
     if name.len() > 63 || name.contains('.') || !name.starts_with(|c: char| c.is_alphabetic()) {
         let detail = "must begin with a letter, have no dots and at most 63 characters";
-        findings.invalid("metadata.name", name, detail);
+        diagnostics.invalid("metadata.name", name, detail);
     }
 }
 
