@@ -1,8 +1,8 @@
 //! Certificates of the webhook: a CA, a serving certificate, their rotation, and CA injection into every
 //! configuration that refers to the webhook.
 //!
-//! [`CertificateManager`] runs next to the webhook, in the process that has cluster credentials. It is independent of the
-//! kinds that are validated: it gets only names.
+//! [`CertificateManager`] runs next to the webhook, in the process that has cluster credentials. It is independent of
+//! the kinds that are validated: it gets only names.
 
 mod api;
 mod ca;

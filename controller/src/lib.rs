@@ -5,8 +5,8 @@
 //!
 //! # Controller
 //!
-//! A [`Controller`] is the controller of one kind. It reconciles an object after each change of the object itself, of its
-//! owned objects and of its related objects. Every reconciliation has the same steps:
+//! A [`Controller`] is the controller of one kind. It reconciles an object after each change of the object itself, of
+//! its owned objects and of its related objects. Every reconciliation has the same steps:
 //!
 //! ```text
 //! fetch → being deleted? finalize → default → validate → initialize → reconcile → owned objects → status → requeue
@@ -17,8 +17,8 @@
 //! are missing, `initialize` persists them in one patch and ends the reconciliation; the watch event of that patch
 //! triggers the next one.
 //!
-//! [`Runnable`] is the interface of a controller whatever its kind, and [`Controller::reconcile_once`] runs a single reconciliation in
-//! tests.
+//! [`Runnable`] is the interface of a controller whatever its kind, and [`Controller::reconcile_once`] runs a single
+//! reconciliation in tests.
 //!
 //! # Reconciler
 //!
@@ -71,18 +71,20 @@
 //! # Finalizers
 //!
 //! If an operator declares a finalizer, or if its children need one, it is added before the first call of
-//! [`reconcile`](Reconciler::reconcile) and removed once all cleanup is done. [`DeletionTimeouts`] sets when a deletion that
-//! takes long is reported, and whether the finalizer is finally removed although the cleanup has not ended.
+//! [`reconcile`](Reconciler::reconcile) and removed once all cleanup is done. [`DeletionTimeouts`] sets when a
+//! deletion that takes long is reported, and whether the finalizer is finally removed although the cleanup has not
+//! ended.
 //!
 //! # Leader election
 //!
-//! A [`LeaderElector`] takes part in leader election by a Lease, so that one replica reconciles. [`Leadership`] is the time
-//! until which the replica is certain to be the only leader; an operator checks it before it writes to another
+//! A [`LeaderElector`] takes part in leader election by a Lease, so that one replica reconciles. [`Leadership`] is the
+//! time until which the replica is certain to be the only leader; an operator checks it before it writes to another
 //! system.
 //!
 //! # Metrics and rate limits
 //!
-//! [`Metrics`], [`ClientMetrics`] and [`LeaderElectionMetrics`] are the Prometheus metrics. A [`RateLimiter`] limits the rate of calls to the API server or to another system.
+//! [`Metrics`], [`ClientMetrics`] and [`LeaderElectionMetrics`] are the Prometheus metrics. A [`RateLimiter`] limits
+//! the rate of calls to the API server or to another system.
 
 mod api;
 mod cache;

@@ -1,4 +1,4 @@
-//! What the subcommands know of their program.
+//! Name and operators of a program, as its subcommands receive them.
 
 use crate::registry::Registry;
 

@@ -12,8 +12,8 @@ use crate::settings::Settings;
 ///
 /// # Expected flow
 ///
-/// The CRD contains the rules that the schema or CEL can express. [`rules`](ValidatedResource::rules) returns all others.
-/// [`Ruleset::compile`](crate::Ruleset::compile) builds one validator from both.
+/// The CRD contains the rules that the schema or CEL can express. [`rules`](ValidatedResource::rules) returns all
+/// others. [`Ruleset::compile`](crate::Ruleset::compile) builds one validator from both.
 pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
     /// API group, such as `database.example.com`.
     const GROUP: &'static str;

@@ -1,4 +1,5 @@
-//! What keeps an admission webhook trustworthy in a cluster. The concepts, in reading order:
+//! Life of an admission webhook in a cluster: its failure policy, and the CRDs that it validates by. The concepts, in
+//! reading order:
 //!
 //! # Failure policy
 //!
@@ -14,12 +15,12 @@
 //!
 //! # CRD status
 //!
-//! The API server validates an object by the CRD in the cluster, and the webhook by the CRD compiled into it. If both are
-//! equal, the webhook need not evaluate schema and CEL rules again; if they differ, an upgrade is in progress
-//! ([`CrdMatch`](shared_validation::CrdMatch)). The webhook has no access to the API server. Therefore, another process
-//! of the same Pod compares the CRDs (`CrdStatusReporter`) and writes a [`CrdStatusReport`] with one [`CrdStatus`] for
-//! each kind to a file. The webhook's process reads the file into a [`CrdStatusCache`]. A report that is not renewed
-//! expires, and everything is validated again.
+//! The API server validates an object by the CRD in the cluster, and the webhook by the CRD compiled into it. If both
+//! are equal, the webhook need not evaluate schema and CEL rules again; if they differ, an upgrade is in progress
+//! ([`CrdMatch`](shared_validation::CrdMatch)). The webhook has no access to the API server. Therefore, another
+//! process of the same Pod compares the CRDs (`CrdStatusReporter`) and writes a [`CrdStatusReport`] with one
+//! [`CrdStatus`] for each kind to a file. The webhook's process reads the file into a [`CrdStatusCache`]. A report
+//! that is not renewed expires, and everything is validated again.
 //!
 //! # Features
 //!

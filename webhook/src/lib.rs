@@ -11,13 +11,13 @@
 //! trace span → metrics → deadline → body → concurrency limit → panic isolation → decode → validate → respond
 //! ```
 //!
-//! The middleware comes first. Then a request goes one way: its bytes are decoded as an `AdmissionReview`, its object is
-//! validated, and the validation result becomes the response. A `ConversionReview` goes the same way.
+//! The middleware comes first. Then a request goes one way: its bytes are decoded as an `AdmissionReview`, its object
+//! is validated, and the validation result becomes the response. A `ConversionReview` goes the same way.
 //!
 //! # Limits
 //!
-//! [`Limits`] bound the time, size and number of requests, and the memory that all of them use. A request beyond a limit
-//! is rejected with a `Status`, never allowed. API servers retry those that are rejected with 429.
+//! [`Limits`] bound the time, size and number of requests, and the memory that all of them use. A request beyond a
+//! limit is rejected with a `Status`, never allowed. API servers retry those that are rejected with 429.
 //!
 //! # Metrics
 //!

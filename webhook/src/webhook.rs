@@ -98,8 +98,8 @@ impl Webhook {
         self
     }
 
-    /// Sets the source of the CRD status: whether the CRD of a kind in the cluster matches the compiled one. It is called
-    /// for each request. Without a source, the CRD status is unknown.
+    /// Sets the source of the CRD status: whether the CRD of a kind in the cluster matches the compiled one. It is
+    /// called for each request. Without a source, the CRD status is unknown.
     #[must_use]
     pub fn with_crd_status(
         mut self,

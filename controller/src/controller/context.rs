@@ -37,7 +37,7 @@ pub(crate) struct Context<R> {
     /// Finalizer that keeps an object until its cleanup is done, if one is needed.
     pub(crate) finalizer: Option<String>,
     pub(crate) deletion_timeouts: DeletionTimeouts,
-    /// What reconciliations have just written.
+    /// Objects that reconciliations have just written.
     pub(crate) written: WriteThrough,
     pub(crate) recorder: EventRecorder,
     pub(crate) backoffs: Backoffs,

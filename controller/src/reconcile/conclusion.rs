@@ -8,7 +8,7 @@ use crate::children::AppliedChanges;
 use crate::reconcile::action::Action;
 use crate::status::patch::Status;
 
-/// What is reported at the end of a reconciliation, in the status and in Events.
+/// Report at the end of a reconciliation, in the status and in Events.
 pub(crate) enum Conclusion {
     /// Nothing.
     Silent(Action),

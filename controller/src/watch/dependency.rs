@@ -112,11 +112,11 @@ impl Watch {
         self
     }
 
-    /// Protects the watched objects from deletion while they are in use, with the finalizer `KIND.GROUP/in-use-protection`,
-    /// named after the kind that refers to them. An object that a user deletes is kept until no object refers to
-    /// it; an object that is itself being deleted counts until the controller has nothing left to do for it.
-    /// Objects that the selectors exclude are not protected, and lose the finalizer when that changes: select by
-    /// what does not change.
+    /// Protects the watched objects from deletion while they are in use, with the finalizer
+    /// `KIND.GROUP/in-use-protection`, named after the kind that refers to them. An object that a user deletes is kept
+    /// until no object refers to it; an object that is itself being deleted counts until the controller has nothing
+    /// left to do for it. Objects that the selectors exclude are not protected, and lose the finalizer when that
+    /// changes: select by what does not change.
     #[must_use]
     pub fn with_in_use_protection(mut self) -> Self {
         self.is_protected = true;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::server::runtime;
 
-/// Limits of the webhook. Each request or connection that exceeds one is counted in `lockstep_webhook_rejected_requests_total`.
+/// Limits of the webhook. Each request or connection that exceeds one is counted in
+/// `lockstep_webhook_rejected_requests_total`.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {

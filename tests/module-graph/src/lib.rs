@@ -1,8 +1,8 @@
 //! Module graph of a crate: which source file uses items of which other one.
 //!
-//! An edge leads from the file that names an item to the file that defines it. A re-export is followed to the definition
-//! and is no use by itself, so that a parent module can re-export its children. Code under `#[cfg(test)]` does not
-//! count: a test may look at everything.
+//! An edge leads from the file that names an item to the file that defines it. A re-export is followed to the
+//! definition and is no use by itself, so that a parent module can re-export its children. Code under `#[cfg(test)]`
+//! does not count: a test may look at everything.
 
 mod file;
 mod resolve;

@@ -1,8 +1,8 @@
 //! Types and rules of the Vector kinds: pipelines, agents and aggregators. This crate is pure.
 //!
-//! The rules of a pipeline validate its Vector configuration with [`validate_config`] and [`validate_start_up`], restrict
-//! the pipelines of tenants, and keep pipelines that share a process [from using the same address](port_allocation).
-//! A [`VectorContext`] gives them a compiler of programs and a cache.
+//! The rules of a pipeline validate its Vector configuration with [`validate_config`] and [`validate_start_up`],
+//! restrict the pipelines of tenants, and keep pipelines that share a process [from using the same
+//! address](port_allocation). A [`VectorContext`] gives them a compiler of programs and a cache.
 
 #![allow(
     clippy::doc_markdown,

@@ -1,7 +1,8 @@
 //! Vector's configuration language: components, options, topology. This crate is pure.
 //!
-//! [`validate_config`] reports the errors that `vector validate --no-environment` reports. [`validate_start_up`] reports
-//! those errors of the start of Vector that can be found without its environment: so far only template confinement.
+//! [`validate_config`] reports the errors that `vector validate --no-environment` reports. [`validate_start_up`]
+//! reports those errors of the start of Vector that can be found without its environment: so far only template
+//! confinement.
 
 mod aliases;
 mod catalogue;

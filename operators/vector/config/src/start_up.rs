@@ -15,8 +15,8 @@ use crate::diagnostic::{Diagnostic, DiagnosticList};
 
 /// Validates a configuration for the errors that only the start of Vector reports.
 ///
-/// A pipeline must be free of these errors and of those of [`validate_config`](crate::validate_config()). The opt-out selects the advice
-/// in the messages.
+/// A pipeline must be free of these errors and of those of [`validate_config`](crate::validate_config()). The opt-out
+/// selects the advice in the messages.
 #[must_use]
 pub fn validate_start_up(
     catalogue: &Catalogue,

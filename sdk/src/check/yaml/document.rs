@@ -172,8 +172,8 @@ fn limit(error: &serde_saphyr::Error) -> Option<String> {
         .then(|| "JSON has no such number; write a finite one".to_owned())
 }
 
-/// Describes an error of the YAML parser for the author of the text, with its line and column. Advice about the settings
-/// of the parser is left out.
+/// Describes an error of the YAML parser for the author of the text, with its line and column. Advice about the
+/// settings of the parser is left out.
 #[must_use]
 pub fn describe_yaml_error(text: &str, error: &serde_saphyr::Error) -> String {
     let ParseError { location, message } = parse_error(text, error);
