@@ -175,7 +175,7 @@ async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
     site.fill_secret(&second, &pair_of(&first)).await;
     eventually("another Event", async || {
         let events = site.cluster.run_kubectl(&events).ok()?;
-        events.contains("by `ca.crt`").then_some(())
+        events.contains("with the CAs in `ca.crt`").then_some(())
     })
     .await
     .unwrap_or_else(|error| panic!("{error}\n{}", site.installation.output()));

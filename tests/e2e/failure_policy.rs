@@ -87,6 +87,10 @@ async fn applying_the_manifests_again_ends_with_failure_policy_fail_and_causes_n
     let refusal = env.kubectl_apply(&invalid("orders"));
     let refusal = refusal.expect_err("the webhook denies the object");
     assert!(refusal.contains("[username-reserved]"), "{refusal}");
+    // The webhook logs the denial of the object, and not those of the probes.
+    let output = env.installation.output();
+    assert!(output.contains("username-reserved"), "{output}");
+    assert!(!output.contains("\"admission-probe\""), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
