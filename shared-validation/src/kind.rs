@@ -50,7 +50,7 @@ pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
 
     /// Returns the sources of the rules in the CRD: pairs of a key and a URL. The key is the id of a CEL rule
     /// or a prefix of a field path. A matching id takes precedence, then the longest matching prefix. Rust
-    /// rules have their own `source`.
+    /// rules have their own `reference`.
     fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[]
     }

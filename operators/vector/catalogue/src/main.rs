@@ -89,7 +89,7 @@ mod tests {
     fn the_committed_catalogue_is_up_to_date() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let made = text_of(&here.join("vector-0.57")).expect("a catalogue");
-        let committed = fs::read_to_string(here.join("../rules/catalogue/0.57.json"));
+        let committed = fs::read_to_string(here.join("../config/catalogue/0.57.json"));
         assert!(
             committed.expect("the catalogue") == made,
             "the catalogue is outdated; generate it with: cargo run -p vector-catalogue -- operators/vector/catalogue/vector-0.57 --output-file operators/vector/config/catalogue/0.57.json"

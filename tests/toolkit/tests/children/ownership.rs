@@ -40,7 +40,7 @@ async fn an_invalid_child_is_reported_and_changes_nothing() {
             "undeclared",
             pod,
             "ChildTypeUndeclared",
-            "add a `OwnedType`",
+            "add an `OwnedType`",
         ),
         ("unknown", unknown, "ChildInvalid", "daat"),
     ] {
