@@ -23,15 +23,15 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     let length = name.chars().count();
     let allowed = (1 + length / 5).min(3);
     // Names with a very different length are skipped, because the time of a comparison grows with the length.
-    let close = known.filter(|request| request.chars().count().abs_diff(length) <= allowed);
+    let close = known.filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed);
     let close = close.take(MOST_COMPARED);
-    let compared = close.map(|request| {
-        let distance = strsim::damerau_levenshtein(&lower, &request.to_lowercase());
-        (distance, request)
+    let compared = close.map(|candidate| {
+        let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+        (distance, candidate)
     });
     let meant = compared.filter(|(distance, _)| *distance <= allowed);
     let nearest = meant.min_by_key(|(distance, _)| *distance);
-    nearest.map(|(_, request)| request)
+    nearest.map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

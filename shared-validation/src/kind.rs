@@ -44,7 +44,7 @@ pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
     }
 
     /// Returns the versions other than the validated one. The CRD must list them, too.
-    fn served_versions() -> Vec<VersionMapping> {
+    fn additional_versions() -> Vec<VersionMapping> {
         Vec::new()
     }
 

@@ -217,7 +217,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
             group: K::GROUP,
             kind: K::KIND,
             storage_version: K::VERSION,
-            others: K::served_versions(),
+            others: K::additional_versions(),
         };
         versions.convert(object, to)
     }

@@ -57,7 +57,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
             Err(error) => {
                 let error = FieldError::invalid_hidden(
                     FieldPath::root(),
-                    format!("cannot be decoded: {error} [readable]"),
+                    format!("cannot be decoded: {error} [parse-error]"),
                 );
                 let violation = Violation {
                     rule: "parse-error".to_owned(),

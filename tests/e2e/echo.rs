@@ -292,8 +292,8 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
         let what = format!("POST /enqueue/{path}");
         plain(address, &what, shown).await.expect("a response")
     };
-    let last_validated = knock("echo/default/hello").await;
-    assert!(last_validated.contains(" 202 "), "{last_validated}");
+    let answer = knock("echo/default/hello").await;
+    assert!(answer.contains(" 202 "), "{answer}");
     let looked = eventually("trigger", async || (rounds().await > before).then_some(()));
     looked
         .await

@@ -107,7 +107,7 @@ impl FailurePolicyController {
     /// answer any more.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
-            () = self.run_until_lost() => {}
+            () = self.probe_repeatedly() => {}
             _ = stop.wait_for(|stop| *stop) => {}
         }
         for pause in [1, 2, 4].map(Duration::from_secs) {
@@ -121,7 +121,7 @@ impl FailurePolicyController {
         }
     }
 
-    async fn run_until_lost(&self) {
+    async fn probe_repeatedly(&self) {
         let changes = watch_object(self.configurations(), &self.configuration).default_backoff();
         let mut changes = std::pin::pin!(changes.filter_map(|event| ready(event.ok())));
         let mut misses = 0;

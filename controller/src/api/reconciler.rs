@@ -82,7 +82,10 @@ use crate::watch::dependency::Watch;
 ///         Ok(if is_gone {
 ///             FinalizeOutcome::Done
 ///         } else {
-///             FinalizeOutcome::Waiting(ReconcileOutput::default())
+///             FinalizeOutcome::Waiting(ReconcileOutput {
+///                 requeue_after: Duration::from_secs(30),
+///                 ..ReconcileOutput::default()
+///             })
 ///         })
 ///     }
 /// }
@@ -191,14 +194,17 @@ pub struct FinalizeRequest<'a> {
     pub children: Children<'a>,
 }
 
+/// Time after which an object is reconciled again if no watch reports a change.
+pub(crate) const RESYNC_PERIOD: Duration = Duration::from_hours(10);
+
 /// Result of a reconcile step.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ReconcileOutput {
     /// The operator's own status fields. A null removes a field; a field that is not listed does not change.
     pub status: Map<String, Value>,
     /// The `Ready` condition. If unset, the object is ready once all children are up to date and rolled out.
     pub readiness: Option<Readiness>,
-    /// Time after which the object is reconciled again if nothing changes in the cluster.
+    /// Time after which the object is reconciled again if nothing changes in the cluster. Default: 10 hours.
     pub requeue_after: Duration,
     /// Desired children; a child that is not listed is deleted. While the object is being deleted, only children
     /// of types that are [for cleanup](OwnedType::cleanup_job) may be listed.
@@ -209,6 +215,19 @@ pub struct ReconcileOutput {
     /// Error that ended the step. If set, no child is changed, and of the other fields only the status is used: it is
     /// written together with the error.
     pub error: Option<ReconcileError>,
+}
+
+impl Default for ReconcileOutput {
+    fn default() -> Self {
+        Self {
+            status: Map::new(),
+            readiness: None,
+            requeue_after: RESYNC_PERIOD,
+            children: Vec::new(),
+            reads_children: false,
+            error: None,
+        }
+    }
 }
 
 impl ReconcileOutput {

@@ -10,15 +10,12 @@ use shared_validation::ValidatedResource;
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{
-    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
+    FinalizeOutcome, FinalizeRequest, RESYNC_PERIOD, Readiness, ReconcileOutput, Reconciler,
 };
 use crate::api::request::SyncRequest;
 use crate::children::OwnedType;
 use crate::status::patch::OF_THE_RUNTIME;
 use crate::watch::dependency::Watch;
-
-/// Time after which an object is reconciled again if no watch reports a change.
-const RESYNC: Duration = Duration::from_hours(10);
 
 /// Computes the desired state from the current state, as the `sync` hook of Metacontroller does. Any function of
 /// this shape is a handler.
@@ -143,7 +140,7 @@ impl SyncResponse {
         ReconcileOutput {
             status: replacing_fields(self.status, &request.raw_parent()["status"]),
             readiness: self.readiness,
-            requeue_after: self.requeue_after.unwrap_or(RESYNC),
+            requeue_after: self.requeue_after.unwrap_or(RESYNC_PERIOD),
             children: self.children,
             reads_children: self.reads_children,
             error: self.error,

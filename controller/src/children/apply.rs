@@ -88,7 +88,7 @@ impl ChildWriter<'_> {
             }
         }
         if are_gone {
-            self.remove_finalizers().await?;
+            self.delete_cleanup_jobs().await?;
         }
         Ok(are_gone)
     }
@@ -99,7 +99,7 @@ impl ChildWriter<'_> {
     }
 
     /// Deletes the children for cleanup.
-    pub(crate) async fn remove_finalizers(&mut self) -> Result<(), kube::Error> {
+    pub(crate) async fn delete_cleanup_jobs(&mut self) -> Result<(), kube::Error> {
         let types = self.types.iter().enumerate();
         for (at, _) in types.filter(|(_, type_)| type_.is_cleanup_job) {
             for (key, child) in self.list_live(at).await? {

@@ -201,7 +201,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             .await;
         let mut writer = self.writer();
         let released = writer.release(self.orphans_dependents()).await;
-        for error in [released.err(), writer.remove_finalizers().await.err()]
+        for error in [released.err(), writer.delete_cleanup_jobs().await.err()]
             .iter()
             .flatten()
         {

@@ -54,14 +54,14 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Deletes orphaned children, once all caches are filled, for as long as it is polled.
     pub(crate) async fn collect_orphans(&self) {
-        let bereaved = OrphanCollector {
+        let orphans = OrphanCollector {
             context: self.context,
             owners: self.handler.keys(),
         };
         let mut complete = self.complete();
         // An error means that the sender is gone.
         if complete.wait_for(|watches| *watches == 0).await.is_ok() {
-            bereaved.run().await;
+            orphans.run().await;
         }
     }
 

@@ -17,8 +17,8 @@ impl Schema {
             .into_iter()
             .flatten();
         let schema = versions
-            .filter(|request| request["name"] == version)
-            .find_map(|request| request.pointer("/schema/openAPIV3Schema"))
+            .filter(|one| one["name"] == version)
+            .find_map(|one| one.pointer("/schema/openAPIV3Schema"))
             .ok_or_else(|| CompileError::NoSchema {
                 version: version.to_owned(),
             })?;

@@ -99,14 +99,14 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let of_policy = directory.clone();
     let look_at_all = move || of_policy.enqueue_all();
     let policy = args.policy.watch(&kinds.all, &mut registry, look_at_all);
-    let request = LeaderElector::new(
+    let elector = LeaderElector::new(
         client.clone(),
         &args.namespace,
         &args.leader_election_id,
         &args.leader_election_identity,
         &LeaderElectionMetrics::register(&mut registry),
     );
-    let tenure = request.leadership();
+    let leadership = elector.leadership();
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
     let operators = Operators::new(
         &paced,
@@ -114,7 +114,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         &matches,
         &kinds,
         policy,
-        tenure,
+        leadership,
         namespaces,
     )
     .await?;
@@ -145,7 +145,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     if args.scope.is_webhook_only() {
         runtime::stopped(stop).await;
     } else {
-        request.run(stop, term).await;
+        elector.run(stop, term).await;
     }
     if let Some(arming) = arming {
         // Only a few API calls; the termination grace period of a Pod is longer.

@@ -109,7 +109,7 @@ impl Collector {
                 self.name(own, prefix.to_vec(), is_reexport);
             }
             UseTree::Name(name) => {
-                self.name(name.ident.to_string(), with(&name.ident), is_reexport)
+                self.name(name.ident.to_string(), with(&name.ident), is_reexport);
             }
             UseTree::Rename(rename) => {
                 self.name(rename.rename.to_string(), with(&rename.ident), is_reexport);
@@ -144,7 +144,7 @@ impl Collector {
                     separators = 0;
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ':' && separators < 2 => {
-                    separators += 1
+                    separators += 1;
                 }
                 other => {
                     self.end(&mut path);

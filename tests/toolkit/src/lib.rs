@@ -1,8 +1,8 @@
 //! Test kit for operator authors, on a real control plane.
 //!
-//! [`Calls`] records every call to the API server and can make single calls fail. [`Twice`] calls a handler twice and
+//! [`FaultInjector`] records every call to the API server and can make single calls fail. [`DeterminismCheck`] calls a handler twice and
 //! fails if the two responses differ. [`Controller::reconcile_once`](controller::Controller::reconcile_once) runs one
-//! reconciliation, and [`Running`] is a controller that runs until it is stopped. Most tests start with [`operator`],
+//! reconciliation, and [`RunningController`] is a controller that runs until it is stopped. Most tests start with [`operator`],
 //! [`objects`] and [`tell`].
 
 mod crd;

@@ -94,7 +94,7 @@ impl Handler {
         let crd = match (self.crd_status)(ruleset.as_ref()) {
             // The API server validates the object in the version of the user's request, by the schema of that
             // version, and not in the version that it converts the object to for the webhook.
-            CrdMatch::Same if !request.is_stored_version() => CrdMatch::Unknown,
+            CrdMatch::Same if !request.is_unconverted() => CrdMatch::Unknown,
             crd => crd,
         };
         // Fast path: most objects are valid and complete, and this check is cheaper.

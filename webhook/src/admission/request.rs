@@ -66,7 +66,7 @@ impl<T> AdmissionRequest<T> {
     }
 
     /// Returns true if the object has the version of the user's request, so that it was not converted.
-    pub(crate) fn is_stored_version(&self) -> bool {
+    pub(crate) fn is_unconverted(&self) -> bool {
         let written_as = self.written_as.as_ref();
         written_as.is_some_and(|written| *written == self.kind)
     }

@@ -90,7 +90,7 @@ impl ValidatedResource for CloudDatabase {
         ]
     }
 
-    fn served_versions() -> Vec<VersionMapping> {
+    fn additional_versions() -> Vec<VersionMapping> {
         vec![V1BETA1]
     }
 

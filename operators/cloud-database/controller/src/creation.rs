@@ -33,7 +33,7 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         record: &RecordedInstance<'_>,
     ) -> Result<ReconcileOutput, StepError> {
-        if let Some(shown) = record.display_name() {
+        if let Some(shown) = record.listed_id() {
             self.require_not_renamed(id, record, object.uid().as_deref())
                 .await?;
             if !replaced(object).contains(shown) {
@@ -43,7 +43,7 @@ impl CloudDatabaseReconciler {
                 return Err(self.missing(id, shown));
             }
         }
-        preconditions::require_valid_credentials(&self.client, object).await?;
+        preconditions::require_current_object(&self.client, object).await?;
         let user = credentials::read(&self.client, object).await?;
         if record.region.is_none() || record.account_id.is_none() {
             self.require_first(object).await?;
@@ -176,7 +176,7 @@ impl CloudDatabaseReconciler {
 /// Returns the error of a failed creation. If RDS has rejected it, nothing was created, and the recorded region and
 /// account are removed.
 fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> StepError {
-    let is_nowhere = error.is_rejected() && record.display_name().is_none();
+    let is_nowhere = error.is_rejected() && record.listed_id().is_none();
     if is_nowhere {
         let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
         return with_status(status, error);

@@ -156,7 +156,7 @@ impl CloudDatabaseReconciler {
         if !self.is_past_grace_period(id) && record.deletion_request.is_none() {
             return Ok(FinalizeOutcome::Waiting(self.unseen(id)));
         }
-        let Some(shown) = record.display_name() else {
+        let Some(shown) = record.listed_id() else {
             self.forget(id);
             return Ok(FinalizeOutcome::Done);
         };

@@ -15,8 +15,8 @@ mod preconditions;
 mod rds_client;
 mod reconciler;
 mod recorded_instance;
-mod rejected_modifications;
 mod replacement;
+mod requested_modifications;
 mod step_error;
 mod tags;
 

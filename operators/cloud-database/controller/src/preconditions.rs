@@ -8,7 +8,7 @@ use kube::{Client, ResourceExt};
 /// Returns an error if the object does not exist or is being deleted, as read from the API server. The watch cache
 /// may still contain a deleted object, and its instance would have no owner. An object that exists with our
 /// finalizer cannot disappear before we remove it.
-pub(crate) async fn require_valid_credentials(
+pub(crate) async fn require_current_object(
     client: &Client,
     object: &CloudDatabase,
 ) -> Result<(), ReconcileError> {
@@ -56,7 +56,7 @@ mod tests {
             },
         });
         let object = serde_json::from_value(object).expect("a database");
-        require_valid_credentials(&Client::new(server, "n"), &object).await
+        require_current_object(&Client::new(server, "n"), &object).await
     }
 
     #[tokio::test]

@@ -46,7 +46,7 @@ impl RdsClient {
     /// Every call takes a token of the `rate_limiter`. Instances are tagged with the name of the cluster, if
     /// it has one.
     pub async fn from_environment(
-        tenure: Leadership,
+        leadership: Leadership,
         calls: RateLimiter,
         cluster_name: Option<String>,
     ) -> Self {
@@ -61,12 +61,12 @@ impl RdsClient {
             .timeout_config(timeouts)
             .load()
             .await;
-        Self::of(config, tenure, calls, cluster_name)
+        Self::of(config, leadership, calls, cluster_name)
     }
 
     fn of(
         config: SdkConfig,
-        tenure: Leadership,
+        leadership: Leadership,
         calls: RateLimiter,
         cluster_name: Option<String>,
     ) -> Self {
@@ -76,7 +76,7 @@ impl RdsClient {
             account,
             region: config.region().map(ToString::to_string),
             cluster_name,
-            leadership: tenure,
+            leadership,
             rate_limiter: calls,
         }
     }
@@ -432,7 +432,7 @@ mod tests {
             .behavior_version(BehaviorVersion::latest())
             .build();
         let instances =
-            |tenure| RdsClient::of(config.clone(), tenure, RateLimiter::unlimited(), None);
+            |leadership| RdsClient::of(config.clone(), leadership, RateLimiter::unlimited(), None);
         let said = |answer: Result<(), CallError>| answer.expect_err("no server exists").message;
         let late = instances(Leadership::pending());
         let change = Modification::default();

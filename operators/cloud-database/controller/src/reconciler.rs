@@ -19,8 +19,8 @@ use crate::drift;
 use crate::modification::Modification;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
-use crate::rejected_modifications::RejectedModifications;
 use crate::replacement::replaced;
+use crate::requested_modifications::RequestedModifications;
 use crate::step_error::{StepError, with_status};
 use crate::tags::{self, OWNER_TAG};
 
@@ -58,7 +58,7 @@ pub struct CloudDatabaseReconciler {
     pub(crate) client: Client,
     pub(crate) rds: RdsClient,
     pub(crate) config: RdsConfig,
-    rejected_modifications: RejectedModifications,
+    requested_modifications: RequestedModifications,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
 }
@@ -92,7 +92,7 @@ impl CloudDatabaseReconciler {
             client,
             rds: instances,
             config,
-            rejected_modifications: RejectedModifications::default(),
+            requested_modifications: RequestedModifications::default(),
             unseen_since: Mutex::default(),
         }
     }
@@ -161,7 +161,7 @@ impl CloudDatabaseReconciler {
             self.add_tags(object, instance).await?;
             let change = drift::between(&object.spec, instance, enforced);
             let parts: Vec<_> = change.parts().collect();
-            self.rejected_modifications.retain(id, &parts);
+            self.requested_modifications.retain(id, &parts);
             soon |= !parts.is_empty();
             // Each part is requested, even if another one fails.
             let mut outcomes = Vec::new();
@@ -200,7 +200,7 @@ impl CloudDatabaseReconciler {
     /// Requests a modification from RDS and returns a description of the outcome. A rejected modification is not an
     /// error, because the database can still be used.
     async fn modify(&self, id: &str, change: Modification) -> Result<String, ReconcileError> {
-        if let Some(outcome) = self.rejected_modifications.outcome(id, &change) {
+        if let Some(outcome) = self.requested_modifications.outcome(id, &change) {
             return Ok(outcome);
         }
         let fields = change.fields().join(", ");
@@ -210,7 +210,7 @@ impl CloudDatabaseReconciler {
             Ok(_) => {
                 let outcome =
                     format!("RDS has accepted the change of {fields} and has not applied it yet");
-                self.rejected_modifications.remember(id, change, outcome);
+                self.requested_modifications.remember(id, change, outcome);
                 Ok(format!("RDS is changing {fields}"))
             }
             // The instance is busy; RDS accepts the change later.
@@ -219,7 +219,7 @@ impl CloudDatabaseReconciler {
             }
             Err(error) if error.is_permanent() => {
                 let outcome = format!("RDS has rejected the change of {fields}: {}", error.message);
-                self.rejected_modifications
+                self.requested_modifications
                     .remember(id, change, outcome.clone());
                 Ok(outcome)
             }
@@ -315,7 +315,7 @@ impl CloudDatabaseReconciler {
 
     pub(crate) fn forget(&self, id: &str) {
         self.record_seen(id);
-        self.rejected_modifications.retain(id, &[]);
+        self.requested_modifications.retain(id, &[]);
     }
 }
 

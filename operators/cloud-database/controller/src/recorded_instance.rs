@@ -54,7 +54,7 @@ impl<'a> RecordedInstance<'a> {
 
     /// Returns the ID of an instance that RDS has listed: its resource ID, or its identifier if an earlier release
     /// has not recorded the resource ID. Returns `None` if RDS has never listed the instance.
-    pub(crate) fn display_name(&self) -> Option<&'a str> {
+    pub(crate) fn listed_id(&self) -> Option<&'a str> {
         let identifier = self.instance_id.filter(|_| self.has_endpoint);
         self.resource_id.or(identifier)
     }
@@ -84,7 +84,7 @@ mod tests {
         let shown = |status: &Value| {
             let object = json!({"status": status});
             RecordedInstance::from_status(&object, "cdb-1")
-                .display_name()
+                .listed_id()
                 .map(String::from)
         };
         let endpoint = json!({"host": "h", "port": 1});

@@ -12,7 +12,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
 /// Requested changes, by instance identifier.
 #[derive(Default)]
-pub(crate) struct RejectedModifications(Mutex<HashMap<String, Vec<Change>>>);
+pub(crate) struct RequestedModifications(Mutex<HashMap<String, Vec<Change>>>);
 
 struct Change {
     modification: Modification,
@@ -20,7 +20,7 @@ struct Change {
     at: Instant,
 }
 
-impl RejectedModifications {
+impl RequestedModifications {
     /// Returns the outcome of a change, if it was requested recently.
     pub(crate) fn outcome(&self, id: &str, modification: &Modification) -> Option<String> {
         let mut asked = self.lock();
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_outcome_of_a_change_is_remembered_until_the_change_is_no_longer_needed() {
-        let asked = RejectedModifications::default();
+        let asked = RequestedModifications::default();
         let port = |port: i32| Modification {
             port: Some(port),
             ..Modification::default()
