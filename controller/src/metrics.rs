@@ -64,12 +64,12 @@ pub(crate) struct ViolatingObjectLabels {
 
 impl ViolatingObjects {
     /// Replaces the violated rules of an object by those of a validation result.
-    pub(crate) fn set(&self, kind: &str, uid: &str, verdict: &ValidationResult) {
-        let all = verdict
+    pub(crate) fn set(&self, kind: &str, uid: &str, validation: &ValidationResult) {
+        let all = validation
             .errors
             .iter()
-            .chain(&verdict.warnings)
-            .chain(&verdict.audit_violations);
+            .chain(&validation.warnings)
+            .chain(&validation.audit_violations);
         self.set_rules(kind, uid, all.map(|violation| violation.rule.clone()));
     }
 

@@ -36,7 +36,7 @@ async fn still() -> TestEnv {
     controller.terminate().expect("a signal");
     controller.ended().await;
     env.installation
-        .remove_gate(&env.cluster)
+        .remove_webhook_configurations(&env.cluster)
         .expect("the webhook configurations are deleted");
     env
 }

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::corpus::{Case, corpus, corpus_of};
 use crate::crd_in_sync;
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, VECTOR, check, is_in_no_namespace};
-use crate::result::{Finding, Verdict};
+use crate::result::{CheckResult, Finding};
 use crate::webhook::WebhookClient;
 
 /// Validates a case with `lockstep check` and compares the result with what the case expects.
-fn at_the_desk(case: &Case) -> Verdict {
+fn by_check(case: &Case) -> CheckResult {
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str, object: &Value| {
         let path = directory.path().join(name);
@@ -78,10 +78,10 @@ fn at_the_desk(case: &Case) -> Verdict {
             );
         }
     }
-    Verdict::new(findings)
+    CheckResult::new(findings)
 }
 
-pub async fn at_the_gate(webhook: &WebhookClient, case: &Case, result: &Verdict) {
+pub async fn at_the_webhook(webhook: &WebhookClient, case: &Case, result: &CheckResult) {
     let answer = webhook
         .review("/validate", &case.object, case.old.as_ref())
         .await;
@@ -110,7 +110,7 @@ pub async fn at_the_gate(webhook: &WebhookClient, case: &Case, result: &Verdict)
     );
 }
 
-async fn through_the_api_server(env: &TestEnv, case: &Case, result: &Verdict) {
+async fn through_the_api_server(env: &TestEnv, case: &Case, result: &CheckResult) {
     let objects = env.objects(&case.object);
     let name = &case.name_or(&case.name);
     let dry_run = PostParams {
@@ -149,7 +149,7 @@ async fn through_the_api_server(env: &TestEnv, case: &Case, result: &Verdict) {
     );
 }
 
-pub async fn in_the_loop(env: &TestEnv, case: &Case, result: &Verdict) {
+pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult) {
     let objects = env.objects(&case.object);
     let name = case.name_or(&format!("loop-{}", case.name));
     match &case.old {
@@ -219,7 +219,7 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         .chain(corpus_of("vector"))
         .chain(corpus_of("vector-aggregator"))
         .chain(corpus_of("cluster-vector-aggregator"))
-        .map(|case| (at_the_desk(&case), case))
+        .map(|case| (by_check(&case), case))
         .collect();
     // Hundreds of instances that are polled all the time would delay the reconciliation of the next case.
     let seldom = EnvOptions {
@@ -232,7 +232,7 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
     let mut env = TestEnv::start_with(seldom).await;
     let webhook = &WebhookClient::of(&env).await;
     each(&cases, async |(result, case)| {
-        at_the_gate(webhook, case, result).await;
+        at_the_webhook(webhook, case, result).await;
     })
     .await;
     // From here on the webhook skips the validation that the API server has already done.
@@ -252,14 +252,14 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         "{rust_only} reviews skipped the CRD's validation, at least {least} expected"
     );
     env.installation
-        .remove_gate(&env.cluster)
+        .remove_webhook_configurations(&env.cluster)
         .expect("the webhook configurations are deleted");
     let (alone, others): (Vec<_>, Vec<_>) = cases
         .into_iter()
         .partition(|(result, _)| result.is_for_rust_alone());
     assert!(!alone.is_empty() && !others.is_empty());
     each(&alone, async |(result, case)| {
-        in_the_loop(&env, case, result).await;
+        in_the_controller(&env, case, result).await;
     })
     .await;
     // An object that the API server itself denies can be stored only if the CRD has lost its schema.
@@ -278,14 +278,16 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         env.empty_crd_of(&name, &probe).await;
     }
     each(&others, async |(result, case)| {
-        in_the_loop(&env, case, result).await;
+        in_the_controller(&env, case, result).await;
     })
     .await;
 }
 
 /// Runs eight cases at a time: most of the time of a case is waiting.
-async fn each<'a, F>(cases: &'a [(Verdict, Case)], validator: impl Fn(&'a (Verdict, Case)) -> F)
-where
+async fn each<'a, F>(
+    cases: &'a [(CheckResult, Case)],
+    validator: impl Fn(&'a (CheckResult, Case)) -> F,
+) where
     F: Future<Output = ()>,
 {
     futures::stream::iter(cases)

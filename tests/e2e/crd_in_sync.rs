@@ -67,7 +67,7 @@ async fn in_sync(env: &TestEnv, is_so: bool) {
 }
 
 /// Sends an object directly to the webhook until it responds as expected.
-async fn gate_says(
+async fn webhook_says(
     env: &TestEnv,
     webhook: &WebhookClient,
     object: &Value,
@@ -86,7 +86,7 @@ async fn gate_says(
 
 /// Waits until the webhook uses the report that the cluster has the same CRD.
 pub async fn is_known(env: &TestEnv, webhook: &WebhookClient) {
-    gate_says(env, webhook, &complete(small("small")), true, false).await;
+    webhook_says(env, webhook, &complete(small("small")), true, false).await;
 }
 
 /// The object as the webhook receives it: with every default.
@@ -148,7 +148,7 @@ async fn the_webhook_follows_the_crd_under_load() {
     for _ in 0..2 {
         // The API server uses the same CRD: sent directly to the webhook, an object that it would deny is admitted.
         in_sync(&env, true).await;
-        gate_says(&env, &webhook, &small, true, false).await;
+        webhook_says(&env, &webhook, &small, true, false).await;
         let before = rust_only(&env).await;
         eventually("reviews with only the Rust rules", async || {
             (rust_only(&env).await > before + 10).then_some(())
@@ -160,19 +160,19 @@ async fn the_webhook_follows_the_crd_under_load() {
         // The CRD of another release allows more: an error of our CRD alone is a warning, and the object is stored.
         set_least(&env, 1);
         in_sync(&env, false).await;
-        gate_says(&env, &webhook, &small, true, true).await;
+        webhook_says(&env, &webhook, &small, true, true).await;
         env.kubectl_apply(&small)
             .expect("the error is only a warning");
         env.condition("small", "Valid", "False").await;
         let mut unreadable = small.clone();
         unreadable["spec"]["engine"] = json!("oracle");
-        gate_says(&env, &webhook, &unreadable, false, true).await;
+        webhook_says(&env, &webhook, &unreadable, false, true).await;
         env.kubectl(&["delete", "cdb/small", "--timeout=60s"])
             .unwrap_or_else(|error| env.fail(&error));
         set_least(&env, 20);
     }
     in_sync(&env, true).await;
-    gate_says(&env, &webhook, &small, true, false).await;
+    webhook_says(&env, &webhook, &small, true, false).await;
 
     // The API server did not validate a request in another version by the schema of this version.
     let mut converted = crate::webhook::review(&small, None);
@@ -183,7 +183,7 @@ async fn the_webhook_follows_the_crd_under_load() {
 
     // The controller no longer reports the CRD status: the webhook runs all validation.
     env.installation.controller().kill();
-    gate_says(&env, &webhook, &small, false, false).await;
+    webhook_says(&env, &webhook, &small, false, false).await;
     set_least(&env, 1);
     let whole = serde_json::from_value(small).expect("an object");
     eventually("a denial by the webhook alone", async || {

@@ -288,17 +288,17 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
         counts.sum::<u64>()
     };
     let before = rounds().await;
-    let knock = async |path: &str| {
+    let enqueue = async |path: &str| {
         let what = format!("POST /enqueue/{path}");
         plain(address, &what, shown).await.expect("a response")
     };
-    let answer = knock("echo/default/hello").await;
+    let answer = enqueue("echo/default/hello").await;
     assert!(answer.contains(" 202 "), "{answer}");
     let looked = eventually("trigger", async || (rounds().await > before).then_some(()));
     looked
         .await
         .unwrap_or_else(|error| echoes.env.fail(&error.to_string()));
-    let unknown = knock("ekho/default/hello").await;
+    let unknown = enqueue("ekho/default/hello").await;
     assert!(
         unknown.contains(" 404 ") && unknown.contains("(running: clouddatabase, echo"),
         "{unknown}"

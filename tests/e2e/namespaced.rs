@@ -134,7 +134,7 @@ async fn the_controller_needs_only_roles_in_the_namespaces_that_it_watches() {
         .into(),
         controller_server: None,
     };
-    let installation = Installation::apply_without_gate(&cluster, &folder, options).await;
+    let installation = Installation::apply_without_webhook(&cluster, &folder, options).await;
     let mut installation = installation.expect("manifests");
     installation.start_controller().expect("a controller");
     for namespace in [HOME, OTHER, ELSEWHERE] {

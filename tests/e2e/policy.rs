@@ -100,7 +100,7 @@ async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced(
 
     // From here on the rule is enforced, and only by the controller.
     env.installation
-        .remove_gate(&env.cluster)
+        .remove_webhook_configurations(&env.cluster)
         .expect("the webhook configurations are deleted");
     let denies = "rules: {CloudDatabase: {overlapping-windows: deny, autoscaling-headroom: deny}}";
     env.installation.set_policy(denies).expect("a policy");

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::cases;
 use crate::corpus::{Case, corpus};
 use crate::env::{EnvOptions, TestEnv, root};
-use crate::result::{Finding, Verdict};
+use crate::result::{CheckResult, Finding};
 use crate::webhook::WebhookClient;
 
 const NEW_OBJECTS: usize = 2400;
@@ -71,7 +71,7 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
     let mut mutator = Mutator::new(valid.map(|case| case.object).collect(), seed);
     let stored = store(&env, &mut mutator).await;
     let samples = samples(&mut mutator, &stored);
-    let results = at_the_desk(&samples);
+    let results = by_check(&samples);
     let refused = results.iter().filter(|result| !result.is_valid()).count();
     println!("{} objects, {refused} invalid", samples.len());
     assert!(refused * 4 > samples.len() && refused * 4 < samples.len() * 3);
@@ -83,13 +83,13 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
         .for_each_concurrent(8, async |(sample, result)| {
             through_the_api_server(server, sample, result).await;
             if !result.has(is_about_the_text) {
-                cases::at_the_gate(webhook, &sample.case, result).await;
+                cases::at_the_webhook(webhook, &sample.case, result).await;
             }
         })
         .await;
 
     env.installation
-        .remove_gate(&env.cluster)
+        .remove_webhook_configurations(&env.cluster)
         .expect("the webhook configurations are deleted");
     env.empty_crd().await;
     env.installation.start_controller().expect("a controller");
@@ -103,7 +103,7 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
     let apart = whole.len().div_ceil(IN_THE_LOOP);
     stream::iter(whole.iter().step_by(apart))
         .for_each_concurrent(8, async |(sample, result)| {
-            cases::in_the_loop(&env, &sample.case, result).await;
+            cases::in_the_controller(&env, &sample.case, result).await;
         })
         .await;
 }
@@ -148,7 +148,7 @@ fn samples(mutator: &mut Mutator, stored: &[Value]) -> Vec<Sample> {
 }
 
 /// Validates all objects in one run of `lockstep check`.
-fn at_the_desk(samples: &[Sample]) -> Vec<Verdict> {
+fn by_check(samples: &[Sample]) -> Vec<CheckResult> {
     let mut desk = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["check", "--input-format=jsonl"])
         .stdin(Stdio::piped())
@@ -175,14 +175,14 @@ fn at_the_desk(samples: &[Sample]) -> Vec<Verdict> {
             let answer: Value = serde_json::from_str(line).expect("a validation result");
             assert_eq!(answer["id"], sample.sent.id);
             let findings = serde_json::from_value(answer["errors"].clone());
-            Verdict::new(findings.unwrap_or_else(|error| panic!("{error}: {line}")))
+            CheckResult::new(findings.unwrap_or_else(|error| panic!("{error}: {line}")))
         })
         .collect();
     assert_eq!(results.len(), samples.len());
     results
 }
 
-async fn through_the_api_server(server: &Server, sample: &Sample, result: &Verdict) {
+async fn through_the_api_server(server: &Server, sample: &Sample, result: &CheckResult) {
     let Sample { sent, case } = sample;
     let Answer {
         valid,

@@ -6,7 +6,7 @@ use kube::core::response::StatusCause;
 use serde::Deserialize;
 
 /// Validation result of `lockstep check`, with which the results of webhook, API server and controller are compared.
-pub struct Verdict {
+pub struct CheckResult {
     pub findings: Vec<Finding>,
 }
 
@@ -32,7 +32,7 @@ impl Finding {
     }
 }
 
-impl Verdict {
+impl CheckResult {
     pub fn new(findings: Vec<Finding>) -> Self {
         Self { findings }
     }
@@ -87,7 +87,7 @@ impl Verdict {
     /// The equal part of causes, which name no layer. The message of a cause is ignored if `lockstep check` reports a
     /// structural error there and no error with that message.
     pub fn essences_of(&self, causes: &[StatusCause]) -> BTreeSet<(String, String, String)> {
-        let at_desk = self.essences(|_| true);
+        let by_check = self.essences(|_| true);
         let is_own_wording = |cause: &StatusCause| {
             let essence = |message: &str| {
                 (
@@ -96,7 +96,7 @@ impl Verdict {
                     message.to_owned(),
                 )
             };
-            !at_desk.contains(&essence(&cause.message)) && at_desk.contains(&essence(""))
+            !by_check.contains(&essence(&cause.message)) && by_check.contains(&essence(""))
         };
         causes
             .iter()

@@ -130,7 +130,10 @@ async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_pr
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validated_twice() {
     let mut vector = Vector::start().await;
-    let removed = vector.env.installation.remove_gate(&vector.env.cluster);
+    let removed = vector
+        .env
+        .installation
+        .remove_webhook_configurations(&vector.env.cluster);
     removed.expect("the webhook configurations are deleted");
     vector.make("rubbish", &rubbish()).await;
     vector
@@ -209,7 +212,10 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_that_could_not_be_validated_is_reported_and_validated_again() {
     let vector = Vector::start().await;
-    let removed = vector.env.installation.remove_gate(&vector.env.cluster);
+    let removed = vector
+        .env
+        .installation
+        .remove_webhook_configurations(&vector.env.cluster);
     removed.expect("the webhook configurations are deleted");
     vector.make("slow", &remapping(&vrl_limits::slow(0))).await;
     let status = vector.status("slow").await;
@@ -277,7 +283,10 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_policy_is_applied_to_stored_objects() {
     let vector = Vector::start().await;
-    let removed = vector.env.installation.remove_gate(&vector.env.cluster);
+    let removed = vector
+        .env
+        .installation
+        .remove_webhook_configurations(&vector.env.cluster);
     removed.expect("the webhook configurations are deleted");
     vector
         .make("example", &remapping(".host = get_env_var!(\"HOST\")"))

@@ -12,14 +12,14 @@ use crate::proxy::Proxy;
 async fn unguarded() -> (TestEnv, Proxy) {
     let (env, proxy) = TestEnv::start_behind_proxy().await;
     env.installation
-        .remove_gate(&env.cluster)
+        .remove_webhook_configurations(&env.cluster)
         .expect("the webhook configurations are deleted");
     (env, proxy)
 }
 
 /// Stores an invalid object, checks that its reconciliation is suspended, fixes it and waits until it is ready.
 async fn is_frozen_until_corrected(env: &TestEnv, proxy: &Proxy, invalid: &Value) {
-    let expected = desk_message(env, invalid);
+    let expected = check_message(env, invalid);
     env.kubectl_apply(invalid)
         .expect("the object is stored without the webhook");
     let valid = env.condition("orders", "Valid", "False").await;
@@ -155,7 +155,7 @@ async fn the_controller_validates_transitions_and_deletes_an_invalid_object_by_t
 }
 
 /// The errors that `lockstep check` reports for an object, as one message.
-fn desk_message(env: &TestEnv, object: &Value) -> String {
+fn check_message(env: &TestEnv, object: &Value) -> String {
     let path = env.cluster.directory().join("desk.json");
     std::fs::write(&path, object.to_string()).expect("a file");
     let result = check(&[], &path);

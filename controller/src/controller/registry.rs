@@ -66,11 +66,11 @@ impl ControllerRegistry {
 
     /// Enqueues the objects that a stream delivers, until it ends. A request for a controller that is not running
     /// can be ignored, since a controller that starts reconciles every object.
-    pub async fn run_triggers(&self, knocks: impl Stream<Item = ReconcileTrigger>) {
-        let mut knocks = pin!(knocks);
-        while let Some(knock) = knocks.next().await {
-            let namespace = knock.namespace.as_deref();
-            if let Err(error) = self.enqueue(&knock.controller, namespace, &knock.name) {
+    pub async fn run_triggers(&self, triggers: impl Stream<Item = ReconcileTrigger>) {
+        let mut triggers = pin!(triggers);
+        while let Some(trigger) = triggers.next().await {
+            let namespace = trigger.namespace.as_deref();
+            if let Err(error) = self.enqueue(&trigger.controller, namespace, &trigger.name) {
                 tracing::debug!(%error, "a request to reconcile an object is ignored");
             }
         }

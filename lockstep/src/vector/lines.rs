@@ -18,9 +18,9 @@ pub(crate) fn run(input: impl BufRead, out: &mut impl Write, with_start: bool) -
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let verdict = result(&line, with_start);
-        is_valid &= verdict["valid"] == true;
-        writeln!(out, "{verdict}")?;
+        let answer = result(&line, with_start);
+        is_valid &= answer["valid"] == true;
+        writeln!(out, "{answer}")?;
     }
     Ok(is_valid)
 }

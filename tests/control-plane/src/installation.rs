@@ -55,13 +55,13 @@ impl Installation {
         manifests: &Path,
         options: Options,
     ) -> Result<Self, Error> {
-        let installation = Self::apply_without_gate(cluster, manifests, options).await?;
+        let installation = Self::apply_without_webhook(cluster, manifests, options).await?;
         installation.route_service_here(cluster).await?;
         Ok(installation)
     }
 
     /// Applies manifests that contain a controller and no webhook. Does not start any process.
-    pub async fn apply_without_gate(
+    pub async fn apply_without_webhook(
         cluster: &Cluster,
         manifests: &Path,
         options: Options,
@@ -88,7 +88,7 @@ impl Installation {
     pub async fn start(&mut self, cluster: &Cluster) -> Result<(), Error> {
         self.start_controller()?;
         self.start_webhook()?;
-        self.wait_for_gate(cluster).await
+        self.wait_for_webhook(cluster).await
     }
 
     /// Starts the webhook process.
@@ -228,7 +228,7 @@ impl Installation {
 
     /// Waits until both webhook configurations contain the CA of the current serving certificate and the failure
     /// policy is `Fail`.
-    pub async fn wait_for_gate(&mut self, cluster: &Cluster) -> Result<(), Error> {
+    pub async fn wait_for_webhook(&mut self, cluster: &Cluster) -> Result<(), Error> {
         let probe = Probe::of(Ipv4Addr::LOCALHOST, self.webhook_health_port)?;
         eventually("the webhook to become ready", async || {
             probe.is_ready().await.then_some(())
@@ -271,7 +271,7 @@ impl Installation {
     }
 
     /// Removes both webhook configurations, so that the API server no longer calls the webhook.
-    pub fn remove_gate(&self, cluster: &Cluster) -> Result<(), Error> {
+    pub fn remove_webhook_configurations(&self, cluster: &Cluster) -> Result<(), Error> {
         for kind in WEBHOOK_CONFIGURATIONS {
             cluster.run_kubectl(&["delete", &kind.to_lowercase(), "--all"])?;
         }

@@ -206,14 +206,14 @@ async fn concurrent_changes_are_debounced_and_a_channel_triggers_a_reconciliatio
         after - before
     );
 
-    let (knock, knocks) = mpsc::unbounded_channel();
+    let (sender, triggers) = mpsc::unbounded_channel();
     let directory = works.directory.clone();
-    let knocks = futures::stream::unfold(knocks, async |mut knocks| {
-        Some((knocks.recv().await?, knocks))
+    let triggers = futures::stream::unfold(triggers, async |mut triggers| {
+        Some((triggers.recv().await?, triggers))
     });
-    let following = tokio::spawn(async move { directory.run_triggers(knocks.boxed()).await });
+    let following = tokio::spawn(async move { directory.run_triggers(triggers.boxed()).await });
     for controller in ["unknown", "slow"] {
-        let sent = knock.send(ReconcileTrigger {
+        let sent = sender.send(ReconcileTrigger {
             controller: controller.to_owned(),
             namespace: Some("default".to_owned()),
             name: "s0".to_owned(),
@@ -221,7 +221,7 @@ async fn concurrent_changes_are_debounced_and_a_channel_triggers_a_reconciliatio
         sent.expect("the receiver is open");
     }
     works.begun(after + 1).await;
-    drop(knock);
+    drop(sender);
     following
         .await
         .expect("the task ends when the channel is closed");
