@@ -57,7 +57,12 @@ impl Vector {
             let object = api.get(name).await.ok()?;
             let status = &object.data["status"];
             let is_of_now = status["observedGeneration"].as_i64() == object.metadata.generation;
-            (is_of_now && !status["configCheckResult"].is_null()).then(|| status.clone())
+            // The status is written in two steps, and the condition `Ready` only in the second.
+            let conditions = status["conditions"].as_array();
+            let is_complete =
+                conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready"));
+            (is_of_now && is_complete && !status["configCheckResult"].is_null())
+                .then(|| status.clone())
         });
         told.await
             .unwrap_or_else(|error| self.env.fail(&error.to_string()))
