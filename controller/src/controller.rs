@@ -17,7 +17,7 @@ use futures::{FutureExt, StreamExt};
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
-use shared_validation::{PolicyHandle, Validator};
+use lockstep_shared_validation::{PolicyHandle, Validator};
 use tokio::sync::watch;
 
 use crate::api::reconciler::Reconciler;
@@ -40,10 +40,10 @@ use crate::watch::stores::Stores;
 /// ```no_run
 /// use std::sync::Arc;
 ///
-/// use controller::{Controller, Metrics, Reconciler, Runnable};
+/// use lockstep_controller::{Controller, Metrics, Reconciler, Runnable};
 /// use kube::Client;
 /// use prometheus_client::registry::Registry;
-/// use shared_validation::{PolicyHandle, Ruleset};
+/// use lockstep_shared_validation::{PolicyHandle, Ruleset};
 /// use tokio::sync::watch;
 ///
 /// async fn run<R: Reconciler>(client: Client, operator: R, stop: watch::Receiver<bool>) {

@@ -18,8 +18,8 @@ use json_patch::PatchOperation;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::{Resource, ResourceExt};
+use lockstep_shared_validation::{LastValidated, ValidationResult};
 use serde_json::Value;
-use shared_validation::{LastValidated, ValidationResult};
 
 use crate::api::reconciler::{Readiness, Reconciler};
 use crate::api::request::Children;

@@ -1,7 +1,7 @@
 //! `CustomResourceDefinition` manifests.
 
+use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
-use shared_validation::Validator;
 
 use crate::names;
 

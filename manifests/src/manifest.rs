@@ -1,7 +1,7 @@
 //! Generated files.
 
+use lockstep_shared_validation::Validator;
 use serde_json::Value;
-use shared_validation::Validator;
 
 use crate::json_schema;
 use crate::options::InstallOptions;

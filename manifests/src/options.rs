@@ -1,7 +1,7 @@
 //! Options of an installation.
 
+use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::Value;
-use shared_validation::ValidatorRegistry;
 
 /// Options of an installation.
 pub struct InstallOptions<'a> {

@@ -1,7 +1,7 @@
 //! RBAC roles of the controller and of users.
 
+use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
-use shared_validation::Validator;
 
 use crate::options::InstallOptions;
 use crate::{crds, names};

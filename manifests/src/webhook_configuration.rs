@@ -1,7 +1,7 @@
 //! Webhook configurations. They match registered kinds only, so they need no exclusions.
 
+use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::{Value, json};
-use shared_validation::ValidatorRegistry;
 
 use crate::names;
 

@@ -22,9 +22,9 @@
 //! # Operator
 //!
 //! An [`Operator`] registers one or several kinds. A kind is a type that implements
-//! [`ValidatedResource`](shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset that is
+//! [`ValidatedResource`](lockstep_shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset that is
 //! compiled from it validates the objects in all subcommands. A kind also has a
-//! [`Reconciler`](controller::Reconciler), which the command `controller` runs.
+//! [`Reconciler`](lockstep_controller::Reconciler), which the command `controller` runs.
 //!
 //! [`Operator::of`] registers a reconciler that needs only the cluster. [`Operator::with_args`] is for an operator that
 //! uses other systems: its arguments, a type that implements [`clap::Args`], become arguments of the command
@@ -61,10 +61,10 @@ mod tracing_export;
 
 pub use anyhow;
 pub use clap;
-pub use controller;
 pub use kube;
+pub use lockstep_controller as controller;
+pub use lockstep_shared_validation as shared_validation;
 pub use serde_json;
-pub use shared_validation;
 
 pub use crate::args::input_format::InputFormat;
 pub use crate::check::diagnostic::on_one_line;

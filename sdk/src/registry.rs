@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use clap::ArgMatches;
-use controller::{
+use kube::Client;
+use lockstep_controller::{
     Config, ControllerRegistry, DeletionTimeouts, Leadership, Metrics, Runnable, api_resource,
 };
-use kube::Client;
+use lockstep_shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 use serde_json::Value;
-use shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::operator::context::OperatorContext;

@@ -54,7 +54,7 @@ pub enum Severity {
 /// # Examples
 ///
 /// ```
-/// use shared_validation::{Rule, Severity};
+/// use lockstep_shared_validation::{Rule, Severity};
 ///
 /// struct User {
 ///     name: String,

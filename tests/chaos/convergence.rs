@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use control_plane::{eventually_within, stays};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
+use lockstep_envtest::{eventually_within, stays};
 use serde_json::{Value, json};
 
 use crate::env::{NAMESPACE, TestEnv, condition, database};

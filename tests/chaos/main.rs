@@ -17,8 +17,8 @@ mod workload;
 
 use std::time::Instant;
 
-use control_plane::{Cluster, Moto};
 use libtest_mimic::{Arguments, Trial};
+use lockstep_envtest::{Cluster, Moto};
 
 use crate::env::{EnvOptions, TestEnv};
 use crate::fault_proxy::FaultSchedule;

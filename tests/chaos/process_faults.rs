@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use control_plane::{Process, eventually};
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams};
+use lockstep_envtest::{Process, eventually};
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use control_plane::eventually;
 use fastrand::Rng;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PropagationPolicy};
 use kube::{Error, ResourceExt};
+use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::env::{NAMESPACE, TestEnv, database, resource_of};

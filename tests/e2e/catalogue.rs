@@ -1,15 +1,15 @@
 //! Every rule has cases in the corpus: one that violates it and a similar one that does not.
 
-use cloud_database_rules::CloudDatabase;
-use echo::Echo;
-use serde_json::Value;
-use shared_validation::{
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_echo::Echo;
+use lockstep_shared_validation::{
     LastValidated, Layer, RuleInfo, Ruleset, Severity, ValidatedResource, ValidationRequest,
     Validator,
 };
-use vector_rules::{
+use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Vector, VectorAggregator, VectorPipeline,
 };
+use serde_json::Value;
 
 use crate::corpus::{Case, Expected, corpus, corpus_of};
 
@@ -76,7 +76,7 @@ fn lacking(catalogue: &[RuleInfo], cases: &[Case]) -> Vec<String> {
 
 #[test]
 fn the_defaults_are_the_same_with_and_without_validation() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let mut adding = 0;
     for case in corpus() {
         let last_validated = case.old.as_ref().and_then(LastValidated::from_status_of);

@@ -3,13 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-use certs::{CertKeyPair, CertificateAuthority};
-use control_plane::{
-    Cluster, Installation, Moto, Options, eventually, stays, wait_until_fail_closed,
-};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
+use lockstep_certs::{CertKeyPair, CertificateAuthority};
+use lockstep_envtest::{
+    Cluster, Installation, Moto, Options, eventually, stays, wait_until_fail_closed,
+};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 

@@ -1,8 +1,8 @@
 //! Conversion between the versions of the kind by the webhook.
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
+use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
-use shared_validation::Validator;
 
 use crate::corpus::corpus;
 use crate::env::{TestEnv, database};
@@ -133,7 +133,7 @@ async fn the_other_version_can_be_the_stored_one() {
 
 #[test]
 fn every_object_of_the_corpus_survives_a_round_trip() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let mut count = 0;
     for case in corpus() {
         let object = &case.object;

@@ -1,7 +1,7 @@
 //! The controller is killed at each of its steps: every object gets one instance, and none is left after deletion.
 
-use control_plane::{Cluster, Moto, eventually};
 use kube::api::{DeleteParams, PostParams};
+use lockstep_envtest::{Cluster, Moto, eventually};
 
 use std::time::Duration;
 

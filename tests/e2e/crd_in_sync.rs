@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cloud_database_rules::CloudDatabase;
-use control_plane::{eventually, eventually_within};
 use kube::api::{Api, DynamicObject, PostParams};
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_envtest::{eventually, eventually_within};
+use lockstep_shared_validation::{
+    CrdMatch, LastValidated, Layer, RawObject, ValidationRequest, Validator,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest, Validator};
 
 use crate::corpus::corpus;
 use crate::env::{EnvOptions, TestEnv, database};
@@ -91,7 +93,7 @@ pub async fn is_known(env: &TestEnv, webhook: &WebhookClient) {
 
 /// The object as the webhook receives it: with every default.
 fn complete(mut object: Value) -> Value {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     object = ruleset.validate(&ValidationRequest::create(&object)).object;
     object
 }
@@ -217,7 +219,7 @@ fn read(object: &RawValue) -> RawObject<'_> {
 
 #[test]
 fn objects_that_take_the_fast_path_have_no_violations() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let (mut passed, mut stopped, mut whole, mut sound) = (0, 0, 0, 0);
     let mut cases = corpus();
     cases.retain(|case| case.object["apiVersion"] == "database.example.com/v1alpha1");
@@ -272,7 +274,7 @@ fn objects_that_take_the_fast_path_have_no_violations() {
 
 #[test]
 fn objects_that_need_full_validation_do_not_take_the_fast_path() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let passes = |object: &Value, old: Option<&Value>| {
         let (object, old) = (raw(object), old.map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));

@@ -1,6 +1,6 @@
 //! A dependency of the controller is missing: controller and webhook keep running.
 
-use control_plane::{Cluster, Moto, eventually};
+use lockstep_envtest::{Cluster, Moto, eventually};
 
 use crate::env::{EnvOptions, TestEnv, database, root};
 use crate::standalone_webhook::plain_get;

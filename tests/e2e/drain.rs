@@ -1,6 +1,6 @@
 //! Shutdown and readiness of the webhook.
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
 
 use crate::standalone_webhook::{StandaloneWebhook, ask_on, speak};
 

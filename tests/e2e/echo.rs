@@ -1,9 +1,9 @@
 //! The smallest operator: its children match the desired state, and nothing else is changed.
 
-use control_plane::{Cluster, Moto, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DynamicObject};
+use lockstep_envtest::{Cluster, Moto, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, condition};

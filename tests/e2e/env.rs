@@ -7,11 +7,11 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_rds::config::Credentials;
 use aws_sdk_rds::types::DbInstance;
 use aws_smithy_http_client::Builder;
-use control_plane::{Cluster, Installation, Moto, Options, aws_environment, eventually};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
+use lockstep_envtest::{Cluster, Installation, Moto, Options, aws_environment, eventually};
 use serde_json::{Value, json};
 
 use crate::proxy::Proxy;

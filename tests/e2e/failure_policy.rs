@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use control_plane::{Cluster, Moto, eventually, stays, wait_until_fail_closed};
+use lockstep_envtest::{Cluster, Moto, eventually, stays, wait_until_fail_closed};
 
 use crate::env::{EnvOptions, TestEnv, database, root, validating_webhook};
 

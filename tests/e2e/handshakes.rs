@@ -4,9 +4,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use certs::CertKeyPair;
-use control_plane::{eventually, eventually_within};
 use k8s_openapi::ByteString;
+use lockstep_certs::CertKeyPair;
+use lockstep_envtest::{eventually, eventually_within};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };

@@ -1,8 +1,8 @@
 //! The committed manifests, installed on a real control plane.
 
-use control_plane::{Cluster, eventually};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, VolumeProjection};
 use kube::api::{Api, ListParams};
+use lockstep_envtest::{Cluster, eventually};
 
 use crate::env::root;
 

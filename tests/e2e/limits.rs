@@ -1,7 +1,7 @@
 //! Limits of the webhook: a client that exceeds one is disconnected, and other clients are served.
 
-use control_plane::eventually;
 use http::Response;
+use lockstep_envtest::eventually;
 use tokio::io::AsyncWriteExt;
 
 use crate::standalone_webhook::{StandaloneWebhook, rest};

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use control_plane::{Cluster, Installation, Moto, Options, eventually};
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
+use lockstep_envtest::{Cluster, Installation, Moto, Options, eventually};
 use serde_json::json;
 
 use crate::env::{condition, database, resource_of};
@@ -68,7 +68,7 @@ async fn tenant_applies(cluster: &Cluster, folder: &Path) {
 }
 
 /// Creates an `Echo` as the tenant and waits until it is ready.
-fn tenant_makes_echo(cluster: &Cluster) -> Result<String, control_plane::Error> {
+fn tenant_makes_echo(cluster: &Cluster) -> Result<String, lockstep_envtest::Error> {
     let echo = json!({
         "apiVersion": "demo.example.com/v1alpha1", "kind": "Echo",
         "metadata": {"name": "hello"}, "spec": {"text": "hello"},

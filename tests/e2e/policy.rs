@@ -1,7 +1,7 @@
 //! The policy is reloaded at run time, and an object that a policy admitted stays valid.
 
-use control_plane::eventually;
 use kube::api::{DynamicObject, PostParams};
+use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database};

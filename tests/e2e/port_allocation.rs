@@ -1,9 +1,9 @@
 //! Pipelines that run in the same Vector: the controller reports listen-address conflicts, whichever pipeline
 //! is created later.
 
-use control_plane::{Cluster, Moto, eventually};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use lockstep_envtest::{Cluster, Moto, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, condition};

@@ -1,7 +1,7 @@
 //! Malformed and well-formed requests: each gets a defined response, and no malformed request hangs or is allowed.
 
-use control_plane::{check_metrics, h2spec, oracle};
 use http::Request;
+use lockstep_envtest::{check_metrics, h2spec, oracle};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database};
@@ -188,14 +188,14 @@ async fn malformed_requests_are_rejected_and_well_formed_reviews_are_answered() 
             .is_err()
             .then_some(())
     };
-    control_plane::eventually("the end of the listener", closed)
+    lockstep_envtest::eventually("the end of the listener", closed)
         .await
         .expect("the listener is closed");
     rest.send(()).expect("the webhook still reads the request");
     assert_eq!(half.await.expect("a response").status(), 200);
     let webhook = env.installation.webhook();
     let ended =
-        control_plane::eventually("the webhook's exit", async || webhook.exit_status()).await;
+        lockstep_envtest::eventually("the webhook's exit", async || webhook.exit_status()).await;
     assert!(ended.expect("the process ends").success());
 }
 

@@ -8,10 +8,10 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use control_plane::{Cluster, Moto};
 use futures::stream;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use lockstep_envtest::{Cluster, Moto};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 

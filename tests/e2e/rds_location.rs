@@ -1,7 +1,7 @@
 //! A controller in another region or account than an object's instance does not change that object.
 
-use control_plane::{Moto, eventually, stays};
 use kube::api::DeleteParams;
+use lockstep_envtest::{Moto, eventually, stays};
 use std::time::Duration;
 
 use crate::env::{TestEnv, database, rds};

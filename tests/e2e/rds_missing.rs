@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use control_plane::stays;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject};
+use lockstep_envtest::stays;
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, condition, database};

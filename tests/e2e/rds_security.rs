@@ -1,9 +1,9 @@
 //! Instances are private and encrypted unless the spec of the object sets otherwise.
 
 use aws_sdk_rds::types::DbInstance;
-use control_plane::stays;
 use http::Request;
 use kube::{Client, Config};
+use lockstep_envtest::stays;
 use serde_json::json;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! RDS takes time to create and to delete an instance, and the object waits for it.
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
 
 use crate::env::{TestEnv, database};
 

@@ -6,13 +6,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use certs::{CertKeyPair, CertificateAuthority};
-use control_plane::{Process, eventually, free_port};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use lockstep_certs::{CertKeyPair, CertificateAuthority};
+use lockstep_envtest::{Process, eventually, free_port};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};

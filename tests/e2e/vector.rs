@@ -1,8 +1,8 @@
 //! Vector pipelines: the webhook denies them with every error, and without the webhook the controller reports the
 //! errors in the status.
 
-use control_plane::{Cluster, Moto, eventually};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use lockstep_envtest::{Cluster, Moto, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, check, condition};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::standalone_webhook::StandaloneWebhook;

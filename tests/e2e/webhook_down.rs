@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use control_plane::{eventually, stays};
+use lockstep_envtest::{eventually, stays};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, check, database};

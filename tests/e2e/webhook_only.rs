@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use control_plane::{Cluster, Moto};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use lockstep_envtest::{Cluster, Moto};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, root};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
 
 use crate::block_on;
 use crate::load::Load;

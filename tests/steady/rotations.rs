@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use control_plane::{eventually, eventually_within};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
+use lockstep_envtest::{eventually, eventually_within};
 use serde_json::json;
 
 use crate::block_on;

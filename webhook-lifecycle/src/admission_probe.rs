@@ -3,8 +3,8 @@
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
+use lockstep_shared_validation::{ValidatorRegistry, probe};
 use serde_json::Value;
-use shared_validation::{ValidatorRegistry, probe};
 
 /// Outcome of an admission probe.
 pub(crate) enum ProbeResult {

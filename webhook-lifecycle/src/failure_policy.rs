@@ -13,13 +13,13 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
+use lockstep_shared_validation::ValidatorRegistry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use shared_validation::ValidatorRegistry;
 use tokio::sync::watch;
 
 use crate::admission_probe::{AdmissionProbes, ProbeResult};

@@ -2,9 +2,9 @@
 
 use kube_core::Status;
 use kube_core::conversion::{ConversionResponse, ConversionReview};
+use lockstep_shared_validation::ValidatorRegistry;
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::ValidatorRegistry;
 
 use crate::admission::error::RequestError;
 

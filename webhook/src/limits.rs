@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Limits of requests. Each request that exceeds one is counted in `lockstep_webhook_rejected_requests_total`. The
-/// limits of connections are [`http_server::Limits`].
+/// limits of connections are [`lockstep_http_server::Limits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time-out of reading a body.

@@ -9,10 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use http_server::ActiveRequest;
 use kube_core::conversion::ConversionReview;
+use lockstep_http_server::ActiveRequest;
+use lockstep_shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 use serde::Serialize;
-use shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 
 use crate::admission::error::RequestError;
 use crate::admission::handler::{Handler, Mode};
@@ -203,10 +203,10 @@ mod tests {
 
     use axum::body::{Body, to_bytes};
     use axum::http::StatusCode;
-    use serde_json::{Value, json};
-    use shared_validation::{
+    use lockstep_shared_validation::{
         CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,
     };
+    use serde_json::{Value, json};
     use tower::ServiceExt;
 
     use super::*;

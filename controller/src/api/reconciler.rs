@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockstep_shared_validation::{
+    LastValidated, ValidatedResource, ValidationRequest, ValidationResult,
+};
 use serde_json::{Map, Value};
-use shared_validation::{LastValidated, ValidatedResource, ValidationRequest, ValidationResult};
 
 use crate::api::error::ReconcileError;
 use crate::api::request::{Children, SyncRequest};
@@ -28,11 +30,11 @@ use crate::watch::dependency::Watch;
 /// use std::time::Duration;
 ///
 /// use async_trait::async_trait;
-/// use controller::{
+/// use lockstep_controller::{
 ///     FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
 /// };
 /// # use serde_json::{Value, json};
-/// # use shared_validation::ValidatedResource;
+/// # use lockstep_shared_validation::ValidatedResource;
 /// # #[derive(serde::Deserialize)]
 /// # struct Bucket { spec: Spec }
 /// # #[derive(serde::Deserialize)]
@@ -135,7 +137,7 @@ pub trait Reconciler: Send + Sync + 'static {
         Ok(Map::new())
     }
 
-    /// Returns what the rules of the kind receive as [others](shared_validation::RuleContext::related): information
+    /// Returns what the rules of the kind receive as [others](lockstep_shared_validation::RuleContext::related): information
     /// about other objects, which only the controller has. If it has changed, the object is validated again. Null
     /// passes nothing.
     ///

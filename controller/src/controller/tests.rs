@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use kube::api::DynamicObject;
 use kube::client::Body;
+use lockstep_shared_validation::{Ruleset, ValidatedResource};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{Ruleset, ValidatedResource};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput};

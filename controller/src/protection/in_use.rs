@@ -7,8 +7,8 @@ use std::time::Duration;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::DynamicResourceScope;
 use kube::{Resource, ResourceExt};
+use lockstep_shared_validation::Validator;
 use serde_json::Value;
-use shared_validation::Validator;
 use tokio::sync::watch;
 
 use crate::cache::object_key::ObjectKey;

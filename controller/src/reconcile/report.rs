@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared_validation::{Violation, aggregate};
+use lockstep_shared_validation::{Violation, aggregate};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{ReconcileOutput, Reconciler};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use json_patch::PatchOperation;
+use lockstep_shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
 use serde_json::Value;
-use shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{ReconcileOutput, Reconciler};

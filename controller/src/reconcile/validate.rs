@@ -4,8 +4,10 @@ use std::future::pending;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use lockstep_shared_validation::{
+    LastValidated, Policy, ValidationRequest, ValidationResult, Validator,
+};
 use serde_json::Value;
-use shared_validation::{LastValidated, Policy, ValidationRequest, ValidationResult, Validator};
 use tokio::task::JoinSet;
 use tracing::Span;
 

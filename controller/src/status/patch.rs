@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use lockstep_shared_validation::LastValidated;
 use serde_json::{Map, Value, json};
-use shared_validation::LastValidated;
 
 use crate::status::{conditions, merge_patch};
 

@@ -41,7 +41,7 @@ const PROTECTS: &[&str] = &["get", "list", "patch", "watch"];
 /// covers all Secrets of a cluster.
 ///
 /// ```
-/// use controller::{Reference, Watch};
+/// use lockstep_controller::{Reference, Watch};
 /// use k8s_openapi::api::core::v1::Secret;
 /// use serde_json::json;
 ///

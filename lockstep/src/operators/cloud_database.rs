@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cloud_database_reconciler::{CloudDatabaseReconciler, RdsClient, RdsConfig};
+use lockstep_cloud_database_controller::{CloudDatabaseReconciler, RdsClient, RdsConfig};
+use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
-use control_plane::Moto;
-use controller::RateLimiter;
+use lockstep_envtest::Moto;
 #[cfg(feature = "dev")]
 use lockstep_sdk::{DevService, RunningService};
 use lockstep_sdk::{Operator, OperatorContext, duration};
@@ -49,7 +49,7 @@ pub(crate) struct Rds {
 pub(crate) fn operator() -> Operator<Rds> {
     let operator = Operator::with_args(connect)
         .kind(reconciler)
-        .rbac_rules(cloud_database_reconciler::rbac_rules());
+        .rbac_rules(lockstep_cloud_database_controller::rbac_rules());
     #[cfg(feature = "dev")]
     let operator = operator.dev_service(moto());
     operator

@@ -3,15 +3,15 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use controller::Reconciler;
+use lockstep_controller::Reconciler;
 use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext};
-use serde_json::Value;
-use vector_reconciler::ValidateOnlyReconciler;
-use vector_rules::port_allocation::ClusterSnapshot;
-use vector_rules::{
+use lockstep_vector_api::port_allocation::ClusterSnapshot;
+use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
     VectorContext, VectorPipeline,
 };
+use lockstep_vector_controller::ValidateOnlyReconciler;
+use serde_json::Value;
 
 use crate::vector;
 

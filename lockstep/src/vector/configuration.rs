@@ -5,9 +5,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use lockstep_sdk::describe_yaml_error;
+use lockstep_shared_validation::{FieldPath, ParsedJson};
+use lockstep_vector_api::ComponentKind;
 use serde_json::{Map, Value};
-use shared_validation::{FieldPath, ParsedJson};
-use vector_rules::ComponentKind;
 
 /// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

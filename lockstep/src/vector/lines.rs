@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, Write};
 
+use lockstep_shared_validation::{FieldError, ParsedJson};
+use lockstep_vector_api::Catalogue;
 use serde_json::{Value, json};
-use shared_validation::{FieldError, ParsedJson};
-use vector_rules::Catalogue;
 
 use crate::vector::configuration;
 use crate::vector::problems::problems;
@@ -39,7 +39,7 @@ fn result(line: &[u8], with_start: bool) -> Value {
     let (warnings, errors): (Vec<_>, Vec<_>) = problems
         .iter()
         .partition(|problem| problem.check.is_warning());
-    let told = |problems: &[&vector_rules::Diagnostic]| -> Vec<Value> {
+    let told = |problems: &[&lockstep_vector_api::Diagnostic]| -> Vec<Value> {
         problems
             .iter()
             .map(|problem| diagnostic(&problem.error))

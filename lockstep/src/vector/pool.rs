@@ -9,9 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lockstep_vector_api::{Compiler, Program, VrlDiagnostic};
 use rustix::process::Signal;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use vector_rules::{Compiler, Program, VrlDiagnostic};
 
 use crate::vector::worker::{ALLOCATOR, CompileJob, MEMORY_MIB, SECONDS};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use lockstep_vector_api::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
 use serde_json::Value;
-use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
 
 use crate::vector::pool;
 

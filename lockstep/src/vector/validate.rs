@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lockstep_sdk::{InputFormat, on_one_line};
-use vector_rules::Catalogue;
+use lockstep_vector_api::Catalogue;
 
 use crate::vector::configuration;
 use crate::vector::configuration::{File, Format};

@@ -7,10 +7,10 @@
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
+use lockstep_vector_api::{InProcessCompiler, Program};
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use vector_rules::{InProcessCompiler, Program};
 
 /// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
 pub(crate) const SECONDS: u64 = 2;

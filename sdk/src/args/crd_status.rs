@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
+use lockstep_shared_validation::ValidatorRegistry;
+use lockstep_webhook_lifecycle::{CrdStatusCache, CrdStatusMetrics, CrdStatusReporter};
 use prometheus_client::registry::Registry;
-use shared_validation::ValidatorRegistry;
-use webhook_lifecycle::{CrdStatusCache, CrdStatusMetrics, CrdStatusReporter};
 
 use crate::server::runtime;
 

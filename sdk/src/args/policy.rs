@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use lockstep_shared_validation::{Policy, PolicyHandle, ValidatorRegistry};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
-use shared_validation::{Policy, PolicyHandle, ValidatorRegistry};
 
 /// Interval at which the file is checked. The kubelet takes about a minute to update the files of a changed
 /// `ConfigMap`.

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::bail;
-use controller::{Config, DeletionTimeouts, RateLimiter};
+use lockstep_controller::{Config, DeletionTimeouts, RateLimiter};
 
 use crate::server::runtime::duration;
 

@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, Write};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, ParsedJson, Policy, ValidationRequest, ValidationResult, Validator, Violation,
 };
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::check::crd_lookup::CrdLookup;
 

@@ -1,7 +1,7 @@
 //! Text → documents → validation results: the check of one source.
 
+use lockstep_shared_validation::{Policy, ValidationRequest, ValidationResult, Violation};
 use serde_json::Value;
-use shared_validation::{Policy, ValidationRequest, ValidationResult, Violation};
 
 use crate::check::apply;
 use crate::check::crd_lookup::CrdLookup;
@@ -160,7 +160,7 @@ impl Checker {
         let object = applied.as_ref().unwrap_or(object);
         let last_validated = old
             .as_ref()
-            .and_then(shared_validation::LastValidated::from_status_of);
+            .and_then(lockstep_shared_validation::LastValidated::from_status_of);
         let request = ValidationRequest::for_update(object, old.as_ref(), last_validated.as_ref());
         let result = ruleset.validate(&request.deny_unknown_fields().with_policy(&self.policy));
         let stored = (self.shows_defaulted && result.is_valid())

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use lockstep_shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 use serde_json::Value;
-use shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 
 use crate::check::inputs;
 use crate::check::yaml::document;

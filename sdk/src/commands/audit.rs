@@ -10,10 +10,10 @@ use anyhow::Context;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, Policy, ValidationRequest, ValidationResult, Validator, Violation,
 };
+use serde_json::{Value, json};
 
 use crate::args::policy;
 use crate::environment::Environment;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
+use lockstep_shared_validation::Policy;
 use serde_json::Value;
-use shared_validation::Policy;
 
 use crate::args::input_format::InputFormat;
 use crate::args::policy;

@@ -5,19 +5,19 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use certs::CertificateManager;
 use clap::ArgMatches;
-use controller::{
-    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
-};
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
-use prometheus_client::registry::Registry;
-use shared_validation::ValidatorRegistry;
-use tokio::sync::watch;
-use webhook_lifecycle::{
+use lockstep_certs::CertificateManager;
+use lockstep_controller::{
+    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
+};
+use lockstep_shared_validation::ValidatorRegistry;
+use lockstep_webhook_lifecycle::{
     BackendProbe, CrdStatusReporter, FailurePolicyController, FailurePolicyMetrics,
 };
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
 
 use crate::args::cert::CertArgs;
 use crate::args::crd_status::CrdStatusReporterArgs;
@@ -37,10 +37,10 @@ pub(crate) struct Args {
     #[arg(long, default_value = "0.0.0.0:8081")]
     health_probe_bind_address: SocketAddr,
     /// Namespace of the installation.
-    #[arg(long, env = "POD_NAMESPACE", default_value = manifests::names::NAMESPACE)]
+    #[arg(long, env = "POD_NAMESPACE", default_value = lockstep_manifests::names::NAMESPACE)]
     namespace: String,
     /// Name of the Lease that is used for leader election.
-    #[arg(long, default_value = manifests::names::LEASE)]
+    #[arg(long, default_value = lockstep_manifests::names::LEASE)]
     leader_election_id: String,
     /// Identity of this replica in the Lease. It must be unique among the replicas.
     #[arg(long, env = "POD_NAME", default_value = "lockstep")]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     certs: CertArgs,
     /// Deployment of the webhook. If it is deleted or scaled to zero when the controller stops, `failurePolicy` is
     /// set back to `Ignore`.
-    #[arg(long, default_value = manifests::names::APP)]
+    #[arg(long, default_value = lockstep_manifests::names::APP)]
     webhook_deployment: String,
     /// Interval of admission probes: dry-run requests through the API server that the webhook must deny.
     #[arg(long, default_value = "1m", value_parser = runtime::duration)]
@@ -178,7 +178,7 @@ impl Args {
         validators: ValidatorRegistry,
         registry: &mut Registry,
     ) -> anyhow::Result<WebhookTasks> {
-        let certs = certs::Metrics::register(registry);
+        let certs = lockstep_certs::Metrics::register(registry);
         Ok(WebhookTasks {
             certificates: self.certs.manager(client, &self.namespace, certs)?,
             failure_policy: self.failure_policy(
@@ -204,7 +204,7 @@ impl Args {
         FailurePolicyController {
             client: client.clone(),
             configuration: self.certs.webhook_configuration().to_owned(),
-            webhook: manifests::names::VALIDATING_WEBHOOK.to_owned(),
+            webhook: lockstep_manifests::names::VALIDATING_WEBHOOK.to_owned(),
             namespace: self.namespace.clone(),
             deployment: self.webhook_deployment.clone(),
             validators,

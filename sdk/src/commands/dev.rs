@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use control_plane::{Cluster, Installation, Options};
+use lockstep_envtest::{Cluster, Installation, Options};
 
 use crate::args::kinds::KindArgs;
 use crate::commands::manifests;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use manifests::{InstallOptions, render};
+use lockstep_manifests::{InstallOptions, render};
 
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
@@ -74,7 +74,7 @@ fn files(
     environment: &Environment,
     kinds: &KindArgs,
     scope: Option<&InstallScopeArgs>,
-) -> anyhow::Result<Vec<manifests::Manifest>> {
+) -> anyhow::Result<Vec<lockstep_manifests::Manifest>> {
     let chosen = kinds.choose(environment.registry())?;
     let validators = chosen.validators();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));

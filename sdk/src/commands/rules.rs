@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use shared_validation::{Layer, RuleInfo, Severity, Validator};
+use lockstep_shared_validation::{Layer, RuleInfo, Severity, Validator};
 
 use crate::environment::Environment;
 use crate::printer;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use http_server::{CertWatcher, Server, ServerTls};
+use lockstep_http_server::{CertWatcher, Server, ServerTls};
+use lockstep_webhook::{Metrics, Webhook};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use webhook::{Metrics, Webhook};
 
 use crate::args::crd_status::CrdStatusArgs;
 use crate::args::limits::LimitArgs;
@@ -59,7 +59,7 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     let mut registry = Registry::default();
     let validators = environment.registry().validators()?;
     let policy = args.policy.watch(&validators, &mut registry, || {});
-    let server_metrics = http_server::Metrics::register(&mut registry);
+    let server_metrics = lockstep_http_server::Metrics::register(&mut registry);
     let metrics = Metrics::register(&mut registry, server_metrics.clone());
     let server_limits = args.limits.server();
     let crds = args.crd_status.watch(&validators);

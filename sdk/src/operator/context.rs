@@ -1,8 +1,8 @@
 //! Context of an operator's controllers.
 
-use controller::Leadership;
 use kube::Client;
 use kube::api::ApiResource;
+use lockstep_controller::Leadership;
 
 /// The parts of the running program that an operator can use.
 ///

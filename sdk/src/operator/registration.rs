@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{ArgMatches, Command};
-use controller::Runnable;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use lockstep_controller::Runnable;
+use lockstep_shared_validation::{Ruleset, ValidatedResource, Validator};
 use serde_json::Value;
-use shared_validation::{Ruleset, ValidatedResource, Validator};
 
 use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;

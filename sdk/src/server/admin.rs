@@ -11,7 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use controller::{ControllerRegistry, Metrics};
+use lockstep_controller::{ControllerRegistry, Metrics};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 

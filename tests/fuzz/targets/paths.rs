@@ -5,7 +5,7 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, aggregate};
+use lockstep_shared_validation::{FieldError, FieldPath, aggregate};
 
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {

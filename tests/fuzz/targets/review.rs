@@ -14,10 +14,10 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
+use lockstep_shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use webhook::{Limits, Metrics, Webhook};
+use lockstep_webhook::{Limits, Metrics, Webhook};
 
 thread_local! {
     static GATE: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
@@ -26,7 +26,7 @@ thread_local! {
             .build()
             .expect("a runtime without I/O can be built");
         let mut metrics = Registry::default();
-        let server = http_server::Metrics::register(&mut metrics);
+        let server = lockstep_http_server::Metrics::register(&mut metrics);
         let metrics = Metrics::register(&mut metrics, server);
         (runtime, Webhook::new(validators::registry(), metrics, Limits::default()).into_router())
     }) };

@@ -1,8 +1,8 @@
 //! Validation request as text, with the response of the API server.
 
+use lockstep_shared_validation::{ParsedJson, ValidationRequest, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_validation::{ParsedJson, ValidationRequest, Validator};
 
 use crate::response::Answer;
 

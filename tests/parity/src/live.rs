@@ -1,8 +1,8 @@
 //! Random objects with the responses of a live API server.
 
 use futures::stream::{self, StreamExt};
+use lockstep_shared_validation::Validator;
 use serde_json::Value;
-use shared_validation::Validator;
 
 use crate::case::Case;
 use crate::generate::Generator;

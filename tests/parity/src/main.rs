@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use lockstep_shared_validation::{CrdValidator, Validator};
 use parity::Summary;
 use parity::files::{read_cases, read_crd};
 use parity::live::{self, Extent};
 use serde_json::Value;
-use shared_validation::{CrdValidator, Validator};
 
 /// Compare the rules engine with the API server on objects of any CRD.
 #[derive(Parser)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use lockstep_shared_validation::{Layer, ValidationResult};
 use serde::{Deserialize, Serialize};
-use shared_validation::{Layer, ValidationResult};
 
 /// One validation error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! Real API server that validates objects in strict dry runs.
 
 use anyhow::{Context, bail};
-use control_plane::{Cluster, eventually};
 use http::{Method, Request};
 use kube::Client;
 use kube::core::Status;
+use lockstep_envtest::{Cluster, eventually};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Operation};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::Context;
-use shared_validation::Validator;
+use lockstep_shared_validation::Validator;
 
 use crate::case::Case;
 use crate::response::{Difference, compare};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use control_plane::oracle;
+use lockstep_envtest::oracle;
 use serde_json::Value;
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use cloud_database_rules::ruleset;
+use lockstep_cloud_database_api::ruleset;
+use lockstep_shared_validation::{CrdValidator, ValidationRequest, Validator};
 use parity::files::read_crd;
 use parity::generate::Generator;
 use parity::mutate::Mutator;
 use serde_json::{Value, json};
-use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
 fn crd(file: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use lockstep_shared_validation::{CrdValidator, Validator};
 use parity::Summary;
 use parity::files::read_crd;
 use parity::live::{self, Extent};
-use shared_validation::{CrdValidator, Validator};
 
 /// Compares both on random objects of the CRD in a file of the repository.
 async fn compare(file: &str, seed: u64) {

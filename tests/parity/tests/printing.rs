@@ -1,9 +1,9 @@
 //! Errors are printed exactly as by apimachinery: a table of errors is printed by both implementations.
 
-use control_plane::oracle;
+use lockstep_envtest::oracle;
+use lockstep_shared_validation::{FieldError, FieldPath, aggregate};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{FieldError, FieldPath, aggregate};
 
 #[derive(Deserialize)]
 struct Answers {

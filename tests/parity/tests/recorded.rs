@@ -1,8 +1,8 @@
 //! Comparison with recorded responses of an API server.
 
+use lockstep_shared_validation::{CrdValidator, Validator};
 use parity::Summary;
 use parity::files::{read_cases, read_crd};
-use shared_validation::{CrdValidator, Validator};
 use std::path::Path;
 
 /// Compares the engine with the recorded responses in one folder.

@@ -1,9 +1,9 @@
 //! Updates whose old object comes from a file: the file lacks what the API server adds to a stored object.
 
+use lockstep_shared_validation::CrdValidator;
 use parity::server::Server;
 use parity::{Case, Summary};
 use serde_json::{Value, json};
-use shared_validation::CrdValidator;
 
 /// Cluster-scoped kind with a rule on the whole object, a rule on a field and a maximum.
 fn crd() -> Value {

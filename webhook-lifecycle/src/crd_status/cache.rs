@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use shared_validation::{CrdMatch, Validator, ValidatorRegistry, crd_fingerprint};
+use lockstep_shared_validation::{CrdMatch, Validator, ValidatorRegistry, crd_fingerprint};
 
 use crate::crd_status::report::CrdStatusReport;
 
@@ -98,8 +98,8 @@ fn describe(known: &[CrdMatch]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lockstep_shared_validation::CrdValidator;
     use serde_json::json;
-    use shared_validation::CrdValidator;
 
     use super::*;
     use crate::crd_status::report::CrdStatus;

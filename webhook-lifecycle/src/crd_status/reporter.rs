@@ -15,11 +15,11 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
+use lockstep_shared_validation::{Validator, ValidatorRegistry, crd_fingerprint};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use shared_validation::{Validator, ValidatorRegistry, crd_fingerprint};
 use tokio::time::timeout;
 
 use crate::crd_status::report::{CrdStatus, CrdStatusReport};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use shared_validation::{
+use lockstep_shared_validation::{
     CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
     Validator, ValidatorRegistry, Violation, probe,
 };
+use serde_json::Value;
 use tracing::Span;
 
 use crate::admission::error::RequestError;

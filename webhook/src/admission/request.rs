@@ -1,8 +1,8 @@
 //! Bytes → `AdmissionReview`: one borrowed parse of the request body.
 
+use lockstep_shared_validation::RawObject;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use shared_validation::RawObject;
 
 use crate::admission::error::RequestError;
 

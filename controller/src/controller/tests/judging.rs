@@ -5,7 +5,7 @@ use std::sync::{Condvar, LazyLock, Mutex, mpsc};
 
 use futures::poll;
 use kube::api::ObjectMeta;
-use shared_validation::{
+use lockstep_shared_validation::{
     Policy, Rule, Severity, ValidationRequest, ValidationResult, ValidatorRegistry,
 };
 use tokio::task::spawn_blocking;

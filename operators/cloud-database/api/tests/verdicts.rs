@@ -1,11 +1,11 @@
 //! Tests of the ruleset with whole objects.
 
 use lockstep_cloud_database_api::{CloudDatabase, ruleset};
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, Policy, Ruleset, ValidationRequest, ValidationResult, Validator,
     ValidatorRegistry,
 };
+use serde_json::{Value, json};
 
 fn rules() -> Ruleset<CloudDatabase> {
     ruleset().expect("the ruleset compiles")

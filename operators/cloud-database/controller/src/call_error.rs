@@ -2,7 +2,7 @@
 
 use aws_sdk_rds::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
-use controller::ReconcileError;
+use lockstep_controller::ReconcileError;
 
 /// Error of a call to RDS or STS.
 #[derive(Debug)]

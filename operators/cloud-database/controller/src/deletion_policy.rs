@@ -1,7 +1,7 @@
 //! Deletion policy: whether the instance and its data are deleted with the object.
 
-use cloud_database_rules::DeletionPolicy;
-use controller::FinalizeRequest;
+use lockstep_cloud_database_api::DeletionPolicy;
+use lockstep_controller::FinalizeRequest;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -43,11 +43,11 @@ fn safety(policy: DeletionPolicy) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use controller::Children;
+    use lockstep_controller::Children;
 
     use super::*;
+    use lockstep_shared_validation::LastValidated;
     use serde_json::json;
-    use shared_validation::LastValidated;
 
     fn decide(accepted: Option<&str>, present: &Value) -> DeletionPolicy {
         let accepted = accepted.map(|policy| LastValidated {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
+use lockstep_cloud_database_api::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
 
 use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE};
 
@@ -250,7 +250,7 @@ mod tests {
     use aws_sdk_rds::types::{
         DbSubnetGroup, Endpoint, PendingModifiedValues, Tag, VpcSecurityGroupMembership,
     };
-    use cloud_database_rules::{
+    use lockstep_cloud_database_api::{
         Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, StorageType,
     };
 

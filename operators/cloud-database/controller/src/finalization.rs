@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use aws_sdk_rds::types::{DbInstance, DbSnapshot};
-use cloud_database_rules::{DeletionPolicy, DeletionRequest};
-use controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
 use k8s_openapi::jiff::Timestamp;
+use lockstep_cloud_database_api::{DeletionPolicy, DeletionRequest};
+use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
 use serde_json::{Value, json};
 
 use crate::deletion_policy;

@@ -1,9 +1,9 @@
 //! Check that an object still exists before an instance is created for it.
 
-use cloud_database_rules::CloudDatabase;
-use controller::ReconcileError;
 use kube::api::Api;
 use kube::{Client, ResourceExt};
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_controller::ReconcileError;
 
 /// Returns an error if the object does not exist or is being deleted, as read from the API server. The watch cache
 /// may still contain a deleted object, and its instance would have no owner. An object that exists with our

@@ -9,8 +9,8 @@ use aws_sdk_rds::Client;
 use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
-use controller::{Leadership, RateLimiter, ReconcileError};
+use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
+use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
 
 use crate::account::Account;
 use crate::call_error::CallError;

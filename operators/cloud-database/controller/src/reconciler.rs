@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
-use controller::{
+use kube::{Client, ResourceExt};
+use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
+use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
     SyncRequest,
 };
-use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
 use crate::drift;

@@ -22,9 +22,9 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 pub use crate::port_allocation::claim::PortClaims;
 use crate::port_allocation::claim::listeners;

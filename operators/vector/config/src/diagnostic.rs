@@ -1,6 +1,6 @@
 //! Problems that validation finds in a configuration.
 
-use shared_validation::FieldError;
+use lockstep_shared_validation::FieldError;
 
 /// Check of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

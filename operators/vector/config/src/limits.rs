@@ -1,7 +1,7 @@
 //! Size limits of the components of a configuration.
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
 
 use crate::component::{Component, ComponentKind, components, is_pattern};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
 
 use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, components};
 use crate::diagnostic::{Check, DiagnosticList};

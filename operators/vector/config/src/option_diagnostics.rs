@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
+use lockstep_shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 use serde_json::Value;
-use shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};

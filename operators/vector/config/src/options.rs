@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use jsonschema::paths::LocationSegment;
 use jsonschema::{Draft, ValidationError, Validator};
+use lockstep_shared_validation::FieldPath;
 use serde_json::{Map, Value, json};
-use shared_validation::FieldPath;
 
 use crate::aliases::Aliases;
 use crate::option_format;

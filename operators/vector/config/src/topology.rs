@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lockstep_shared_validation::{FieldError, FieldPath, did_you_mean};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind, components, is_pattern};

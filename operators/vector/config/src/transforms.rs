@@ -1,8 +1,8 @@
 //! Validation of transforms beyond the schema of their options.
 
+use lockstep_shared_validation::{FieldError, FieldPath};
+use lockstep_vector_vrl::Purpose;
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
-use vector_vrl::Purpose;
 use vrl::path::{OwnedSegment, parse_target_path};
 
 use crate::compilation::Compilation;
@@ -222,8 +222,8 @@ fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut Diagnost
 mod tests {
     use std::collections::BTreeSet;
 
+    use lockstep_vector_vrl::InProcessCompiler;
     use serde_json::json;
-    use vector_vrl::InProcessCompiler;
 
     use super::*;
     use crate::catalogue::Catalogue;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use controller::{ReconcileError, Reference, RelatedObjects, Watch};
 use kube::api::ApiResource;
+use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch};
+use lockstep_vector_api::port_allocation;
 use serde_json::Value;
-use vector_rules::port_allocation;
 
 /// Kinds of pipelines and of runners that are related to a pipeline. Kinds that are not installed are left out.
 pub(crate) struct RelatedPipelines {

@@ -4,14 +4,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use controller::{
+use kube::api::ApiResource;
+use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
     RelatedObjects, SyncRequest, Watch,
 };
-use kube::api::ApiResource;
+use lockstep_shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
+use lockstep_vector_api::{Catalogue, Pipeline, RunnerKind, port_allocation};
 use serde_json::{Map, Value, json};
-use shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
-use vector_rules::{Catalogue, Pipeline, RunnerKind, port_allocation};
 
 use crate::fingerprint;
 use crate::related_pipelines::RelatedPipelines;
@@ -165,10 +165,10 @@ fn shortened(mut text: String) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use shared_validation::{
+    use lockstep_shared_validation::{
         FieldError, FieldPath, Layer, Policy, Ruleset, Validator, ValidatorRegistry, Violation,
     };
-    use vector_rules::VectorPipeline;
+    use lockstep_vector_api::VectorPipeline;
 
     use super::*;
 

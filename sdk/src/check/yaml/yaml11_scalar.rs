@@ -229,7 +229,7 @@ mod tests {
             )
             .collect();
         let answers =
-            control_plane::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
+            lockstep_envtest::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
         let mut differing = Vec::new();
         for (text, answer) in texts.iter().zip(answers.as_array().expect("a list")) {
             let there = answer["json"]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 
 use crate::port_allocation::listener::Listener;
 use crate::rules::cached_validation::CachedValidation;

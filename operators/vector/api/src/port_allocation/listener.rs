@@ -1,9 +1,9 @@
 //! Components that listen on an address.
 
+use lockstep_shared_validation::FieldPath;
+use lockstep_vector_config::listen_address::ListenAddress;
+use lockstep_vector_config::{Component, ComponentKind, components, listen_address};
 use serde_json::{Map, Value};
-use shared_validation::FieldPath;
-use vector_config::listen_address::ListenAddress;
-use vector_config::{Component, ComponentKind, components, listen_address};
 
 use crate::port_allocation::endpoint::ListenEndpoint;
 

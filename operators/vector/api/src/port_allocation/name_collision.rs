@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
+use lockstep_vector_config::{Component, components};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vector_config::{Component, components};
 
 use crate::component_namespace::ComponentNamespace;
 use crate::port_allocation::status_view::{is_being_deleted, name, role, text, together};

@@ -6,10 +6,10 @@ mod telling;
 
 use std::sync::Arc;
 
-use serde_json::json;
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry,
 };
+use serde_json::json;
 
 use crate::port_allocation::*;
 use crate::types::pipeline::VectorPipeline;

@@ -1,8 +1,8 @@
 //! Rule for component names, which are also names of directories in which Vector stores data.
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use lockstep_vector_config::{Component, ComponentKind, components};
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
-use vector_config::{Component, ComponentKind, components};
 
 use crate::component_namespace::{ComponentNamespace, DIVIDER};
 use crate::rules::cached_validation::CachedValidation;
@@ -119,10 +119,10 @@ fn is_on_disk(buffer: &Value) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::{Value, json};
-    use shared_validation::{
+    use lockstep_shared_validation::{
         Policy, Ruleset, ValidatedResource, ValidationRequest, Validator, ValidatorRegistry,
     };
+    use serde_json::{Value, json};
 
     use crate::types::pipeline::{ClusterVectorPipeline, VectorPipeline};
 

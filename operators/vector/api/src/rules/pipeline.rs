@@ -1,12 +1,12 @@
 //! Rules of pipelines, for both `VectorPipeline` and `ClusterVectorPipeline`.
 
 use kube::CustomResourceExt;
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
     with_standard_fields,
 };
-use vector_config::{Catalogue, Check, ComponentKind, Diagnostic, validate_start_up};
+use lockstep_vector_config::{Catalogue, Check, ComponentKind, Diagnostic, validate_start_up};
+use serde_json::{Value, json};
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::component_name;

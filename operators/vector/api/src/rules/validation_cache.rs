@@ -5,10 +5,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lockstep_shared_validation::ErrorType;
+use lockstep_vector_config::Diagnostic;
 use lru::LruCache;
 use serde_json::Value;
-use shared_validation::ErrorType;
-use vector_config::Diagnostic;
 
 /// Maximum number of cached results.
 const KEPT: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
@@ -71,9 +71,9 @@ fn is_kept(problems: &[Diagnostic]) -> bool {
 mod tests {
     use std::cell::Cell;
 
+    use lockstep_shared_validation::{FieldError, FieldPath};
+    use lockstep_vector_config::Check;
     use serde_json::json;
-    use shared_validation::{FieldError, FieldPath};
-    use vector_config::Check;
 
     use super::*;
 

@@ -1,11 +1,11 @@
 //! Connection addresses in the components of a tenant. Client libraries parse these addresses, and some of them would
 //! read files or open sockets of the agent.
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use lockstep_vector_config::interpolation::SECRET;
+use lockstep_vector_config::{Catalogue, Component, ComponentKind};
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 use url::Url;
-use vector_config::interpolation::SECRET;
-use vector_config::{Catalogue, Component, ComponentKind};
 
 use crate::tenancy::components::each;
 use crate::types::pipeline::Pipeline;

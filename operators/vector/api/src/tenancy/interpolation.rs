@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use lockstep_vector_config::interpolation::SECRET;
+use lockstep_vector_config::option_path::below;
 use regex::Regex;
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
-use vector_config::interpolation::SECRET;
-use vector_config::option_path::below;
 
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use glob::{MatchOptions, Pattern};
+use lockstep_shared_validation::{Settings, did_you_mean};
+use lockstep_vector_config::{Catalogue, ComponentKind, confinement};
+use lockstep_vector_vrl::is_known_function;
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::{Settings, did_you_mean};
-use vector_config::{Catalogue, ComponentKind, confinement};
-use vector_vrl::is_known_function;
 
 /// Section of the policy file.
 pub(crate) const SETTINGS: Settings = Settings {
@@ -145,8 +145,10 @@ fn check(section: &Value) -> Result<(), String> {
 mod tests {
     use std::sync::Arc;
 
+    use lockstep_shared_validation::{
+        Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry,
+    };
     use serde_json::json;
-    use shared_validation::{Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry};
 
     use super::*;
     use crate::types::pipeline::VectorPipeline;
