@@ -1,5 +1,6 @@
 //! Differences between a child and its desired state: which ones are corrected.
 
+use kube::api::DynamicObject;
 use lockstep_testkit::When;
 use serde_json::{Value, json};
 
@@ -24,6 +25,16 @@ fn main_container(image: &str) -> Value {
         "resources": {"requests": {"cpu": "1000m", "memory": "1024Mi"}},
         "ports": [{"containerPort": 80}, {"containerPort": 81, "protocol": "UDP"}],
     })
+}
+
+/// Returns true if kube-controller-manager has written the last status of a Deployment.
+fn is_rolled_out(found: Option<&DynamicObject>) -> bool {
+    let Some(found) = found else { return false };
+    let status = &found.data["status"];
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let mut reasons = conditions.map(|condition| &condition["reason"]);
+    json!(found.metadata.generation) == status["observedGeneration"]
+        && reasons.any(|reason| reason == "NewReplicaSetAvailable")
 }
 
 /// JSON pointer to the containers of a Deployment.
@@ -60,6 +71,10 @@ async fn only_the_desired_fields_of_a_child_are_managed() {
         "minReadySeconds": 7, "template": {"spec": {"containers": both}},
     }});
     toys.meddle(&deployments, "d", &more).await;
+    // Until then, each status write of Kubernetes' own controller moves the entries of `managedFields`, and a patch that
+    // addresses one of them by its index is sent again.
+    toys.becomes(&deployments, "d", "to be rolled out", is_rolled_out)
+        .await;
     toys.family("a", &[deployment(&json!([main_container("i:2")]))])
         .await;
     let stored = deployments.get("d").await.expect("the child exists");
@@ -78,7 +93,7 @@ async fn only_the_desired_fields_of_a_child_are_managed() {
     // Another client changes a managed field, and the controller reverts it.
     let theirs = json!({"spec": {"replicas": 3}});
     toys.meddle(&deployments, "d", &theirs).await;
-    let replicas = |found: Option<&kube::api::DynamicObject>| {
+    let replicas = |found: Option<&DynamicObject>| {
         found.is_some_and(|found| found.data["spec"]["replicas"] == 0)
     };
     toys.becomes(&deployments, "d", "to be reverted", replicas)
