@@ -82,7 +82,7 @@ impl TestEnv {
             "--rds-not-found-grace-period=200ms",
             "--rds-qps=1000",
         ];
-        let options = Options {
+        let start_options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             controller_env: match options.aws_endpoint {
                 Some(endpoint) => aws_environment(&endpoint),
@@ -99,7 +99,7 @@ impl TestEnv {
             Some(kinds) => write_manifests(&cluster, kinds, options.manifest_args),
             None => root().join("manifests/config"),
         };
-        let mut installation = Installation::apply(&cluster, &manifests, options)
+        let mut installation = Installation::apply(&cluster, &manifests, start_options)
             .await
             .expect("manifests");
         installation

@@ -284,7 +284,7 @@ async fn requests_that_are_no_valid_review_are_rejected() {
         ("two lengths", b"POST /validate HTTP/1.1\r\nhost: webhook\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_vec(), "400"),
         ("a huge uid is valid", changed(uid, &huge), "200"),
     ] {
-        let response = response(&webhook, &request).await;
+        let response = respond_to(&webhook, &request).await;
         assert!(response.starts_with(&format!("HTTP/1.1 {expected}")), "{name}: {response}");
     }
     // Duplicate field: the last value counts, as in the API server that sent the request. No field is lost.

@@ -28,7 +28,7 @@ fn review_of(program: &str) -> Value {
     review(&pipeline("example", &remapping(program)), None)
 }
 
-async fn respond(webhook: &StandaloneWebhook, review: &Value) -> Value {
+async fn response_of(webhook: &StandaloneWebhook, review: &Value) -> Value {
     let response = webhook.post("/validate?timeout=10s", review).await;
     assert_eq!(response.status(), 200);
     let response: Value = serde_json::from_slice(response.body()).expect("JSON");
@@ -60,11 +60,11 @@ fn assert_exceeded(message: &str) {
 async fn a_program_that_takes_all_memory_affects_only_its_author() {
     let webhook = StandaloneWebhook::start(&[]).await;
     for _ in 0..2 {
-        let response = response(&webhook, &review_of(&large())).await;
+        let response = response_of(&webhook, &review_of(&large())).await;
         assert_exceeded(denial_message(&response));
     }
     assert!(webhook.peak_mib() < 100, "{} MiB", webhook.peak_mib());
-    let response = response(&webhook, &review_of(".a = 1")).await;
+    let response = response_of(&webhook, &review_of(".a = 1")).await;
     assert_eq!(response["allowed"], true, "{response}");
 }
 
@@ -74,7 +74,7 @@ async fn other_clients_are_served_while_programs_are_compiled() {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let slow = (0..cores + 2).map(|nonce| {
         let webhook = Arc::clone(&webhook);
-        tokio::spawn(async move { response(&webhook, &review_of(&slow(nonce))).await })
+        tokio::spawn(async move { response_of(&webhook, &review_of(&slow(nonce))).await })
     });
     let slow: Vec<_> = slow.collect();
     eventually("the compilation of more programs than cores", async || {
@@ -89,7 +89,7 @@ async fn other_clients_are_served_while_programs_are_compiled() {
         "sources": {"in": {"type": "kubernetes_logs"}},
         "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
     });
-    let without = response(&webhook, &review(&pipeline("without", &without), None)).await;
+    let without = response_of(&webhook, &review(&pipeline("without", &without), None)).await;
     assert_eq!(without["allowed"], true, "{without}");
     assert!(
         slow.iter().all(|slow| !slow.is_finished()),

@@ -32,24 +32,24 @@ async fn observe(testbed: &Testbed) -> (&'static str, Vec<u8>) {
     (phase, text("ca.key").unwrap_or_default())
 }
 
-async fn ask_for_a_new_ca(testbed: &Testbed) {
+async fn request_a_new_ca(testbed: &Testbed) {
     let patch = json!({"metadata": {"annotations": {"certs.lockstep.dev/rotate-ca": "now"}}});
-    let requested = secrets(testbed)
+    let annotated = secrets(testbed)
         .patch(
             "lockstep-webhook-tls",
             &PatchParams::default(),
             &Patch::Merge(patch),
         )
         .await;
-    requested.expect("the Secret is annotated");
+    annotated.expect("the Secret is annotated");
 }
 
 /// Requests a new CA and waits until it is the only one.
 async fn rotate(testbed: &Testbed) {
-    let (_, before) = read_secrets(testbed).await;
-    ask_for_a_new_ca(testbed).await;
+    let (_, before) = observe(testbed).await;
+    request_a_new_ca(testbed).await;
     eventually("the rotation of the CA", async || {
-        let (phase, signing) = read_secrets(testbed).await;
+        let (phase, signing) = observe(testbed).await;
         (phase == "stable" && signing != before).then_some(())
     })
     .await
@@ -69,11 +69,11 @@ pub fn twenty() {
         println!(
             "20 rotations of CA and certificate in {:.0} s: {} requests, unexpected: {:?}",
             took.as_secs_f64(),
-            counts.requested(),
+            counts.requests(),
             counts.unexpected()
         );
         assert!(
-            counts.requested() > 1_000,
+            counts.requests() > 1_000,
             "too few requests to prove anything"
         );
         assert!(counts.unexpected().is_empty());
@@ -89,10 +89,10 @@ pub fn keepers_are_killed() {
         let mut seen = Vec::new();
         for reconciliation in 0..6 {
             let phase = ["introducing", "retiring", "stable"][reconciliation % 3];
-            let (_, before) = read_secrets(&testbed).await;
-            ask_for_a_new_ca(&testbed).await;
+            let (_, before) = observe(&testbed).await;
+            request_a_new_ca(&testbed).await;
             eventually_within(Duration::from_mins(1), phase, async || {
-                let (now, signing) = read_secrets(&testbed).await;
+                let (now, signing) = observe(&testbed).await;
                 let has_signed = signing != before;
                 (now == phase && (phase == "introducing" || has_signed)).then_some(())
             })
@@ -107,7 +107,7 @@ pub fn keepers_are_killed() {
                 .start_controller(leader)
                 .expect("the process restarts");
             eventually("the rotation of the CA", async || {
-                let (phase, signing) = read_secrets(&testbed).await;
+                let (phase, signing) = observe(&testbed).await;
                 (phase == "stable" && signing != before).then_some(())
             })
             .await
@@ -116,7 +116,7 @@ pub fn keepers_are_killed() {
         let counts = load.stop().await;
         println!(
             "killed in {seen:?}: {} requests, unexpected: {:?}",
-            counts.requested(),
+            counts.requests(),
             counts.unexpected()
         );
         assert!(counts.unexpected().is_empty());

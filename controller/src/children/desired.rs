@@ -212,14 +212,14 @@ fn with_owner(owner: &Owner<'_>, type_: &OwnedType, mut child: Value, fingerprin
 
 /// Returns the fingerprint of what an author returned for a child of this owner.
 fn fingerprint(owner: &Owner<'_>, child: &Value, is_secret: bool) -> String {
-    let mut hashed = Cow::Borrowed(child);
-    if is_secret && let Some(values) = hashed.to_mut().get_mut("data") {
+    let mut content = Cow::Borrowed(child);
+    if is_secret && let Some(values) = content.to_mut().get_mut("data") {
         let values = values.as_object_mut().into_iter().flatten();
         values.for_each(|(_, value)| *value = Value::Null);
     }
     let mut hasher = FnvHasher::default();
     hasher.write(owner.uid.as_bytes());
-    hasher.write(hashed.to_string().as_bytes());
+    hasher.write(content.to_string().as_bytes());
     format!("{:016x}", hasher.finish())
 }
 
