@@ -144,8 +144,8 @@ async fn the_webhook_follows_the_crd_under_load() {
     let clients = (0..3).map(|index| {
         let (load, databases) = (Arc::clone(&load), env.databases());
         tokio::spawn(async move {
-            load.send_requests(databases, format!("asked-{index}"))
-                .await
+            load.send_requests(databases, format!("dry-run-{index}"))
+                .await;
         })
     });
     let clients: Vec<_> = clients.collect();

@@ -102,25 +102,25 @@ mod tests {
 
     #[test]
     fn a_failed_conversion_names_its_cause() {
-        let message = message(&json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": KIND}));
+        let first = message(&json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": KIND}));
         assert!(
-            message.contains("set `conversionReviewVersions: [v1]`"),
-            "{message}"
+            first.contains("set `conversionReviewVersions: [v1]`"),
+            "{first}"
         );
         let mut review = json!({"apiVersion": API_VERSION, "kind": KIND});
-        let message = message(&review);
-        assert!(message.contains("nothing to convert"), "{message}");
+        let second = message(&review);
+        assert!(second.contains("nothing to convert"), "{second}");
         review["request"] = json!({
             "uid": "u",
             "desiredAPIVersion": "example.com/v2",
             "objects": [{"apiVersion": "example.com/v1", "kind": "Trap"}],
         });
-        let message = message(&review);
+        let third = message(&review);
         assert!(
-            message.contains(
+            third.contains(
                 "objects[0]: no ruleset is registered for kind `Trap` of `example.com/v1`"
             ),
-            "{message}"
+            "{third}"
         );
     }
 }

@@ -333,8 +333,8 @@ mod tests {
         assert_eq!(requests_for(existing).await, [Method::GET, Method::PATCH]);
         let deleting =
             json!({"name": "a", "uid": "1", "deletionTimestamp": "2026-01-05T10:00:00Z"});
-        assert_eq!(requests(deleting).await, [Method::GET]);
+        assert_eq!(requests_for(deleting).await, [Method::GET]);
         let another = json!({"name": "a", "uid": "9"});
-        assert_eq!(requests(another).await, [Method::GET]);
+        assert_eq!(requests_for(another).await, [Method::GET]);
     }
 }

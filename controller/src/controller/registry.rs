@@ -140,16 +140,16 @@ mod tests {
             .enqueue("echo", Some("default"), "a")
             .expect("it runs");
         let key = queue.next().await.expect("an object");
-        let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
-        directory.register("toy/team-a", &queue);
+        let other_queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
+        directory.register("toy/team-a", &other_queue);
         directory
             .enqueue("toy", Some("team-a"), "c")
             .expect("it runs");
-        assert_eq!(queue.snapshot().ready.len(), 1);
+        assert_eq!(other_queue.snapshot().ready.len(), 1);
         directory
             .enqueue("toy", Some("team-b"), "c")
             .expect_err("no controller watches that namespace");
-        drop(queue);
+        drop(other_queue);
         directory.enqueue("echo", None, "b").expect("it runs");
         queue.add(
             ObjectKey::new("n", "c"),
@@ -169,7 +169,7 @@ mod tests {
         let expected =
             "no controller named `ekho` (running: echo); only the leader runs controllers";
         assert_eq!(error.to_string(), expected);
-        drop(queue);
+        drop(other_queue);
         assert_eq!(directory.queues(), json!({}));
     }
 }

@@ -298,7 +298,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_change_is_reported_with_the_state_before() {
-        let observe = observe(vec![
+        let observed = observe(vec![
             Event::Init,
             Event::InitApply(object("a", 1)),
             Event::InitDone,
@@ -315,7 +315,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_change_during_an_interruption_is_reported_afterwards() {
-        let observe = observe(vec![
+        let observed = observe(vec![
             Event::Init,
             Event::InitApply(object("a", 1)),
             Event::InitApply(object("b", 1)),

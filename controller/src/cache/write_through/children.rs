@@ -390,7 +390,7 @@ mod tests {
             Some(child("1", "1", "a")),
             Some(child("1", "2", "b")),
         );
-        assert_eq!(observed_versions, ["a", "b"]);
+        assert_eq!(owners, ["a", "b"]);
         assert_eq!(version(&observed, "a"), None);
         assert_eq!(version(&observed, "b").as_deref(), Some("2"));
     }

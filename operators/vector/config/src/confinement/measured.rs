@@ -100,7 +100,7 @@ fn is_rejected(sink: &Value) -> bool {
 fn exactly_the_templates_that_vector_rejects_are_invalid() {
     let mut compared = 0;
     let mut different = Vec::new();
-    for cases in cases().iter().filter(|cases| cases.result != '-') {
+    for case in cases().iter().filter(|case| case.result != '-') {
         compared += 1;
         if is_rejected(&sink(case)) != (case.result == 'C') {
             different.push(format!(
