@@ -169,7 +169,7 @@ mod tests {
         let expected =
             "no controller named `ekho` (running: echo); only the leader runs controllers";
         assert_eq!(error.to_string(), expected);
-        drop(other_queue);
+        drop(queue);
         assert_eq!(directory.queues(), json!({}));
     }
 }
