@@ -36,7 +36,7 @@ pub struct Metrics {
     reconciles: Family<ResultLabels, Counter>,
     errors: Family<ControllerLabels, Counter>,
     panics: Family<ControllerLabels, Counter>,
-    judgements: Family<ControllerLabels, Counter>,
+    validations: Family<ControllerLabels, Counter>,
     active: Family<ControllerLabels, Gauge>,
     at_most: Family<ControllerLabels, Gauge>,
     duration: Family<ControllerLabels, Histogram>,
@@ -131,12 +131,12 @@ const BUCKETS_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let standing = ViolatingObjects::default();
+        let violating_objects = ViolatingObjects::default();
         registered(
             registry,
             "lockstep_rule_violating_objects",
             "Number of stored objects that violate a rule, whatever its policy does about it",
-            standing.broken.clone(),
+            violating_objects.broken.clone(),
         );
         let histogram = || Histogram::new(BUCKETS_SECONDS);
         Self {
@@ -177,7 +177,7 @@ impl Metrics {
                 "Duration of a reconciliation",
                 Family::new_with_constructor(histogram as fn() -> Histogram),
             ),
-            judgements: registered(
+            validations: registered(
                 registry,
                 "lockstep_controller_validations",
                 "Total number of validations; an object whose status is current need not be validated again",
@@ -191,7 +191,7 @@ impl Metrics {
             ),
             queues: Queues::register(registry),
             child_writes: ChildWrites::register(registry),
-            violating_objects: standing,
+            violating_objects,
             terminating: ThresholdGauge::register(&threshold_gauge::TERMINATING, registry),
             failing: ThresholdGauge::register(&threshold_gauge::FAILING, registry),
         }
@@ -230,7 +230,7 @@ impl Metrics {
 
     /// Counts a validation.
     pub(crate) fn validated(&self, controller: &str) {
-        self.judgements.get_or_create(&labels_of(controller)).inc();
+        self.validations.get_or_create(&labels_of(controller)).inc();
     }
 
     /// Counts a reconciliation that panicked.

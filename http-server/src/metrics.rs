@@ -46,7 +46,7 @@ impl Metrics {
         );
         registry.register(
             "lockstep_webhook_rejected_requests",
-            "Connections and requests that were closed or rejected because of a limit, by limit",
+            "Connections and requests that were closed or rejected because of a limit, by the option that sets the limit",
             metrics.rejected.clone(),
         );
         metrics

@@ -41,11 +41,12 @@ pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
         "verbs": ["create", "get", "update"],
     }));
     let name = format!("{}-loop", names::APP);
-    let mut of_loop = role("ClusterRole", None, &rules);
-    of_loop["metadata"] = metadata(&name, None);
-    of_loop["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
+    let mut aggregated = role("ClusterRole", None, &rules);
+    aggregated["metadata"] = metadata(&name, None);
+    aggregated["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] =
+        json!("true");
     let mut all = user_roles(install);
-    all.push(of_loop);
+    all.push(aggregated);
     all
 }
 
@@ -92,12 +93,12 @@ fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
 /// Returns the rights for leader election.
 fn lease_rules() -> [Value; 2] {
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]});
-    let (mut make, mut keep) = (leases.clone(), leases);
+    let (mut create, mut update) = (leases.clone(), leases);
     // RBAC cannot bind `create` to a name.
-    make["verbs"] = json!(["create"]);
-    keep["resourceNames"] = json!([names::LEASE]);
-    keep["verbs"] = json!(["get", "update"]);
-    [make, keep]
+    create["verbs"] = json!(["create"]);
+    update["resourceNames"] = json!([names::LEASE]);
+    update["verbs"] = json!(["get", "update"]);
+    [create, update]
 }
 
 fn controller_cluster_role(install: &InstallOptions<'_>) -> Value {
@@ -166,9 +167,9 @@ fn controller_role(install: &InstallOptions<'_>) -> Value {
 /// Returns the rights for admission probes. A dry run needs the same right as a real creation: in the own
 /// namespace, or for cluster-scoped kinds in the cluster.
 fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<Value> {
-    let judges = validators(install)
+    let validates = validators(install)
         .filter(|ruleset| (ruleset.crd()["spec"]["scope"] != "Cluster") == namespaced);
-    judges
+    validates
         .map(|ruleset| {
             let plural = &ruleset.crd()["spec"]["names"]["plural"];
             json!({"apiGroups": [ruleset.group()], "resources": [plural], "verbs": ["create"]})

@@ -22,8 +22,8 @@
 //! # Operator
 //!
 //! An [`Operator`] registers one or several kinds. A kind is a type that implements
-//! [`ValidatedResource`](lockstep_shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset that is
-//! compiled from it validates the objects in all subcommands. A kind also has a
+//! [`ValidatedResource`](lockstep_shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset
+//! that is compiled from it validates the objects in all subcommands. A kind also has a
 //! [`Reconciler`](lockstep_controller::Reconciler), which the command `controller` runs.
 //!
 //! [`Operator::of`] registers a reconciler that needs only the cluster. [`Operator::with_args`] is for an operator that
@@ -55,6 +55,7 @@ mod logging;
 mod operator;
 mod printer;
 mod program;
+mod read_error;
 mod registry;
 mod server;
 mod tracing_export;
@@ -75,4 +76,5 @@ pub use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 pub use crate::operator::dev_service::{DevService, RunningService};
 pub use crate::program::Program;
-pub use crate::server::runtime::{MOST_WAITING_THREADS, duration};
+pub use crate::read_error::describe_read_error;
+pub use crate::server::runtime::{MAX_WAITING_THREADS, duration};

@@ -155,8 +155,8 @@ impl<S: Send + Sync + 'static> Operator<S> {
     }
 
     /// Sets a function that creates the value that the Rust rules of all kinds of this operator read, see
-    /// [`Ruleset::with_extension`](lockstep_shared_validation::Ruleset::with_extension). It is called once, with the name of the
-    /// subcommand that runs.
+    /// [`Ruleset::with_extension`](lockstep_shared_validation::Ruleset::with_extension). It is called once, with the
+    /// name of the subcommand that runs.
     #[must_use]
     pub fn ruleset_extension(
         mut self,

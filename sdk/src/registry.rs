@@ -203,7 +203,7 @@ impl Operators {
     ) -> Vec<Box<dyn Runnable>> {
         let named = self.namespaces.iter().map(|name| Some(name.as_str()));
         let everywhere = self.namespaces.is_empty().then_some(None);
-        let places = named.chain(everywhere).map(|within| Wiring {
+        let wirings = named.chain(everywhere).map(|within| Wiring {
             client: &self.client,
             policy: &self.policy,
             deletion_timeouts: self.deletion_timeouts,
@@ -212,10 +212,10 @@ impl Operators {
             registry: directory,
             namespace: within,
         });
-        let loops = places.flat_map(|place| {
+        let controllers = wirings.flat_map(|wiring| {
             let controllers = self.controllers.iter();
-            controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &place))
+            controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &wiring))
         });
-        loops.collect()
+        controllers.collect()
     }
 }

@@ -10,7 +10,7 @@ use crd_validation::{CompileError, CrdValidator};
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::crd_status::CrdMatch;
+use crate::crd_match::CrdMatch;
 use crate::defaults::DynamicDefault;
 use crate::fast_path;
 use crate::kind::ValidatedResource;

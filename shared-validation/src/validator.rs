@@ -7,7 +7,7 @@ use crd_validation::json::RawObject;
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::crd_status::CrdMatch;
+use crate::crd_match::CrdMatch;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
 use crate::rule_info::RuleInfo;

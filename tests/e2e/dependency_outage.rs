@@ -71,11 +71,11 @@ async fn without_the_api_server_the_controller_gives_up_leadership_and_regains_i
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
     let server = cluster.server().trim_start_matches("https://");
     let wire = TcpProxy::to(server.parse().expect("an address")).await;
-    let detours = EnvOptions {
+    let options = EnvOptions {
         controller_server: Some(format!("https://{}", wire.address())),
         ..EnvOptions::default()
     };
-    let mut env = TestEnv::install(cluster, moto, detours).await;
+    let mut env = TestEnv::install(cluster, moto, options).await;
     let webhook = WebhookClient::of(&env).await;
     env.kubectl_apply(&database("before")).expect("stored");
     env.condition("before", "Ready", "True").await;
@@ -83,8 +83,8 @@ async fn without_the_api_server_the_controller_gives_up_leadership_and_regains_i
     // For longer than the lease duration: another replica may lead by now.
     wire.cut();
     eventually("the release of leadership", async || {
-        let said = env.installation.controller().output();
-        said.contains("stopping all work").then_some(())
+        let log = env.installation.controller().output();
+        log.contains("stopping all work").then_some(())
     })
     .await
     .unwrap_or_else(|error| env.fail(&error.to_string()));
@@ -97,10 +97,10 @@ async fn without_the_api_server_the_controller_gives_up_leadership_and_regains_i
         false
     );
     env.kubectl_apply(&database("meanwhile")).expect("stored");
-    let refused = env
+    let rejection = env
         .kubectl_apply(&invalid)
         .expect_err("the object is denied");
-    assert!(refused.contains("[username-reserved]"), "{refused}");
+    assert!(rejection.contains("[username-reserved]"), "{rejection}");
 
     wire.mend();
     env.condition("meanwhile", "Ready", "True").await;

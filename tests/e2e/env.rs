@@ -50,10 +50,10 @@ impl TestEnv {
         Self::start_with(EnvOptions::default()).await
     }
 
-    pub async fn start_with(detours: EnvOptions) -> Self {
+    pub async fn start_with(options: EnvOptions) -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
-        Self::install(cluster, moto, detours).await
+        Self::install(cluster, moto, options).await
     }
 
     /// Starts the same environment, with a proxy that records every call to AWS.
@@ -61,11 +61,11 @@ impl TestEnv {
         let cluster = Cluster::start().await.expect("a cluster");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
         let proxy = Proxy::before_aws(&moto).await;
-        let detours = EnvOptions {
+        let options = EnvOptions {
             aws_endpoint: Some(proxy.url()),
             ..EnvOptions::default()
         };
-        (Self::install(cluster, moto, detours).await, proxy)
+        (Self::install(cluster, moto, options).await, proxy)
     }
 
     /// Returns true if the database exists in the API server.
@@ -75,31 +75,31 @@ impl TestEnv {
     }
 
     /// Installs Lockstep in a running cluster.
-    pub async fn install(cluster: Cluster, moto: Moto, detours: EnvOptions) -> Self {
+    pub async fn install(cluster: Cluster, moto: Moto, options: EnvOptions) -> Self {
         let quick = [
             "--rds-poll-interval=100ms",
             "--rds-resync-period=300ms",
             "--rds-not-found-grace-period=200ms",
             "--rds-qps=1000",
         ];
-        let options = Options {
+        let start_options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
-            controller_env: match detours.aws_endpoint {
+            controller_env: match options.aws_endpoint {
                 Some(endpoint) => aws_environment(&endpoint),
                 None => moto.environment(),
             },
             controller_args: quick
                 .map(String::from)
                 .into_iter()
-                .chain(detours.controller_args)
+                .chain(options.controller_args)
                 .collect(),
-            controller_server: detours.controller_server,
+            controller_server: options.controller_server,
         };
-        let manifests = match detours.kinds {
-            Some(kinds) => write_manifests(&cluster, kinds, detours.manifest_args),
+        let manifests = match options.kinds {
+            Some(kinds) => write_manifests(&cluster, kinds, options.manifest_args),
             None => root().join("manifests/config"),
         };
-        let mut installation = Installation::apply(&cluster, &manifests, options)
+        let mut installation = Installation::apply(&cluster, &manifests, start_options)
             .await
             .expect("manifests");
         installation
@@ -282,13 +282,13 @@ impl TestEnv {
 
     /// Instances in moto.
     pub async fn instances(&self) -> Vec<DbInstance> {
-        let answer = self
+        let response = self
             .rds
             .describe_db_instances()
             .send()
             .await
             .expect("moto answers");
-        answer.db_instances.unwrap_or_default()
+        response.db_instances.unwrap_or_default()
     }
 
     /// Fails the test, and prints the output of the processes.

@@ -68,8 +68,8 @@ async fn with_the_split_component_the_webhook_pods_contain_only_the_serving_cert
             .expect("kwok simulates the Pods");
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "lockstep-system");
-    let of_gate = ListParams::default().labels("app.kubernetes.io/name=lockstep");
-    let gates = pods.list(&of_gate).await.expect("Pods");
+    let of_webhook = ListParams::default().labels("app.kubernetes.io/name=lockstep");
+    let gates = pods.list(&of_webhook).await.expect("Pods");
     assert_eq!(gates.items.len(), 2);
     for pod in gates {
         let pod = pod.spec.expect("a Pod has a spec");
@@ -144,9 +144,12 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
     assert_eq!(mounts("webhook"), ["tls", "policy"]);
     assert_eq!(mounts("controller"), ["tls", "policy", &credentials.name]);
     let mut mounted = container("controller").volume_mounts.iter().flatten();
-    let place = mounted.find(|mount| mount.name == credentials.name);
-    let place = place.map(|mount| mount.mount_path.as_str());
-    assert_eq!(place, Some("/var/run/secrets/kubernetes.io/serviceaccount"));
+    let mount_path = mounted.find(|mount| mount.name == credentials.name);
+    let mount_path = mount_path.map(|mount| mount.mount_path.as_str());
+    assert_eq!(
+        mount_path,
+        Some("/var/run/secrets/kubernetes.io/serviceaccount")
+    );
 }
 
 /// If the webhook were deleted first, the remaining configurations would make the API server deny every request.
@@ -212,15 +215,15 @@ fn the_demo_runs_to_its_end() {
         .output()
         .expect("the program runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (said, complaints) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}{complaints}");
+    let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{printed}{errors}");
     for line in [
         "admitted     examples/valid/20-production.yaml",
         "denied       examples/invalid/20-reserved-name.yaml",
         "[username-reserved]",
         "export KUBECONFIG=",
     ] {
-        assert!(said.contains(line), "{line}: {said}");
+        assert!(printed.contains(line), "{line}: {printed}");
     }
 }
 

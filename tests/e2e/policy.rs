@@ -29,8 +29,9 @@ async fn is_let_pass(env: &TestEnv) -> bool {
 }
 
 async fn becomes(env: &TestEnv, what: &str, is_so: impl AsyncFn() -> bool) {
-    let seen = eventually(what, async || is_so().await.then_some(()));
-    seen.await
+    let reached = eventually(what, async || is_so().await.then_some(()));
+    reached
+        .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 

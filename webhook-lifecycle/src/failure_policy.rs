@@ -28,7 +28,7 @@ use crate::admission_probe::{AdmissionProbes, ProbeResult};
 const FIELD_MANAGER: &str = "lockstep-failure-policy";
 
 /// Time within which several changes of the configuration count as one.
-const SETTLE: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// Interval of the probes while the failure policy is `Ignore`.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -137,7 +137,7 @@ impl FailurePolicyController {
             let pause = pause.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                Some(_) = changes.next() => tokio::time::sleep(SETTLE).await,
+                Some(_) = changes.next() => tokio::time::sleep(DEBOUNCE).await,
             }
         }
     }

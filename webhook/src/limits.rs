@@ -37,25 +37,27 @@ impl Default for Limits {
     }
 }
 
-/// Limit of requests that was exceeded, as a label value of the metric.
+/// Limit of requests that was exceeded. Its name in the metric is that of the option that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    Body,
-    Request,
-    RequestsInflight,
-    RequestBytes,
-    InflightBytes,
+    BodyTimeout,
+    RequestTimeout,
+    MaxRequestsInflight,
+    MaxRequestBytes,
+    MaxConversionBytes,
+    MaxInflightBytes,
     Depth,
 }
 
 impl Limit {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Body => "body",
-            Self::Request => "request",
-            Self::RequestsInflight => "reviews",
-            Self::RequestBytes => "body-bytes",
-            Self::InflightBytes => "bodies-bytes",
+            Self::BodyTimeout => "body-timeout",
+            Self::RequestTimeout => "request-timeout",
+            Self::MaxRequestsInflight => "max-requests-inflight",
+            Self::MaxRequestBytes => "max-request-bytes",
+            Self::MaxConversionBytes => "max-conversion-bytes",
+            Self::MaxInflightBytes => "max-inflight-bytes",
             Self::Depth => "depth",
         }
     }

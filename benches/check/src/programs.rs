@@ -26,10 +26,10 @@ impl Program {
         let mut command = self.command.clone();
         command.push(input.display().to_string());
         let usage = measure::run(&command, &stdout, &stderr)?;
-        let (printed, said) = (fs::read_to_string(&stdout)?, fs::read_to_string(&stderr)?);
+        let (printed, errors) = (fs::read_to_string(&stdout)?, fs::read_to_string(&stderr)?);
         let last = printed
             .lines()
-            .chain(said.lines())
+            .chain(errors.lines())
             .last()
             .unwrap_or_default();
         ensure!(

@@ -53,7 +53,7 @@ impl Audit {
     }
 
     /// Returns the current length of the audit log.
-    pub(crate) fn place(&self) -> anyhow::Result<u64> {
+    pub(crate) fn position(&self) -> anyhow::Result<u64> {
         Ok(std::fs::metadata(&self.log)?.len())
     }
 

@@ -14,7 +14,7 @@ use lockstep_envtest::free_port;
 const CONCURRENCY: usize = 8;
 
 /// Operator program and its command line.
-pub(crate) struct Side {
+pub(crate) struct Implementation {
     /// Name of the operator, which is also the user agent of its calls.
     pub(crate) name: &'static str,
     program: PathBuf,
@@ -22,8 +22,8 @@ pub(crate) struct Side {
 }
 
 /// Returns the operator of this program, built on the controller of Lockstep.
-pub(crate) fn lockstep() -> anyhow::Result<Side> {
-    Ok(Side {
+pub(crate) fn lockstep() -> anyhow::Result<Implementation> {
+    Ok(Implementation {
         name: "lockstep",
         program: env::current_exe()?,
         arguments: &["operate"],
@@ -31,8 +31,8 @@ pub(crate) fn lockstep() -> anyhow::Result<Side> {
 }
 
 /// Returns the same operator, built on controller-runtime.
-pub(crate) fn controller_runtime() -> anyhow::Result<Side> {
-    Ok(Side {
+pub(crate) fn controller_runtime() -> anyhow::Result<Implementation> {
+    Ok(Implementation {
         name: "controller-runtime",
         program: bench_harness::go(
             "benches/controller/peer",
@@ -49,7 +49,7 @@ pub(crate) struct Running {
     metrics: Client,
 }
 
-impl Side {
+impl Implementation {
     pub(crate) fn start(&self, kubeconfig: &Path, logs: &Path) -> anyhow::Result<Running> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let log = File::create(logs.join(format!("{}.log", self.name)))?;
@@ -69,7 +69,7 @@ impl Side {
 
 impl Running {
     /// Returns the number of completed reconciliations and of queued or active objects, once the metrics are available.
-    pub(crate) async fn rounds(&mut self) -> anyhow::Result<Option<(u64, u64)>> {
+    pub(crate) async fn reconciliations(&mut self) -> anyhow::Result<Option<(u64, u64)>> {
         if let Some(status) = self.child.try_wait()? {
             bail!("the operator ended unexpectedly: {status}");
         }

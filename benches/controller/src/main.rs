@@ -51,20 +51,20 @@ async fn main() -> anyhow::Result<()> {
     if let Some(Command::Operate(args)) = cli.command {
         return operator::run(&args).await;
     }
-    let sides = [
+    let implementations = [
         implementations::lockstep()?,
         implementations::controller_runtime()?,
     ];
     let mut report = Report::default();
     for run in 0..cli.args.runs {
         for objects in &cli.args.objects {
-            for side in &sides {
+            for side in &implementations {
                 eprintln!("run {}: {objects} objects, {}", run + 1, side.name);
                 let measured = measure::measure(side, *objects).await?;
                 report.add(*objects, side.name, measured);
             }
         }
     }
-    report.print([sides[0].name, sides[1].name]);
+    report.print([implementations[0].name, implementations[1].name]);
     Ok(())
 }

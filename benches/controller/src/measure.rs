@@ -15,16 +15,16 @@ use serde_json::json;
 
 use crate::audit::{Audit, Calls};
 use crate::batch::{Batch, resource};
-use crate::implementations::{Running, Side};
+use crate::implementations::{Implementation, Running};
 
 /// Time limit of each step.
 const DEADLINE: Duration = Duration::from_mins(20);
 
 /// Interval of the checks of a running operator.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time without work after which an operator counts as idle.
-const QUIET: Duration = Duration::from_millis(500);
+const IDLE_PERIOD: Duration = Duration::from_millis(500);
 
 /// Results of one operator.
 pub(crate) struct Measured {
@@ -41,26 +41,26 @@ pub(crate) struct Part {
     pub(crate) calls: Calls,
 }
 
-pub(crate) async fn measure(side: &Side, objects: usize) -> anyhow::Result<Measured> {
+pub(crate) async fn measure(side: &Implementation, objects: usize) -> anyhow::Result<Measured> {
     let folder = tempfile::tempdir()?;
     let audit = Audit::within(folder.path())?;
     let arguments = audit.arguments();
     let cluster = Cluster::start_with(&[&arguments[0], &arguments[1]]).await?;
     let batches = make(&cluster, objects).await?;
 
-    let from = audit.place()?;
+    let from = audit.position()?;
     let started = Instant::now();
     let mut running = side.start(&cluster.kubeconfig(), folder.path())?;
     all_ready(&batches, objects).await?;
     let seconds = started.elapsed().as_secs_f64();
-    quiet(&mut running, objects).await?;
+    wait_until_idle(&mut running, objects).await?;
     let converged = part(&running, seconds, audit.calls(side.name, from)?)?;
     drop(running);
 
-    let from = audit.place()?;
+    let from = audit.position()?;
     let started = Instant::now();
     let mut running = side.start(&cluster.kubeconfig(), folder.path())?;
-    let since = quiet(&mut running, objects).await?;
+    let since = wait_until_idle(&mut running, objects).await?;
     let seconds = (since - started).as_secs_f64();
     let restarted = part(&running, seconds, audit.calls(side.name, from)?)?;
     Ok(Measured {
@@ -130,7 +130,7 @@ async fn all_ready(batches: &Api<DynamicObject>, objects: usize) -> anyhow::Resu
 }
 
 /// Waits until every object has been reconciled and no work is left. Returns the time since which the operator is idle.
-async fn quiet(running: &mut Running, objects: usize) -> anyhow::Result<Instant> {
+async fn wait_until_idle(running: &mut Running, objects: usize) -> anyhow::Result<Instant> {
     let started = Instant::now();
     let mut since = None;
     loop {
@@ -138,25 +138,26 @@ async fn quiet(running: &mut Running, objects: usize) -> anyhow::Result<Instant>
             started.elapsed() < DEADLINE,
             "the operator does not become idle"
         );
-        let looked = Instant::now();
-        let told = running.rounds().await?;
-        let is_quiet =
-            told.is_some_and(|(rounds, waiting)| rounds >= objects as u64 && waiting == 0);
-        since = is_quiet.then(|| {
-            since.map_or((looked, told), |since: (Instant, _)| {
+        let observed_at = Instant::now();
+        let counts = running.reconciliations().await?;
+        let is_idle = counts.is_some_and(|(reconciliations, waiting)| {
+            reconciliations >= objects as u64 && waiting == 0
+        });
+        since = is_idle.then(|| {
+            since.map_or((observed_at, counts), |since: (Instant, _)| {
                 // Work between two checks ends the idle time.
-                if since.1 == told {
+                if since.1 == counts {
                     since
                 } else {
-                    (looked, told)
+                    (observed_at, counts)
                 }
             })
         });
         if let Some((since, _)) = since
-            && since.elapsed() >= QUIET
+            && since.elapsed() >= IDLE_PERIOD
         {
             return Ok(since);
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

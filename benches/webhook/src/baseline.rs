@@ -63,9 +63,9 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         .route(
             "/validate",
             if args.pass_over {
-                post(answer::<IgnoredAny>)
+                post(response::<IgnoredAny>)
             } else {
-                post(answer::<Value>)
+                post(response::<Value>)
             },
         )
         .route("/readyz", get(|| async { "ok" }));
@@ -87,15 +87,15 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-async fn answer<T: DeserializeOwned>(body: Bytes) -> axum::response::Response {
+async fn response<T: DeserializeOwned>(body: Bytes) -> axum::response::Response {
     let Ok(review) = serde_json::from_slice::<Review<'_, T>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let uid = review.request.uid;
-    let answer = format!(
+    let response = format!(
         r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{{"uid":"{uid}","allowed":true}}}}"#
     );
-    ([("content-type", "application/json")], answer).into_response()
+    ([("content-type", "application/json")], response).into_response()
 }
 
 fn acceptor(directory: &Path) -> anyhow::Result<TlsAcceptor> {

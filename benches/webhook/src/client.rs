@@ -61,19 +61,19 @@ pub(crate) struct Args {
 /// Results of one run.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Measured {
-    pub(crate) answers: u32,
+    pub(crate) responses: u32,
     pub(crate) seconds: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
 }
 
-struct Asking {
+struct Load {
     server: SocketAddr,
     connector: TlsConnector,
     body: Bytes,
     /// Byte ranges of the digits that make a request new.
     nonces: Vec<Range<usize>>,
-    asked: AtomicUsize,
+    sent: AtomicUsize,
     causes: usize,
     new_connections: bool,
     from: Instant,
@@ -101,20 +101,20 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
         nonces.is_empty() != args.is_new,
         "the review has no placeholder to make it new"
     );
-    let asking = Arc::new(Asking {
+    let load = Arc::new(Load {
         server: args.server,
         connector: connector(&args.ca)?,
         body: body.into(),
         nonces,
         // Starts with another number than earlier processes.
-        asked: AtomicUsize::new(std::process::id() as usize * 1_000),
+        sent: AtomicUsize::new(std::process::id() as usize * 1_000),
         causes: args.causes,
         new_connections: args.new_connections,
         from,
         until: from + Duration::from_millis(args.measure_ms),
     });
     let tasks: Vec<_> = (0..args.connections)
-        .map(|_| tokio::spawn(Arc::clone(&asking).ask_until_the_end()))
+        .map(|_| tokio::spawn(Arc::clone(&load).send_until_the_end()))
         .collect();
     let mut latencies = Vec::new();
     for task in tasks {
@@ -130,17 +130,17 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
         f64::from(latencies[index]) / 10.0
     };
     Ok(Measured {
-        answers: u32::try_from(latencies.len())?,
+        responses: u32::try_from(latencies.len())?,
         seconds: Duration::from_millis(args.measure_ms).as_secs_f64(),
         p50_us: at(50),
         p99_us: at(99),
     })
 }
 
-impl Asking {
+impl Load {
     /// Sends reviews until the end of the run and returns the latency of each response within the measured time, in
     /// tenths of a microsecond.
-    async fn ask_until_the_end(self: Arc<Self>) -> anyhow::Result<Vec<u32>> {
+    async fn send_until_the_end(self: Arc<Self>) -> anyhow::Result<Vec<u32>> {
         let mut latencies = Vec::new();
         let mut connection = self.connect().await?;
         let mut is_checked = false;
@@ -152,10 +152,10 @@ impl Asking {
             if self.new_connections {
                 connection = self.connect().await?;
             }
-            let answer = self.ask(&mut connection).await?;
+            let response = self.send(&mut connection).await?;
             let ended = Instant::now();
             if !is_checked {
-                self.check(&answer)?;
+                self.check(&response)?;
                 is_checked = true;
             }
             if started >= self.from && ended <= self.until {
@@ -175,7 +175,7 @@ impl Asking {
         Ok(sender)
     }
 
-    async fn ask(&self, connection: &mut SendRequest<Full<Bytes>>) -> anyhow::Result<Bytes> {
+    async fn send(&self, connection: &mut SendRequest<Full<Bytes>>) -> anyhow::Result<Bytes> {
         let request = Request::post("/validate?timeout=10s")
             .header("host", NAME)
             .header("content-type", "application/json")
@@ -183,13 +183,13 @@ impl Asking {
             .header("user-agent", "kube-apiserver-admission")
             .body(Full::new(self.body()))?;
         connection.ready().await?;
-        let answer = connection.send_request(request).await?;
+        let response = connection.send_request(request).await?;
         ensure!(
-            answer.status() == 200,
+            response.status() == 200,
             "unexpected HTTP status {}",
-            answer.status()
+            response.status()
         );
-        Ok(answer
+        Ok(response
             .into_body()
             .collect()
             .await
@@ -200,22 +200,22 @@ impl Asking {
         if self.nonces.is_empty() {
             return self.body.clone();
         }
-        let count = self.asked.fetch_add(1, Ordering::Relaxed);
+        let count = self.sent.fetch_add(1, Ordering::Relaxed);
         let digits = format!("{:0DIGITS$}", count % 10usize.pow(8));
         let mut body = self.body.to_vec();
-        for place in &self.nonces {
-            body[place.clone()].copy_from_slice(digits.as_bytes());
+        for range in &self.nonces {
+            body[range.clone()].copy_from_slice(digits.as_bytes());
         }
         body.into()
     }
 
-    fn check(&self, answer: &[u8]) -> anyhow::Result<()> {
-        let answer: Value = serde_json::from_slice(answer)?;
-        let causes = answer.pointer("/response/status/details/causes");
+    fn check(&self, response: &[u8]) -> anyhow::Result<()> {
+        let response: Value = serde_json::from_slice(response)?;
+        let causes = response.pointer("/response/status/details/causes");
         let causes = causes.and_then(Value::as_array).map_or(0, Vec::len);
         ensure!(
-            answer["response"]["allowed"] == (self.causes == 0) && causes == self.causes,
-            "unexpected response: {answer}"
+            response["response"]["allowed"] == (self.causes == 0) && causes == self.causes,
+            "unexpected response: {response}"
         );
         Ok(())
     }

@@ -13,7 +13,7 @@ use lockstep_webhook_lifecycle::{CrdStatus, CrdStatusReport};
 const AGAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// Writer of the CRD status file. It stops when it is dropped.
-pub(crate) struct Vouching {
+pub(crate) struct CrdStatusWriter {
     end: Option<Sender<()>>,
     writer: Option<JoinHandle<()>>,
     file: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) fn file(directory: &Path) -> PathBuf {
     directory.join("crds.json")
 }
 
-impl Vouching {
+impl CrdStatusWriter {
     pub(crate) fn begin(directory: &Path) -> anyhow::Result<Self> {
         let (end, ended) = channel();
         let manifest = bench_harness::root().join("manifests/config/crd-clouddatabases.yaml");
@@ -44,7 +44,7 @@ impl Vouching {
     }
 }
 
-impl Drop for Vouching {
+impl Drop for CrdStatusWriter {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(writer) = self.writer.take() {
@@ -63,14 +63,14 @@ fn keep_writing(file: &Path, ruleset: &dyn Validator, ended: &Receiver<()>) {
 }
 
 fn write(file: &Path, ruleset: &dyn Validator) -> anyhow::Result<()> {
-    let seen = CrdStatus {
+    let status = CrdStatus {
         crd: crd_fingerprint(ruleset.crd(), ruleset.version()),
         propagated: true,
     };
-    let until = SystemTime::now().duration_since(UNIX_EPOCH)? + CrdStatusReport::LIFE;
+    let until = SystemTime::now().duration_since(UNIX_EPOCH)? + CrdStatusReport::TTL;
     let report = CrdStatusReport {
         until: until.as_secs(),
-        kinds: [(CrdStatusReport::name(ruleset), seen)].into(),
+        kinds: [(CrdStatusReport::name(ruleset), status)].into(),
     };
     Ok(report.write(file)?)
 }

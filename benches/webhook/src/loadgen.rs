@@ -13,7 +13,7 @@ pub(crate) const WARM_UP_MS: u32 = 500;
 
 /// Workload of one measurement.
 #[derive(Clone, Copy)]
-pub(crate) struct Question {
+pub(crate) struct Workload {
     pub(crate) review: Review,
     pub(crate) connections: usize,
     /// If true, every request uses a new connection.
@@ -26,40 +26,40 @@ pub(crate) struct Question {
 }
 
 /// Running client process.
-pub(crate) struct Asking {
+pub(crate) struct LoadGenerator {
     process: Child,
     name: &'static str,
 }
 
-impl Asking {
+impl LoadGenerator {
     pub(crate) fn begin(
         server: &Running,
-        question: Question,
+        workload: Workload,
         directory: &Path,
     ) -> anyhow::Result<Self> {
-        let name = question.review.name();
-        let mut asking = Command::new("taskset");
-        asking
+        let name = workload.review.name();
+        let mut command = Command::new("taskset");
+        command
             .args(["--cpu-list", "1"])
             .arg(std::env::current_exe()?)
-            .arg("ask")
+            .arg("send")
             .arg(format!("--server={}", server.address))
             .arg("--ca")
             .arg(directory.join("ca.crt"))
             .arg("--body")
             .arg(directory.join(format!("{name}.json")))
-            .arg(format!("--causes={}", question.causes))
-            .arg(format!("--connections={}", question.connections))
+            .arg(format!("--causes={}", workload.causes))
+            .arg(format!("--connections={}", workload.connections))
             .arg(format!("--warm-up-ms={WARM_UP_MS}"))
-            .arg(format!("--measure-ms={}", question.measure_ms));
-        if question.new_connections {
-            asking.arg("--new-connections");
+            .arg(format!("--measure-ms={}", workload.measure_ms));
+        if workload.new_connections {
+            command.arg("--new-connections");
         }
-        if question.is_new {
-            asking.arg("--is-new");
+        if workload.is_new {
+            command.arg("--is-new");
         }
-        let asking = asking.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let process = asking.spawn().context("taskset")?;
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let process = command.spawn().context("taskset")?;
         Ok(Self { process, name })
     }
 

@@ -26,7 +26,7 @@ use mimalloc::MiMalloc;
 use tempfile::TempDir;
 
 use crate::client::{Measured, NAME};
-use crate::loadgen::{Asking, Question, WARM_UP_MS};
+use crate::loadgen::{LoadGenerator, WARM_UP_MS, Workload};
 use crate::report::{Report, Row};
 use crate::reviews::Review;
 use crate::servers::Program;
@@ -62,7 +62,7 @@ enum Command {
     Floor(baseline::Args),
     /// Send reviews to one server and print the latencies.
     #[command(hide = true)]
-    Ask(client::Args),
+    Send(client::Args),
     /// Measure the validation of Vector pipelines.
     Pipelines(pipelines::Args),
     /// Write the reviews and the certificate into a folder, for manual requests.
@@ -81,21 +81,21 @@ struct Scenario {
 }
 
 const SCENARIOS: [Scenario; 7] = [
-    Scenario::standing(Review::Small, 32),
+    Scenario::persistent(Review::Small, 32),
     // Immediately after the scenario that it is compared with.
-    Scenario::standing(Review::Refused, 32),
-    Scenario::standing(Review::Typical, 1),
-    Scenario::standing(Review::Typical, 32),
-    Scenario::standing(Review::Typical, 256),
-    Scenario::standing(Review::Large, 32),
+    Scenario::persistent(Review::Denied, 32),
+    Scenario::persistent(Review::Typical, 1),
+    Scenario::persistent(Review::Typical, 32),
+    Scenario::persistent(Review::Typical, 256),
+    Scenario::persistent(Review::Large, 32),
     Scenario {
         new_connections: true,
-        ..Scenario::standing(Review::Typical, 8)
+        ..Scenario::persistent(Review::Typical, 8)
     },
 ];
 
 impl Scenario {
-    const fn standing(review: Review, connections: usize) -> Self {
+    const fn persistent(review: Review, connections: usize) -> Self {
         Self {
             review,
             connections,
@@ -117,7 +117,7 @@ fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Floor(args)) => baseline::serve(&args),
-        Some(Command::Ask(args)) => client::run(&args),
+        Some(Command::Send(args)) => client::run(&args),
         Some(Command::Write { folder }) => write_all(&folder),
         Some(Command::Pipelines(args)) => {
             let directory = prepare()?;
@@ -169,15 +169,15 @@ fn measure(
     server.wait_until_idle()?;
     report.started(program.name, server.start_up, server.memory()?.0);
     for scenario in SCENARIOS {
-        if scenario.review == Review::Refused && !program.judges_all() {
+        if scenario.review == Review::Denied && !program.judges_all() {
             continue;
         }
         let cpu = server.cpu()?;
         let causes = match scenario.review {
-            Review::Refused => program.causes,
+            Review::Denied => program.causes,
             _ => 0,
         };
-        let question = Question {
+        let workload = Workload {
             review: scenario.review,
             connections: scenario.connections,
             new_connections: scenario.new_connections,
@@ -185,7 +185,7 @@ fn measure(
             causes,
             measure_ms: args.measure_ms,
         };
-        let measured = Asking::begin(&server, question, directory)?.end()?;
+        let measured = LoadGenerator::begin(&server, workload, directory)?.end()?;
         let row = Row {
             // The requests of the warm-up used CPU time as well.
             cpu_us: (server.cpu()? - cpu) * 1e6 / per_run(&measured, args),
@@ -200,7 +200,7 @@ fn measure(
 /// Estimates the number of responses including those of the warm-up.
 fn per_run(measured: &Measured, args: &Args) -> f64 {
     let whole = f64::from(args.measure_ms + WARM_UP_MS) / f64::from(args.measure_ms);
-    f64::from(measured.answers) * whole
+    f64::from(measured.responses) * whole
 }
 
 fn write_all(directory: &Path) -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::client::Measured;
-use crate::loadgen::{Asking, Question};
+use crate::loadgen::{LoadGenerator, Workload};
 use crate::report::{Spread, spread};
 use crate::reviews::Review;
 use crate::servers::{self, Program};
@@ -56,14 +56,14 @@ impl Shown {
 }
 
 pub(crate) fn compare(args: &Args, directory: &Path) -> anyhow::Result<()> {
-    let (gate, floor) = (servers::lockstep()?, servers::floor()?);
+    let (webhook, floor) = (servers::lockstep()?, servers::floor()?);
     let (mut ours, mut least) = (Shown::default(), Shown::default());
     for run in 0..args.runs {
         eprintln!("run {} of {}", run + 1, args.runs);
-        measure(&gate, directory, args, &mut ours)?;
+        measure(&webhook, directory, args, &mut ours)?;
         measure(&floor, directory, args, &mut least)?;
     }
-    print(&gate, &ours, &floor, &least);
+    print(&webhook, &ours, &floor, &least);
     Ok(())
 }
 
@@ -76,7 +76,7 @@ fn measure(
     let server = program.start(directory)?;
     server.wait_until_idle()?;
     shown.start_up.push(server.start_up);
-    let question = |review, connections, is_new| Question {
+    let workload = |review, connections, is_new| Workload {
         review,
         connections,
         is_new,
@@ -84,21 +84,21 @@ fn measure(
         causes: 0,
         measure_ms: args.measure_ms,
     };
-    let ask = |question| Asking::begin(&server, question, directory)?.end();
+    let measure = |workload| LoadGenerator::begin(&server, workload, directory)?.end();
     for review in [Review::Pipeline, Review::LargePipeline] {
         for (is_new, when) in [(true, FIRST), (false, AGAIN)] {
             let name = format!("{}, {when}", review.name());
-            shown.add(&name, ask(question(review, 1, is_new))?);
+            shown.add(&name, measure(workload(review, 1, is_new))?);
         }
     }
-    shown.add(QUIET, ask(question(Review::Typical, 1, false))?);
-    let others = Question {
+    shown.add(ALONE, measure(workload(Review::Typical, 1, false))?);
+    let others = Workload {
         // Starts before the measurement and ends after it.
         measure_ms: args.measure_ms + 1_000,
-        ..question(Review::Pipeline, OTHERS, true)
+        ..workload(Review::Pipeline, OTHERS, true)
     };
-    let others = Asking::begin(&server, others, directory)?;
-    shown.add(BESIDE, ask(question(Review::Typical, 1, false))?);
+    let others = LoadGenerator::begin(&server, others, directory)?;
+    shown.add(BESIDE, measure(workload(Review::Typical, 1, false))?);
     others.end().context("the concurrent pipeline reviews")?;
     shown.mib.push(server.memory()?.1);
     let workers = server.children()?;
@@ -107,16 +107,16 @@ fn measure(
     Ok(())
 }
 
-const QUIET: &str = "CloudDatabase, alone";
+const ALONE: &str = "CloudDatabase, alone";
 const BESIDE: &str = "CloudDatabase, with new pipelines";
 
-fn print(gate: &Program, ours: &Shown, floor: &Program, least: &Shown) {
+fn print(webhook: &Program, ours: &Shown, floor: &Program, least: &Shown) {
     println!(
         "{:<38} {:<9} {:>22} {:>22}",
         "review, one connection", "server", "p50 ms (min-max)", "p99 ms (min-max)"
     );
     for (name, _) in &ours.latencies {
-        for (program, shown) in [(gate, ours), (floor, least)] {
+        for (program, shown) in [(webhook, ours), (floor, least)] {
             let p50 = spread(&shown.all(name, |measured| measured.p50_us / 1e3));
             let p99 = spread(&shown.all(name, |measured| measured.p99_us / 1e3));
             println!(
@@ -148,8 +148,8 @@ fn print(gate: &Program, ours: &Shown, floor: &Program, least: &Shown) {
     let p99 = |name| ours.all(name, |measured| measured.p99_us);
     let ratios: Vec<_> = p99(BESIDE)
         .iter()
-        .zip(p99(QUIET))
-        .map(|(beside, quiet)| beside / quiet)
+        .zip(p99(ALONE))
+        .map(|(beside, alone)| beside / alone)
         .collect();
     println!(
         "CloudDatabase with new pipelines: p99 {} times that of CloudDatabase alone",

@@ -152,7 +152,7 @@ impl Server {
 fn numbers(rows: &[Row]) -> [Spread; 4] {
     let all = |number: fn(&Row) -> f64| spread(&rows.iter().map(number).collect::<Vec<_>>());
     [
-        all(|row| f64::from(row.measured.answers) / row.measured.seconds),
+        all(|row| f64::from(row.measured.responses) / row.measured.seconds),
         all(|row| row.measured.p50_us),
         all(|row| row.measured.p99_us),
         all(|row| row.cpu_us),

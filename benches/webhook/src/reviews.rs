@@ -19,7 +19,7 @@ pub(crate) enum Review {
     /// UPDATE of such an object with long annotations: 200 KB.
     Large,
     /// CREATE of an object that is denied with ten causes.
-    Refused,
+    Denied,
     /// CREATE of a Vector pipeline with three components.
     Pipeline,
     /// CREATE of a Vector pipeline with fifty components.
@@ -37,7 +37,7 @@ impl Review {
         Self::Small,
         Self::Typical,
         Self::Large,
-        Self::Refused,
+        Self::Denied,
         Self::Pipeline,
         Self::LargePipeline,
     ];
@@ -47,7 +47,7 @@ impl Review {
             Self::Small => "small",
             Self::Typical => "typical",
             Self::Large => "large",
-            Self::Refused => "denied",
+            Self::Denied => "denied",
             Self::Pipeline => "3 components",
             Self::LargePipeline => "50 components",
         }
@@ -58,7 +58,7 @@ impl Review {
             Self::Small => review(DATABASE, "CREATE", &object(&json!({})), None),
             Self::Typical => change(0),
             Self::Large => change(96_000),
-            Self::Refused => review(DATABASE, "CREATE", &broken(), None),
+            Self::Denied => review(DATABASE, "CREATE", &broken(), None),
             Self::Pipeline => pipeline_bodies::typical(),
             Self::LargePipeline => pipeline_bodies::large(),
         }

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use bench_harness::usage;
 
-use crate::crd_status::{self, Vouching};
+use crate::crd_status::{self, CrdStatusWriter};
 
 /// Time limit for a server to accept connections and to become idle.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Interval of the CPU time checks. CPU time has a resolution of hundredths of a second.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Server program and its command line.
 pub(crate) struct Program {
@@ -24,7 +24,7 @@ pub(crate) struct Program {
     path: PathBuf,
     arguments: fn(u16, &Path) -> Vec<String>,
     /// If true, the server validates objects instead of only responding.
-    judges: bool,
+    validates: bool,
     /// Number of causes in the response to the review that is invalid in every layer.
     pub(crate) causes: usize,
     /// If true, the CRD status file reports that the CRD is current while the server runs.
@@ -36,7 +36,7 @@ pub(crate) struct Running {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) start_up: Duration,
-    _vouching: Option<Vouching>,
+    _vouching: Option<CrdStatusWriter>,
 }
 
 /// Returns the webhook with all three layers.
@@ -56,7 +56,7 @@ pub(crate) fn lockstep() -> anyhow::Result<Program> {
                 ),
             ]
         },
-        judges: true,
+        validates: true,
         causes: 10,
         is_vouched_for: false,
     })
@@ -83,7 +83,7 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
                 format!("--cert-dir={}", keys.display()),
             ]
         },
-        judges: true,
+        validates: true,
         causes: 4,
         is_vouched_for: false,
     })
@@ -101,7 +101,7 @@ pub(crate) fn floor() -> anyhow::Result<Program> {
                 format!("--cert-dir={}", keys.display()),
             ]
         },
-        judges: false,
+        validates: false,
         causes: 0,
         is_vouched_for: false,
     })
@@ -127,15 +127,15 @@ pub(crate) fn scan() -> anyhow::Result<Program> {
 impl Program {
     /// Returns true if the server validates all layers, so that it must deny any invalid object.
     pub(crate) fn judges_all(&self) -> bool {
-        self.judges && !self.is_vouched_for
+        self.validates && !self.is_vouched_for
     }
 
     /// Starts the server on the first core and waits until it accepts connections.
     pub(crate) fn start(&self, keys: &Path) -> anyhow::Result<Running> {
         let port = free_port()?;
-        let vouching = self
+        let crd_status_writer = self
             .is_vouched_for
-            .then(|| Vouching::begin(keys))
+            .then(|| CrdStatusWriter::begin(keys))
             .transpose()?;
         let started = Instant::now();
         let mut child = Command::new("taskset")
@@ -162,7 +162,7 @@ impl Program {
             child,
             address,
             start_up: started.elapsed(),
-            _vouching: vouching,
+            _vouching: crd_status_writer,
         })
     }
 }
@@ -173,7 +173,7 @@ impl Running {
         let started = Instant::now();
         let mut before = self.cpu()?;
         loop {
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
             let now = self.cpu()?;
             if now <= before {
                 return Ok(());

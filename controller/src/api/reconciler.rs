@@ -137,9 +137,9 @@ pub trait Reconciler: Send + Sync + 'static {
         Ok(Map::new())
     }
 
-    /// Returns what the rules of the kind receive as [others](lockstep_shared_validation::RuleContext::related): information
-    /// about other objects, which only the controller has. If it has changed, the object is validated again. Null
-    /// passes nothing.
+    /// Returns what the rules of the kind receive as [others](lockstep_shared_validation::RuleContext::related):
+    /// information about other objects, which only the controller has. If it has changed, the object is validated
+    /// again. Null passes nothing.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Returns true if the status already describes the object in its current state, among the other objects and
     /// under the current policy, and nothing is left to report; a fingerprint of what was validated can decide
     /// this. The object is then not validated again, not even after a restart.
-    fn is_up_to_date(&self, _candidate: &ValidationRequest<'_>) -> bool {
+    fn is_up_to_date(&self, _request: &ValidationRequest<'_>) -> bool {
         false
     }
 
@@ -163,7 +163,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// removes a field. They are written for invalid objects, too, for which no other step is called.
     fn on_validated(
         &self,
-        _candidate: &ValidationRequest<'_>,
+        _request: &ValidationRequest<'_>,
         _verdict: &ValidationResult,
     ) -> Map<String, Value> {
         Map::new()

@@ -74,17 +74,17 @@ where
         let method = request.method().to_string();
         let host = request.uri().host().unwrap_or_default().to_owned();
         let calls = self.metrics.calls.clone();
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         async move {
-            let answer = answer.await;
-            let code = match &answer {
-                Ok(answer) => answer.status().as_str().to_owned(),
+            let response = response.await;
+            let code = match &response {
+                Ok(response) => response.status().as_str().to_owned(),
                 // The value that client-go uses if there is no response.
                 Err(_) => "<error>".to_owned(),
             };
             let labels = Labels { code, method, host };
             calls.get_or_create(&labels).inc();
-            answer
+            response
         }
         .boxed()
     }

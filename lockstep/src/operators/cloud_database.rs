@@ -15,6 +15,7 @@ use lockstep_sdk::{Operator, OperatorContext, duration};
 
 /// Options of the operator.
 #[derive(clap::Args)]
+#[command(next_help_heading = "CloudDatabase")]
 struct CloudDatabaseArgs {
     /// Interval at which RDS is polled while an instance is changing.
     #[arg(long = "rds-poll-interval", default_value = "30s", value_parser = duration)]
@@ -25,7 +26,7 @@ struct CloudDatabaseArgs {
     /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
     /// is being deleted.
     #[arg(long = "rds-not-found-grace-period", default_value = "2m", value_parser = duration)]
-    settle: Duration,
+    not_found_grace_period: Duration,
     /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
     #[arg(long = "rds-qps", default_value = "10")]
     rds_rate: NonZeroU32,
@@ -62,7 +63,7 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,
-            not_found_grace_period: args.settle,
+            not_found_grace_period: args.not_found_grace_period,
         },
     })
 }

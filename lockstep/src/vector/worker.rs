@@ -83,10 +83,10 @@ fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
 
 /// Sets the limit of CPU time from now on.
 fn reset_cpu_limit() -> io::Result<()> {
-    let taken = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
-    let taken = u64::try_from(taken).unwrap_or_default();
+    let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
+    let used = u64::try_from(used).unwrap_or_default();
     let most = Rlimit {
-        current: Some(taken + SECONDS + 1),
+        current: Some(used + SECONDS + 1),
         maximum: None,
     };
     setrlimit(Resource::Cpu, most)?;

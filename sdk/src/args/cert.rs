@@ -131,7 +131,7 @@ impl CertArgs {
                 CertificateSource::SelfSigned(self.rotation_policy(namespace)?)
             }
             CertSourceArg::Secret => CertificateSource::Secret {
-                settle: self.ca_propagation_delay,
+                propagation_delay: self.ca_propagation_delay,
             },
             CertSourceArg::Files => CertificateSource::Files {
                 ca: self.ca_bundle_file.clone(),

@@ -13,6 +13,7 @@ use crate::server::runtime;
 
 /// Option for the path of the CRD status file.
 #[derive(clap::Args)]
+#[command(next_help_heading = "CRD status")]
 pub(crate) struct CrdStatusArgs {
     /// File through which the controller reports whether the installed CRDs match this release. If they match, the
     /// webhook skips schema and CEL validation, which the API server has already done. If the file is missing or
@@ -27,6 +28,7 @@ pub(crate) struct CrdStatusArgs {
 
 /// Options for the controller's comparison of the CRDs.
 #[derive(clap::Args)]
+#[command(next_help_heading = "CRD status")]
 pub(crate) struct CrdStatusReporterArgs {
     #[command(flatten)]
     crds: CrdStatusArgs,

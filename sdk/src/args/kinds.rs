@@ -7,6 +7,7 @@ use crate::registry::{Registry, SelectedKinds};
 
 /// Option for the installed kinds.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Scope")]
 pub(crate) struct KindArgs {
     /// Kinds to install, comma-separated: `*` selects the default kinds, a name adds a kind, and `-` before a name
     /// excludes it.

@@ -4,6 +4,7 @@ use anyhow::{bail, ensure};
 
 /// Options for the scope of an installation.
 #[derive(Clone, clap::Args)]
+#[command(next_help_heading = "Scope")]
 pub(crate) struct InstallScopeArgs {
     /// Watch only these namespaces (comma-separated). The controller is installed in the first one and uses roles
     /// instead of cluster roles. The webhook is not installed and no cluster-scoped object is written. Default: all

@@ -52,7 +52,7 @@ pub(crate) fn run(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let answer = match serde_json::from_slice::<Line>(&line) {
+        let response = match serde_json::from_slice::<Line>(&line) {
             Ok(line) => respond(kinds, policy, &line, &mut count),
             Err(error) => {
                 count.unreadable += 1;
@@ -62,7 +62,7 @@ pub(crate) fn run(
                 unreadable(&id, &format!("the line is not a valid request: {error}"))
             }
         };
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{response}")?;
     }
     Ok(count)
 }

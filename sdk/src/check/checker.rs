@@ -87,11 +87,8 @@ impl Checker {
         if !object.is_object() {
             let message =
                 "an object was expected here: a mapping with apiVersion and kind".to_owned();
-            let place = Some(document.locate("", &report.text));
-            report.problems.push(ParseError {
-                location: place,
-                message,
-            });
+            let location = Some(document.locate("", &report.text));
+            report.problems.push(ParseError { location, message });
             return true;
         }
         let kind = object["kind"].as_str().unwrap_or_default();
@@ -109,12 +106,9 @@ impl Checker {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
         let mut problem = |field: &str, message: String| {
-            let place = Some(document.locate(field, &report.text));
+            let location = Some(document.locate(field, &report.text));
             let message = on_one_line(&message);
-            report.problems.push(ParseError {
-                location: place,
-                message,
-            });
+            report.problems.push(ParseError { location, message });
         };
         let Some(ruleset) = self.kinds.find(api_version, kind) else {
             let served = self.kinds.versions(api_version, kind);

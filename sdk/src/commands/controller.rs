@@ -31,6 +31,11 @@ use crate::registry::Operators;
 use crate::server::admin::AdminArgs;
 use crate::server::{health, runtime};
 
+/// Headings in the help. Each group of options has one of its own, because a heading applies to all options that
+/// follow.
+const LEADER_ELECTION: &str = "Leader election";
+const FAILURE_POLICY: &str = "Failure policy";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
@@ -40,23 +45,23 @@ pub(crate) struct Args {
     #[arg(long, env = "POD_NAMESPACE", default_value = lockstep_manifests::names::NAMESPACE)]
     namespace: String,
     /// Name of the Lease that is used for leader election.
-    #[arg(long, default_value = lockstep_manifests::names::LEASE)]
+    #[arg(long, help_heading = LEADER_ELECTION, default_value = lockstep_manifests::names::LEASE)]
     leader_election_id: String,
     /// Identity of this replica in the Lease. It must be unique among the replicas.
-    #[arg(long, env = "POD_NAME", default_value = "lockstep")]
+    #[arg(long, help_heading = LEADER_ELECTION, env = "POD_NAME", default_value = "lockstep")]
     leader_election_identity: String,
     #[command(flatten)]
     certs: CertArgs,
     /// Deployment of the webhook. If it is deleted or scaled to zero when the controller stops, `failurePolicy` is
     /// set back to `Ignore`.
-    #[arg(long, default_value = lockstep_manifests::names::APP)]
+    #[arg(long, help_heading = FAILURE_POLICY, default_value = lockstep_manifests::names::APP)]
     webhook_deployment: String,
     /// Interval of admission probes: dry-run requests through the API server that the webhook must deny.
-    #[arg(long, default_value = "1m", value_parser = runtime::duration)]
+    #[arg(long, help_heading = FAILURE_POLICY, default_value = "1m", value_parser = runtime::duration)]
     webhook_probe_interval: Duration,
     /// Set `failurePolicy` back to `Ignore` if admission probes fail and no webhook replica accepts connections.
     /// Invalid objects can then be stored. Without this flag, no object can be stored in that case.
-    #[arg(long)]
+    #[arg(long, help_heading = FAILURE_POLICY)]
     fail_open_when_unavailable: bool,
     #[command(flatten)]
     crd_status: CrdStatusReporterArgs,
@@ -90,15 +95,15 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let calls = ClientMetrics::register(&mut registry);
     // Requests for the Lease and the certificates never wait for the rate limit of reconciliations.
     let client = client(&calls, &RateLimiter::unlimited()).await?;
-    let paced =
+    let rate_limited =
         crate::commands::controller::client(&calls, &args.reconciliation.api_calls()).await?;
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose(environment.registry())?;
     let validators = kinds.validators();
     let directory = ControllerRegistry::default();
     let of_policy = directory.clone();
-    let look_at_all = move || of_policy.enqueue_all();
-    let policy = args.policy.watch(&kinds.all, &mut registry, look_at_all);
+    let enqueue_all = move || of_policy.enqueue_all();
+    let policy = args.policy.watch(&kinds.all, &mut registry, enqueue_all);
     let elector = LeaderElector::new(
         client.clone(),
         &args.namespace,
@@ -109,7 +114,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let leadership = elector.leadership();
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
     let operators = Operators::new(
-        &paced,
+        &rate_limited,
         &args.reconciliation,
         &matches,
         &kinds,
@@ -119,9 +124,9 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     )
     .await?;
     // Webhook configurations are cluster-scoped, so there is no webhook if only some namespaces are watched.
-    let has_gate = namespaces.is_empty();
-    let gate = has_gate.then(|| args.webhook_tasks(&client, validators, &mut registry));
-    let gate = gate.transpose()?;
+    let has_webhook = namespaces.is_empty();
+    let webhook_tasks = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));
+    let webhook_tasks = webhook_tasks.transpose()?;
     // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the
     // webhook.
     let of_watches = metrics.clone();
@@ -131,15 +136,16 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     };
     let more = args.admin.routes(&directory, &metrics);
     health::serve(args.health_probe_bind_address, registry, ready, more).await?;
-    let arming = gate.map(|gate| {
-        tokio::spawn(gate.certificates.run());
-        tokio::spawn(gate.crd_status.run());
-        tokio::spawn(gate.failure_policy.run(stop.clone()))
+    let failure_policy = webhook_tasks.map(|webhook_tasks| {
+        tokio::spawn(webhook_tasks.certificates.run());
+        tokio::spawn(webhook_tasks.crd_status.run());
+        tokio::spawn(webhook_tasks.failure_policy.run(stop.clone()))
     });
     let term = |ending: watch::Receiver<bool>| {
-        let loops = operators.controllers(&metrics, &directory);
+        let controllers = operators.controllers(&metrics, &directory);
         async move {
-            futures::future::join_all(loops.into_iter().map(|one| one.run(ending.clone()))).await;
+            futures::future::join_all(controllers.into_iter().map(|one| one.run(ending.clone())))
+                .await;
         }
     };
     if args.scope.is_webhook_only() {
@@ -147,9 +153,9 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     } else {
         elector.run(stop, term).await;
     }
-    if let Some(arming) = arming {
+    if let Some(failure_policy) = failure_policy {
         // Only a few API calls; the termination grace period of a Pod is longer.
-        let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;
+        let _ = tokio::time::timeout(Duration::from_secs(10), failure_policy).await;
     }
     tracing::info!("stopped");
     Ok(())
@@ -212,5 +218,46 @@ impl Args {
             backend_probe: self.fail_open_when_unavailable.then_some(any_listens),
             metrics,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_is_below_the_heading_of_its_subject() {
+        let command = <Args as clap::Args>::augment_args(clap::Command::new("controller"));
+        let below = |heading: Option<&str>| -> Vec<&str> {
+            let options = command.get_arguments();
+            let options = options.filter(|option| option.get_help_heading() == heading);
+            options.filter_map(clap::Arg::get_long).collect()
+        };
+        assert_eq!(below(None), ["health-probe-bind-address", "namespace"]);
+        let expected = ["leader-election-id", "leader-election-identity"];
+        assert_eq!(below(Some(LEADER_ELECTION)), expected);
+        let expected = [
+            "webhook-deployment",
+            "webhook-probe-interval",
+            "fail-open-when-unavailable",
+        ];
+        assert_eq!(below(Some(FAILURE_POLICY)), expected);
+        let certificates = below(Some("TLS certificates"));
+        let last = certificates.last();
+        assert_eq!(
+            (certificates.len(), last),
+            (12, Some(&"cert-check-interval"))
+        );
+        let expected = ["crd-status-file", "crd-propagation-delay"];
+        assert_eq!(below(Some("CRD status")), expected);
+        assert_eq!(below(Some("Administration")), ["admin-token-file"]);
+        let expected = ["kinds", "watch-namespaces", "webhook-only"];
+        assert_eq!(below(Some("Scope")), expected);
+        assert_eq!(below(Some("Policy")), ["policy"]);
+        let reconciliation = below(Some("Reconciliation"));
+        assert!(
+            reconciliation.contains(&"max-concurrent-reconciles"),
+            "{reconciliation:?}"
+        );
     }
 }

@@ -81,9 +81,9 @@ async fn show(args: &Args, environment: &Environment) -> anyhow::Result<()> {
 }
 
 /// Runs one step and prints how long it took.
-async fn step<T, E>(what: &str, doing: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+async fn step<T, E>(what: &str, action: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let started = Instant::now();
-    let done = doing.await?;
+    let done = action.await?;
     // The demo continues if the reader has closed the pipe.
     let _ = writeln!(
         stdout(),
@@ -130,25 +130,25 @@ async fn install(
 
 /// Applies every example.
 fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
-    let mut surprises = Vec::new();
+    let mut unexpected = Vec::new();
     for (folder, must_be_admitted) in [("valid", true), ("invalid", false)] {
         for path in documents(&examples.join(folder))? {
             let shown = Path::new("examples").join(path.strip_prefix(examples).unwrap_or(&path));
-            let answer = cluster
+            let result = cluster
                 .kubectl()
                 .args(["apply", "-f"])
                 .arg(&path)
                 .output()
                 .context("cannot run kubectl")?;
-            let admitted = answer.status.success();
-            let said = if admitted {
-                answer.stdout
+            let admitted = result.status.success();
+            let description = if admitted {
+                result.stdout
             } else {
-                answer.stderr
+                result.stderr
             };
             let outcome = if admitted { "admitted" } else { "denied" };
             writeln!(stdout(), "{outcome:<12} {}", shown.display())?;
-            for line in String::from_utf8_lossy(&said)
+            for line in String::from_utf8_lossy(&description)
                 .trim_end()
                 .lines()
                 .filter(|line| !line.is_empty())
@@ -156,13 +156,13 @@ fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
                 writeln!(stdout(), "             {line}")?;
             }
             if admitted != must_be_admitted {
-                surprises.push(format!("{} was {outcome}", shown.display()));
+                unexpected.push(format!("{} was {outcome}", shown.display()));
             }
         }
     }
     writeln!(stdout())?;
-    if !surprises.is_empty() {
-        bail!("{}", surprises.join(", "));
+    if !unexpected.is_empty() {
+        bail!("{}", unexpected.join(", "));
     }
     Ok(())
 }

@@ -79,11 +79,11 @@ fn files(
     let validators = chosen.validators();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));
     let namespaces = namespaces.transpose()?;
-    let gate_only = scope.and_then(InstallScopeArgs::argument);
+    let webhook_only = scope.and_then(InstallScopeArgs::argument);
     Ok(render(&InstallOptions {
         validators: &validators,
         rbac_rules: chosen.rbac_rules(),
-        controller_args: kinds.argument().into_iter().chain(gate_only).collect(),
+        controller_args: kinds.argument().into_iter().chain(webhook_only).collect(),
         webhook_only: scope.is_some_and(InstallScopeArgs::is_webhook_only),
         namespaces: namespaces.unwrap_or_default().to_vec(),
     }))

@@ -35,11 +35,11 @@ pub(crate) struct Args {
     /// is reloaded when it changes. Default: no client certificate is required.
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    #[command(flatten)]
-    limits: LimitArgs,
     /// Time to keep serving after SIGTERM, so that the endpoint can be removed from the Service first.
     #[arg(long, default_value = "10s", value_parser = runtime::duration)]
     shutdown_delay: Duration,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     policy: policy::PolicyArgs,
     #[command(flatten)]
@@ -108,4 +108,25 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_is_below_the_heading_of_its_subject() {
+        let command = <Args as clap::Args>::augment_args(clap::Command::new("webhook"));
+        let options = command.get_arguments();
+        let options = options.filter(|option| option.get_help_heading().is_none());
+        let expected = [
+            "webhook-bind-address",
+            "health-probe-bind-address",
+            "cert-dir",
+            "client-ca-file",
+            "shutdown-delay",
+        ];
+        let options: Vec<_> = options.filter_map(clap::Arg::get_long).collect();
+        assert_eq!(options, expected);
+    }
 }

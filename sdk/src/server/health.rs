@@ -22,7 +22,7 @@ const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Maximum number of open connections. When exceeded, the longest-idle one is closed, or else the one with the
 /// oldest incomplete request.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 
 /// Binds the port and serves `/healthz`, `/readyz`, `/metrics` and the routes of `more` in the background.
 ///
@@ -47,7 +47,7 @@ pub(crate) async fn serve(
         )
         .merge(more);
     let limits = Limits {
-        max_connections: MOST_CONNECTIONS,
+        max_connections: MAX_CONNECTIONS,
         ..Limits::default()
     };
     tokio::spawn(async move {

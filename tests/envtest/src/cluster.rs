@@ -37,7 +37,7 @@ pub struct Cluster {
     _etcd: Process,
     apiserver_args: Vec<String>,
     tools: Tools,
-    place: Box<Place>,
+    components: Box<Components>,
     client: Client,
     directory: TempDir,
 }
@@ -57,19 +57,24 @@ impl Cluster {
         let tools = Tools::find_or_build()?;
         let directory = TempDir::with_prefix("control-plane-")
             .map_err(Error::file(Path::new("temporary directory")))?;
-        let place = Place::prepare(directory.path())?;
-        let etcd = place.etcd(&tools)?;
-        let mut apiserver = place.apiserver(&tools, apiserver_args)?;
-        let client = ready_client(&place.kubeconfig, &place.authority, &mut apiserver).await?;
+        let components = Components::prepare(directory.path())?;
+        let etcd = components.etcd(&tools)?;
+        let mut apiserver = components.apiserver(&tools, apiserver_args)?;
+        let client = ready_client(
+            &components.kubeconfig,
+            &components.authority,
+            &mut apiserver,
+        )
+        .await?;
         Ok(Self {
-            _scheduler: place.scheduler(&tools)?,
-            _kwok: place.kwok(&tools)?,
-            controller_manager: place.controller_manager(&tools)?,
+            _scheduler: components.scheduler(&tools)?,
+            _kwok: components.kwok(&tools)?,
+            controller_manager: components.controller_manager(&tools)?,
             apiserver,
             _etcd: etcd,
             apiserver_args: apiserver_args.iter().map(ToString::to_string).collect(),
             tools,
-            place: Box::new(place),
+            components: Box::new(components),
             client,
             directory,
         })
@@ -79,8 +84,8 @@ impl Cluster {
     pub async fn restart_apiserver(&mut self) -> Result<(), Error> {
         self.apiserver.kill();
         let args: Vec<_> = self.apiserver_args.iter().map(String::as_str).collect();
-        self.apiserver = self.place.apiserver(&self.tools, &args)?;
-        let (kubeconfig, authority) = (&self.place.kubeconfig, &self.place.authority);
+        self.apiserver = self.components.apiserver(&self.tools, &args)?;
+        let (kubeconfig, authority) = (&self.components.kubeconfig, &self.components.authority);
         ready_client(kubeconfig, authority, &mut self.apiserver).await?;
         Ok(())
     }
@@ -112,7 +117,7 @@ impl Cluster {
 
     /// Returns the URL of the API server.
     pub fn server(&self) -> &str {
-        &self.place.server
+        &self.components.server
     }
 
     /// Returns a `kubectl` command with cluster-admin rights.
@@ -167,7 +172,7 @@ impl Cluster {
         let authority = self.directory.path().join("apiserver/apiserver.crt");
         kubeconfig::write(
             &path,
-            server.unwrap_or(&self.place.server),
+            server.unwrap_or(&self.components.server),
             &authority,
             &token,
         )?;
@@ -176,7 +181,7 @@ impl Cluster {
 }
 
 /// Paths, URLs and start commands of the components of one cluster.
-struct Place {
+struct Components {
     directory: PathBuf,
     logs: PathBuf,
     etcd_url: String,
@@ -188,9 +193,9 @@ struct Place {
     service_account_key: PathBuf,
 }
 
-impl Place {
+impl Components {
     fn prepare(directory: &Path) -> Result<Self, Error> {
-        let place = Self {
+        let components = Self {
             logs: directory.join("logs"),
             etcd_url: format!("http://127.0.0.1:{}", free_port()),
             server: format!("https://127.0.0.1:{}", free_port()),
@@ -199,21 +204,21 @@ impl Place {
             service_account_key: directory.join("service-account.key"),
             directory: directory.to_owned(),
         };
-        fs::create_dir(&place.logs).map_err(Error::file(&place.logs))?;
+        fs::create_dir(&components.logs).map_err(Error::file(&components.logs))?;
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring supports P-256 keys");
-        place.write("service-account.key", &key.serialize_pem())?;
-        place.write("service-account.pub", &key.public_key_pem())?;
-        place.write(
+        components.write("service-account.key", &key.serialize_pem())?;
+        components.write("service-account.pub", &key.public_key_pem())?;
+        components.write(
             "tokens.csv",
             &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"),
         )?;
         kubeconfig::write(
-            &place.kubeconfig,
-            &place.server,
-            &place.authority,
+            &components.kubeconfig,
+            &components.server,
+            &components.authority,
             ADMIN_TOKEN,
         )?;
-        Ok(place)
+        Ok(components)
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), Error> {
@@ -325,8 +330,10 @@ async fn ready_client(
             .map_err(|error| Error::Manifest(error.to_string()))?;
         let mut last = String::new();
         let ready = eventually("the API server to become ready", async || {
-            let answering = answering(read.clone()).await;
-            answering.map_err(|error| last = error.to_string()).ok()
+            let responding_client = responding_client(read.clone()).await;
+            responding_client
+                .map_err(|error| last = error.to_string())
+                .ok()
         });
         let ready = ready.await;
         ready.map_err(|error| error.with_hint(&format!("; the last error: {last}")))
@@ -339,7 +346,7 @@ async fn ready_client(
 
 /// Returns a client if the API server answers. Every attempt creates a new client, because an earlier one may have read
 /// the certificate file while it was still empty.
-async fn answering(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
+async fn responding_client(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
     let request = http::Request::get("/readyz").body(Vec::new())?;

@@ -282,11 +282,11 @@ impl Installation {
         let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let crds: Api<DynamicObject> =
             Api::all_with(cluster.client(), &ApiResource::from_gvk(&gvk));
-        let place = "/spec/conversion/webhook/clientConfig/service/port";
+        let pointer = "/spec/conversion/webhook/clientConfig/service/port";
         for crd in crds.list(&ListParams::default()).await? {
-            if crd.data.pointer(place).is_some() {
+            if crd.data.pointer(pointer).is_some() {
                 let name = crd.metadata.name.unwrap_or_default();
-                let patch = json!([{"op": "replace", "path": place, "value": self.webhook_port}]);
+                let patch = json!([{"op": "replace", "path": pointer, "value": self.webhook_port}]);
                 kubectl_patch(cluster, "crd", &name, &patch)?;
             }
         }
@@ -312,8 +312,8 @@ impl Installation {
                     Some(configuration.data["webhooks"][0]["clientConfig"]["service"].clone());
                 let operations: Vec<_> = (0..count)
                     .map(|index| {
-                        let place = format!("/webhooks/{index}/clientConfig/service/port");
-                        json!({"op": "replace", "path": place, "value": self.webhook_port})
+                        let pointer = format!("/webhooks/{index}/clientConfig/service/port");
+                        json!({"op": "replace", "path": pointer, "value": self.webhook_port})
                     })
                     .collect();
                 kubectl_patch(

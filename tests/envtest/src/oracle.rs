@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::process::ask;
+use crate::process::run_with_input;
 use crate::tools;
 
 /// Returns the answer of the libraries of Kubernetes. `field-errors` prints a table of errors as apimachinery does,
@@ -17,8 +17,8 @@ use crate::tools;
 /// If the program cannot be built or run, or rejects the input.
 pub fn oracle(question: &str, input: &Value) -> Result<Value, Error> {
     let mut command = Command::new(tools::oracle()?);
-    let said = ask(command.arg(question), &input.to_string())?;
-    serde_json::from_str(&said).map_err(|error| Error::Failed {
+    let output = run_with_input(command.arg(question), &input.to_string())?;
+    serde_json::from_str(&output).map_err(|error| Error::Failed {
         command: format!("oracle {question}"),
         output: error.to_string(),
     })

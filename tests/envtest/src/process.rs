@@ -129,7 +129,7 @@ pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
 }
 
 /// Runs a command to completion with a text as standard input and returns its standard output.
-pub(crate) fn ask(command: &mut Command, input: &str) -> Result<String, Error> {
+pub(crate) fn run_with_input(command: &mut Command, input: &str) -> Result<String, Error> {
     let mut file = tempfile::tempfile().map_err(Error::file(Path::new("temporary file")))?;
     let written = file
         .write_all(input.as_bytes())

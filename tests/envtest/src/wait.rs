@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::error::Error;
 
 /// Interval between two checks of a condition.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Default deadline, generous: a busy machine with two cores must not fail a test.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -36,7 +36,7 @@ pub async fn eventually_within<T>(
                 hint: String::new(),
             });
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -53,7 +53,7 @@ pub async fn stays<T: PartialEq + std::fmt::Debug>(
     let started = Instant::now();
     let first = observe().await;
     while started.elapsed() < period {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
         assert_eq!(
             observe().await,
             first,

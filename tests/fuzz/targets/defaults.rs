@@ -44,8 +44,8 @@ fn keeps_its_promise(validator: &dyn Validator, object: &Value, old: Option<&Val
         again.object, result.object,
         "validating again must not change the object"
     );
-    if let Some(place) = lost(object, &result.object) {
-        panic!("defaulting changed or removed {place}: {}", result.object);
+    if let Some(pointer) = lost(object, &result.object) {
+        panic!("defaulting changed or removed {pointer}: {}", result.object);
     }
 }
 

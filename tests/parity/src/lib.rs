@@ -16,6 +16,6 @@ pub mod summary;
 
 pub use case::{Case, Operation};
 pub use generate::seed;
-pub use response::{Answer, Difference, compare};
+pub use response::{Difference, Response, compare};
 pub use server::Server;
 pub use summary::Summary;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::case::Case;
 use crate::generate::Generator;
-use crate::response::{Answer, Difference, compare};
+use crate::response::{Difference, Response, compare};
 use crate::server::Server;
 
 /// Number of random objects and the seed.
@@ -22,7 +22,7 @@ pub struct Extent {
 
 /// Maximum number of requests for one case. The API server compares maps in random order and stops at the first key
 /// that is missing or has another value, so that its response to such an object varies.
-const MOST_ASKED: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 /// Starts an API server with the CRD and sends it random objects. If its response differs from that of the engine, the
 /// request is repeated, because the next response may be equal.
@@ -30,7 +30,7 @@ const MOST_ASKED: usize = 64;
 /// # Errors
 ///
 /// If the server does not start or does not respond.
-pub async fn ask(
+pub async fn record_responses(
     crd: &Value,
     version: &str,
     extent: Extent,
@@ -50,7 +50,7 @@ pub async fn ask(
     let olds = (0..changes.div_ceil(5))
         .map(|index| generator.named(&format!("stored-{index}")))
         .collect();
-    let stored = server.store_unguarded(olds).await?;
+    let stored = server.store_without_validation(olds).await?;
     for (index, old) in stored
         .iter()
         .cycle()
@@ -65,26 +65,26 @@ pub async fn ask(
         ));
     }
     let server = &server;
-    let answered = stream::iter(cases).map(|case| async move {
-        let here = case.validate(validator)?;
-        let mut answer = server.ask(&case).await?;
-        let mut asked = 1;
-        while differs(&answer, &here) && asked < MOST_ASKED {
-            answer = server.ask(&case).await?;
-            asked += 1;
+    let compared = stream::iter(cases).map(|case| async move {
+        let engine = case.validate(validator)?;
+        let mut response = server.send_case(&case).await?;
+        let mut requests = 1;
+        while differs(&response, &engine) && requests < MAX_REQUESTS {
+            response = server.send_case(&case).await?;
+            requests += 1;
         }
         anyhow::Ok(Case {
-            answer: Some(answer),
+            response: Some(response),
             ..case
         })
     });
-    let answered: Vec<_> = answered.buffered(16).collect().await;
-    answered.into_iter().collect()
+    let compared: Vec<_> = compared.buffered(16).collect().await;
+    compared.into_iter().collect()
 }
 
 /// Returns true if more than the messages differ.
-fn differs(answer: &Answer, here: &Answer) -> bool {
-    let difference = compare(answer, here);
+fn differs(response: &Response, engine: &Response) -> bool {
+    let difference = compare(response, engine);
     difference.is_some_and(|it| !matches!(it, Difference::Messages(_)))
 }
 

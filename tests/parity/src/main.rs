@@ -80,7 +80,7 @@ async fn run(command: Command) -> anyhow::Result<bool> {
                 changes,
                 seed,
             };
-            let cases = live::ask(&crd, resource.version(), extent, &resource).await?;
+            let cases = live::record_responses(&crd, resource.version(), extent, &resource).await?;
             if let Some(path) = record {
                 let mut file = fs::File::create(&path)?;
                 for case in &cases {
@@ -90,12 +90,12 @@ async fn run(command: Command) -> anyhow::Result<bool> {
             (resource, cases)
         }
     };
-    let mut tally = Summary::default();
+    let mut summary = Summary::default();
     for case in &cases {
-        tally.count(case, &resource)?;
+        summary.count(case, &resource)?;
     }
-    println!("{tally}");
-    Ok(tally.is_equal())
+    println!("{summary}");
+    Ok(summary.is_equal())
 }
 
 fn resource(crd: &Value) -> anyhow::Result<CrdValidator> {

@@ -8,7 +8,7 @@ use lockstep_envtest::{Cluster, eventually};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Operation};
-use crate::response::{Answer, Cause};
+use crate::response::{Cause, Response};
 
 /// API server with an installed CRD.
 pub struct Server {
@@ -69,16 +69,19 @@ impl Server {
     /// # Errors
     ///
     /// If the server does not respond.
-    pub async fn store_unguarded(&self, objects: Vec<Value>) -> anyhow::Result<Vec<Value>> {
+    pub async fn store_without_validation(
+        &self,
+        objects: Vec<Value>,
+    ) -> anyhow::Result<Vec<Value>> {
         self.set_schema(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
             .await?;
         let mut stored: Vec<Value> = Vec::new();
         for object in objects {
             // The API server may reject the object until it has applied the change of the schema.
-            let answer = self
+            let response = self
                 .send(Method::POST, &self.collection(), object.to_string())
                 .await?;
-            if let Ok(text) = answer {
+            if let Ok(text) = response {
                 stored.push(serde_json::from_str(&text)?);
             }
         }
@@ -125,10 +128,10 @@ impl Server {
         let strict = schema["x-kubernetes-preserve-unknown-fields"] != true;
         let case = Case::create("probe", &object);
         eventually("the schema to be in force", async || {
-            let answer = self.ask(&case).await.ok()?;
-            (answer.code == 400 || answer.valid != strict)
+            let response = self.send_case(&case).await.ok()?;
+            (response.code == 400 || response.valid != strict)
                 .then_some(())
-                .filter(|()| (answer.code == 400) == strict)
+                .filter(|()| (response.code == 400) == strict)
         })
         .await?;
         Ok(())
@@ -139,7 +142,7 @@ impl Server {
     /// # Errors
     ///
     /// If the server does not respond.
-    pub async fn ask(&self, case: &Case) -> anyhow::Result<Answer> {
+    pub async fn send_case(&self, case: &Case) -> anyhow::Result<Response> {
         let strict = "dryRun=All&fieldValidation=Strict";
         let sent = match case.operation {
             Operation::Create => {
@@ -158,7 +161,7 @@ impl Server {
             }
         };
         Ok(match sent {
-            Ok(_) => Answer {
+            Ok(_) => Response {
                 valid: true,
                 code: 200,
                 causes: vec![],
@@ -176,7 +179,7 @@ impl Server {
                     field: cause.field,
                     message: cause.message,
                 });
-                Answer {
+                Response {
                     valid: false,
                     code: status.code,
                     causes: causes.collect(),

@@ -22,20 +22,20 @@ async fn compare(file: &str, seed: u64) {
         changes: 500,
         seed,
     };
-    let cases = live::ask(&crd, resource.version(), extent, &resource).await;
-    let mut tally = Summary::default();
+    let cases = live::record_responses(&crd, resource.version(), extent, &resource).await;
+    let mut summary = Summary::default();
     for case in cases.expect("the API server responds") {
-        tally
+        summary
             .count(&case, &resource)
             .expect("the case has a response");
     }
     assert!(
-        (1..tally.cases).contains(&tally.refused),
+        (1..summary.cases).contains(&summary.rejected),
         "{} cases rejected: some must be rejected, and some accepted",
-        tally.refused
+        summary.rejected
     );
-    assert!(tally.is_equal(), "{tally}");
-    println!("{} cases compared", tally.cases);
+    assert!(summary.is_equal(), "{summary}");
+    println!("{} cases compared", summary.cases);
 }
 
 /// A CRD with every schema keyword and most of CEL.

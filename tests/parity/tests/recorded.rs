@@ -15,14 +15,14 @@ fn compare(folder: &str, cases: usize) {
         .expect("the CRD compiles")
         .remove(0);
     assert_eq!(resource.version(), "v1");
-    let mut tally = Summary::default();
+    let mut summary = Summary::default();
     for case in read_cases(&folder.join("apiserver-1.36.jsonl")).expect("the cases are readable") {
-        tally
+        summary
             .count(&case, &resource)
             .expect("the case has a response");
     }
-    assert_eq!(tally.cases, cases);
-    assert!(tally.is_equal(), "{tally}");
+    assert_eq!(summary.cases, cases);
+    assert!(summary.is_equal(), "{summary}");
 }
 
 #[test]

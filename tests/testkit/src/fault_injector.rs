@@ -83,7 +83,7 @@ pub struct FaultInjector(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    seen: Vec<Call>,
+    calls: Vec<Call>,
     failures: Vec<Failure>,
 }
 
@@ -91,7 +91,7 @@ struct Failure {
     verb: &'static str,
     resource: String,
     /// Number of matching calls that succeed before the failing one.
-    spared: usize,
+    successes: usize,
     when: When,
 }
 
@@ -116,7 +116,7 @@ impl FaultInjector {
         self.state().failures.push(Failure {
             verb,
             resource: resource.to_owned(),
-            spared: nth.saturating_sub(1),
+            successes: nth.saturating_sub(1),
             when,
         });
     }
@@ -128,8 +128,8 @@ impl FaultInjector {
 
     /// Returns the writes since the last call of this function, in order.
     pub fn take_writes(&self) -> Vec<Call> {
-        let seen = std::mem::take(&mut self.state().seen);
-        seen.into_iter().filter(Call::is_write).collect()
+        let calls = std::mem::take(&mut self.state().calls);
+        calls.into_iter().filter(Call::is_write).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -137,24 +137,24 @@ impl FaultInjector {
     }
 
     /// Records a call and returns where it must fail, if at all.
-    fn saw(&self, call: Call) -> Option<When> {
+    fn record(&self, call: Call) -> Option<When> {
         let mut state = self.state();
         let hit = state.failures.iter_mut().position(|failure| {
             let is_it = failure.verb == call.verb && failure.resource == call.resource;
-            let is_due = is_it && failure.spared == 0;
-            failure.spared = failure.spared.saturating_sub(usize::from(is_it));
+            let is_due = is_it && failure.successes == 0;
+            failure.successes = failure.successes.saturating_sub(usize::from(is_it));
             is_due
         });
-        state.seen.push(call);
+        state.calls.push(call);
         hit.map(|at| state.failures.remove(at).when)
     }
 }
 
 impl<S> Layer<S> for FaultInjector {
-    type Service = Seen<S>;
+    type Service = RecordedService<S>;
 
-    fn layer(&self, inner: S) -> Seen<S> {
-        Seen {
+    fn layer(&self, inner: S) -> RecordedService<S> {
+        RecordedService {
             inner,
             calls: self.clone(),
         }
@@ -162,12 +162,12 @@ impl<S> Layer<S> for FaultInjector {
 }
 
 /// HTTP service that records all calls.
-pub struct Seen<S> {
+pub struct RecordedService<S> {
     inner: S,
     calls: FaultInjector,
 }
 
-impl<S, B> Service<Request<Body>> for Seen<S>
+impl<S, B> Service<Request<Body>> for RecordedService<S>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
     S::Future: Send + 'static,
@@ -183,7 +183,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let lost = || BoxError::from("connection lost (failure injected by the test)");
-        match self.calls.saw(Call::of(&request)) {
+        match self.calls.record(Call::of(&request)) {
             Some(When::Before) => async move { Err(lost()) }.boxed(),
             Some(When::After) => self.inner.call(request).map(move |_| Err(lost())).boxed(),
             None => self.inner.call(request).boxed(),
@@ -245,7 +245,7 @@ mod tests {
             resource: "toys".to_owned(),
             name: None,
         };
-        let failed = ["create", "get", "create", "create"].map(|verb| calls.saw(call(verb)));
+        let failed = ["create", "get", "create", "create"].map(|verb| calls.record(call(verb)));
         assert_eq!(failed, [None, None, Some(When::Before), None]);
         assert_eq!(calls.take_writes().len(), 3);
         assert_eq!(calls.take_writes(), []);

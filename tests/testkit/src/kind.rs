@@ -60,12 +60,12 @@ pub fn objects<K: ValidatedResource>(
 /// # Panics
 ///
 /// If the content is not a JSON object or the API server does not store it.
-pub async fn tell<K: ValidatedResource>(api: &Api<DynamicObject>, name: &str, content: &Value) {
+pub async fn apply<K: ValidatedResource>(api: &Api<DynamicObject>, name: &str, content: &Value) {
     let mut object = content.clone();
     object["apiVersion"] = format!("{}/{}", K::GROUP, K::VERSION).into();
     object["kind"] = K::KIND.into();
     object["metadata"] = json!({"name": name});
     let params = PatchParams::apply("author").force();
-    let told = api.patch(name, &params, &Patch::Apply(object)).await;
-    told.expect("the API server stores the object");
+    let applied = api.patch(name, &params, &Patch::Apply(object)).await;
+    applied.expect("the API server stores the object");
 }

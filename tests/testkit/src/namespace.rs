@@ -7,12 +7,12 @@ use lockstep_envtest::eventually;
 use serde_json::json;
 
 /// Namespace that a test creates and deletes together with its content.
-pub struct Leaving {
+pub struct TemporaryNamespace {
     namespaces: Api<Namespace>,
     name: String,
 }
 
-impl Leaving {
+impl TemporaryNamespace {
     /// Creates the namespace.
     ///
     /// # Panics
@@ -22,8 +22,8 @@ impl Leaving {
         let namespaces = Api::all(client);
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}));
         let namespace = namespace.expect("the JSON is a Namespace");
-        let made = namespaces.create(&PostParams::default(), &namespace).await;
-        made.expect("the API server stores the namespace");
+        let created = namespaces.create(&PostParams::default(), &namespace).await;
+        created.expect("the API server stores the namespace");
         let name = name.to_owned();
         Self { namespaces, name }
     }
@@ -44,7 +44,7 @@ impl Leaving {
     /// # Panics
     ///
     /// If the deletion does not complete in time.
-    pub async fn goes(&self) {
+    pub async fn wait_until_deleted(&self) {
         let gone = eventually("the namespace to be deleted", async || {
             let left = self.namespaces.get_opt(&self.name).await.ok()?;
             left.is_none().then_some(())

@@ -32,7 +32,7 @@ pub async fn install_crd(client: &Client, crd: Value) {
 /// # Panics
 ///
 /// If the condition does not get this status in time.
-pub async fn stands(
+pub async fn wait_for_condition(
     api: &Api<DynamicObject>,
     name: &str,
     type_: &str,
@@ -40,7 +40,7 @@ pub async fn stands(
 ) -> (String, String) {
     let what = format!("condition {type_}={status} of {name}");
     let mut last = Value::Null;
-    let seen = eventually(&what, async || {
+    let found = eventually(&what, async || {
         let object = api.get(name).await.ok()?;
         last = object.data["status"].clone();
         let conditions = object.data["status"]["conditions"].as_array()?.iter();
@@ -51,7 +51,8 @@ pub async fn stands(
         let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
         Some((text("reason"), text("message")))
     });
-    seen.await
+    found
+        .await
         .unwrap_or_else(|error| panic!("{error}; its last status: {last:#}"))
 }
 
@@ -60,7 +61,7 @@ pub async fn stands(
 /// # Panics
 ///
 /// If the object does not satisfy the predicate in time.
-pub async fn becomes(
+pub async fn wait_until(
     api: &Api<DynamicObject>,
     name: &str,
     what: &str,
@@ -68,11 +69,11 @@ pub async fn becomes(
 ) -> Option<DynamicObject> {
     let what = format!("{name} {what}");
     let mut last = None;
-    let seen = eventually(&what, async || {
+    let found = eventually(&what, async || {
         let found = api.get_opt(name).await.ok()?;
         last.clone_from(&found);
         is_so(found.as_ref()).then_some(found)
     });
-    let seen = seen.await;
-    seen.unwrap_or_else(|error| panic!("{error}; its last state: {last:#?}"))
+    let found = found.await;
+    found.unwrap_or_else(|error| panic!("{error}; its last state: {last:#?}"))
 }

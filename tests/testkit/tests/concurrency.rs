@@ -17,7 +17,9 @@ use lockstep_controller::{
 };
 use lockstep_envtest::{Cluster, eventually, stays};
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{RunningController, cluster_with, objects, operator, stands, tell, toy_crd};
+use lockstep_testkit::{
+    RunningController, apply, cluster_with, objects, operator, toy_crd, wait_for_condition,
+};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -90,7 +92,7 @@ struct Works {
 
 impl Works {
     /// Starts a controller. Its first `free` reconciliations do not block.
-    async fn start(pace: Config, calls: &RateLimiter, free: usize) -> Self {
+    async fn start(config: Config, calls: &RateLimiter, free: usize) -> Self {
         let cluster = cluster_with::<Slow>().await;
         let work = Arc::new(Work {
             under_way: AtomicUsize::new(0),
@@ -99,9 +101,9 @@ impl Works {
         });
         let metrics = Metrics::register(&mut Registry::default());
         let worker = Worker(Arc::clone(&work));
-        let run = operator(paced(&cluster, calls).await, worker, &metrics);
+        let run = operator(rate_limited_client(&cluster, calls).await, worker, &metrics);
         let directory = ControllerRegistry::default();
-        let running = RunningController::start(run.with_config(pace).register_in(&directory));
+        let running = RunningController::start(run.with_config(config).register_in(&directory));
         Self {
             cluster,
             work,
@@ -116,7 +118,7 @@ impl Works {
 
     async fn make(&self, count: usize) {
         for at in 0..count {
-            tell::<Slow>(&self.objects(), &format!("s{at}"), &json!({"spec": {}})).await;
+            apply::<Slow>(&self.objects(), &format!("s{at}"), &json!({"spec": {}})).await;
         }
     }
 
@@ -128,7 +130,7 @@ impl Works {
     }
 }
 
-async fn paced(cluster: &Cluster, calls: &RateLimiter) -> Client {
+async fn rate_limited_client(cluster: &Cluster, calls: &RateLimiter) -> Client {
     let kubeconfig =
         Kubeconfig::read_from(cluster.kubeconfig()).expect("the kubeconfig is readable");
     let config =
@@ -166,16 +168,16 @@ async fn concurrency_is_limited_and_reconciliations_in_progress_finish_on_shutdo
         "a reconciliation started after shutdown"
     );
     let api = objects::<Slow>(works.cluster.client(), Some("default"));
-    let mut told = 0;
+    let mut completed = 0;
     for object in api
         .list(&ListParams::default())
         .await
         .expect("the API server lists the objects")
     {
-        told += usize::from(object.data["status"].to_string().contains("Done"));
+        completed += usize::from(object.data["status"].to_string().contains("Done"));
     }
     assert_eq!(
-        told, 3,
+        completed, 3,
         "the reconciliations in progress must write their status"
     );
 }
@@ -188,7 +190,7 @@ async fn concurrent_changes_are_debounced_and_a_channel_triggers_a_reconciliatio
     };
     let works = Works::start(slow, &RateLimiter::unlimited(), usize::MAX >> 4).await;
     works.make(1).await;
-    stands(&works.objects(), "s0", "Ready", "True").await;
+    wait_for_condition(&works.objects(), "s0", "Ready", "True").await;
     let before = works.work.begun.load(Ordering::SeqCst);
     for size in 1..=10 {
         let patch = Patch::Merge(json!({"spec": {"size": size}}));
@@ -198,7 +200,7 @@ async fn concurrent_changes_are_debounced_and_a_channel_triggers_a_reconciliatio
             .await;
         changed.expect("the API server stores the change");
     }
-    stands(&works.objects(), "s0", "Ready", "True").await;
+    wait_for_condition(&works.objects(), "s0", "Ready", "True").await;
     let after = works.work.begun.load(Ordering::SeqCst);
     assert!(
         after - before < 5,
@@ -235,12 +237,12 @@ async fn calls_to_the_api_server_are_rate_limited() {
     let works = Works::start(Config::default(), &calls, usize::MAX >> 4).await;
     let begun = Instant::now();
     works.make(OBJECTS).await;
-    let told = eventually("all objects to have a status", async || {
+    let reported = eventually("all objects to have a status", async || {
         let all = works.objects().list(&ListParams::default()).await.ok()?;
         let mut statuses = all.items.iter().map(|object| &object.data["status"]);
         statuses.all(|status| status.is_object()).then_some(())
     });
-    told.await.expect("all objects get a status");
+    reported.await.expect("all objects get a status");
     // One status patch for each object; the first few are within the burst.
     let least = Duration::from_secs((OBJECTS as u64 - 5) / 5);
     assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());

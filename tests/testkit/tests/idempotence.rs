@@ -13,7 +13,7 @@ use lockstep_controller::{
 };
 use lockstep_envtest::{Cluster, eventually_within};
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{RunningController, install_crd, objects, operator, tell, toy_crd};
+use lockstep_testkit::{RunningController, apply, install_crd, objects, operator, toy_crd};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
@@ -70,7 +70,7 @@ impl Counted {
     }
 
     /// Waits for this number of further reconciliations.
-    async fn rounds(&self, wanted: u64) {
+    async fn wait_for_reconciliations(&self, wanted: u64) {
         let before = self.count();
         let done = eventually_within(DEADLINE, "reconciliations", async || {
             (self.count() - before >= wanted).then_some(())
@@ -140,13 +140,13 @@ async fn objects_in_their_desired_state_are_never_written() {
     let parents = objects::<Parent>(cluster.client(), Some("default"));
     stream::iter(0..OBJECTS)
         .for_each_concurrent(16, async |at| {
-            tell::<Parent>(&parents, &format!("p{at}"), &json!({})).await;
+            apply::<Parent>(&parents, &format!("p{at}"), &json!({})).await;
         })
         .await;
-    let made = size(&log);
+    let created = size(&log);
     let first = Counted::start(&cluster);
     // Every object has its child and its status, and the reconciliations that both cause.
-    let settled = eventually_within(DEADLINE, "all objects to be ready", async || {
+    let ready = eventually_within(DEADLINE, "all objects to be ready", async || {
         let all = parents.list(&Default::default()).await.ok()?;
         let ready = |parent: &DynamicObject| {
             parent
@@ -156,25 +156,25 @@ async fn objects_in_their_desired_state_are_never_written() {
         };
         all.items.iter().all(ready).then_some(())
     });
-    settled.await.expect("all objects become ready");
+    ready.await.expect("all objects become ready");
     let each = OBJECTS as u64;
-    first.rounds(2 * each).await;
+    first.wait_for_reconciliations(2 * each).await;
 
-    let (at_first, in_between) = (calls(&log, made), size(&log));
-    first.rounds(RESYNCS / 2 * each).await;
+    let (at_first, in_between) = (calls(&log, created), size(&log));
+    first.wait_for_reconciliations(RESYNCS / 2 * each).await;
     first.running.stop().await;
     let second = Counted::start(&cluster);
-    second.rounds(RESYNCS / 2 * each).await;
+    second.wait_for_reconciliations(RESYNCS / 2 * each).await;
     second.running.stop().await;
-    let quiet = calls(&log, in_between);
+    let idle_calls = calls(&log, in_between);
     println!(
-        "{OBJECTS} objects: initial calls {at_first:?}; calls during {RESYNCS} resyncs and a restart: {quiet:?}"
+        "{OBJECTS} objects: initial calls {at_first:?}; calls during {RESYNCS} resyncs and a restart: {idle_calls:?}"
     );
     let written: usize = ["create", "update", "patch", "delete"]
         .iter()
-        .filter_map(|verb| quiet.get(*verb))
+        .filter_map(|verb| idle_calls.get(*verb))
         .sum();
-    assert_eq!(written, 0, "{quiet:?}");
+    assert_eq!(written, 0, "{idle_calls:?}");
     assert_eq!(
         at_first.get("patch"),
         Some(&OBJECTS),

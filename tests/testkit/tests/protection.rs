@@ -17,8 +17,8 @@ use lockstep_controller::{
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_testkit::{
-    FaultInjector, Leaving, RunningController, becomes, cluster_with, objects, operator, stands,
-    tell, toy_crd,
+    FaultInjector, RunningController, TemporaryNamespace, apply, cluster_with, objects, operator,
+    toy_crd, wait_for_condition, wait_until,
 };
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
@@ -47,11 +47,11 @@ impl ValidatedResource for Vault {
 }
 
 #[derive(Clone, Default)]
-struct Keeper {
+struct RetainingHandler {
     is_emptied: Arc<AtomicBool>,
 }
 
-impl SyncHandler<Vault> for Keeper {
+impl SyncHandler<Vault> for RetainingHandler {
     fn sync(&self, _: &SyncRequest<'_, Vault>) -> Result<SyncResponse, ReconcileError> {
         Ok(SyncResponse::new())
     }
@@ -87,7 +87,7 @@ fn watches() -> [Watch; 2] {
 struct Bank {
     cluster: Cluster,
     calls: FaultInjector,
-    manager: Keeper,
+    manager: RetainingHandler,
     vaults: Api<DynamicObject>,
     secrets: Api<DynamicObject>,
 }
@@ -100,7 +100,7 @@ impl Bank {
             vaults: objects::<Vault>(cluster.client(), Some(namespace)),
             secrets: Api::namespaced_with(cluster.client(), namespace, &secrets),
             calls: FaultInjector::default(),
-            manager: Keeper::default(),
+            manager: RetainingHandler::default(),
             cluster,
         }
     }
@@ -115,7 +115,7 @@ impl Bank {
     }
 
     async fn vault(&self, name: &str, spec: Value) {
-        tell::<Vault>(&self.vaults, name, &json!({"spec": spec})).await;
+        apply::<Vault>(&self.vaults, name, &json!({"spec": spec})).await;
     }
 
     async fn secret(&self, name: &str) {
@@ -123,13 +123,13 @@ impl Bank {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata});
         let secret = serde_json::from_value(secret).expect("the JSON is a Secret");
         let params = PostParams::default();
-        let made = self.secrets.create(&params, &secret).await;
-        made.expect("the API server stores the Secret");
+        let created = self.secrets.create(&params, &secret).await;
+        created.expect("the API server stores the Secret");
     }
 
     async fn is_protected(&self, name: &str, is_so: bool) {
         let what = format!("to be protected: {is_so}");
-        becomes(&self.secrets, name, &what, |found| {
+        wait_until(&self.secrets, name, &what, |found| {
             found.is_some_and(|found| found.finalizers().contains(&FINALIZER.to_owned()) == is_so)
         })
         .await;
@@ -140,14 +140,14 @@ impl Bank {
         deleted.expect("the API server accepts the deletion");
     }
 
-    async fn goes(&self, api: &Api<DynamicObject>, name: &str) {
-        becomes(api, name, "to be deleted", |found| found.is_none()).await;
+    async fn wait_until_deleted(&self, api: &Api<DynamicObject>, name: &str) {
+        wait_until(api, name, "to be deleted", |found| found.is_none()).await;
     }
 
     /// Waits for the Event that explains why a Secret is not deleted.
-    async fn is_told(&self, expected: &str) {
+    async fn has_event(&self, expected: &str) {
         let events: Api<Event> = Api::namespaced(self.cluster.client(), "default");
-        let told = eventually("the Event `InUse`", async || {
+        let found = eventually("the Event `InUse`", async || {
             let all = events.list(&ListParams::default()).await.ok()?.items;
             let mut notes = all
                 .into_iter()
@@ -155,7 +155,7 @@ impl Bank {
                 .filter_map(|event| event.note);
             notes.find(|note| note.contains(expected))
         });
-        told.await.expect("the Event is created");
+        found.await.expect("the Event is created");
     }
 }
 
@@ -174,8 +174,8 @@ async fn a_referenced_object_is_protected_until_the_last_reference_is_gone() {
     // Objects that the selector excludes are not protected.
     let foreign = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "foreign"}});
     let foreign = serde_json::from_value(foreign).expect("the JSON is a Secret");
-    let made = bank.secrets.create(&PostParams::default(), &foreign).await;
-    made.expect("the API server stores the Secret");
+    let created = bank.secrets.create(&PostParams::default(), &foreign).await;
+    created.expect("the API server stores the Secret");
     bank.vault("f", json!({"key": "foreign", "spare": "unused"}))
         .await;
     bank.is_protected("unused", true).await;
@@ -184,13 +184,14 @@ async fn a_referenced_object_is_protected_until_the_last_reference_is_gone() {
     bank.is_protected("unused", false).await;
 
     bank.delete(&bank.secrets, "used").await;
-    bank.is_told("by Vault 'a', 'b'; it is deleted once").await;
+    bank.has_event("by Vault 'a', 'b'; it is deleted once")
+        .await;
     // One reference moves to another Secret, the other one goes with its object.
     bank.vault("b", json!({"spare": "unused"})).await;
     bank.is_protected("unused", true).await;
     bank.is_protected("used", true).await;
     bank.delete(&bank.vaults, "a").await;
-    bank.goes(&bank.secrets, "used").await;
+    bank.wait_until_deleted(&bank.secrets, "used").await;
 
     // An object that no longer matches the selector loses its protection, too.
     let unlabelled = Patch::Merge(json!({"metadata": {"labels": {"key": null}}}));
@@ -222,7 +223,7 @@ async fn protection_is_kept_while_the_references_of_an_object_are_unknown() {
     bank.vault("a", json!({"key": "s"})).await;
     bank.vault("unclear", json!({"key": "panic"})).await;
     bank.is_protected("s", true).await;
-    stands(&bank.vaults, "unclear", "Ready", "True").await;
+    wait_for_condition(&bank.vaults, "unclear", "Ready", "True").await;
     bank.vault("a", json!({"key": "t"})).await;
     bank.is_protected("t", true).await;
     bank.is_protected("s", true).await;
@@ -252,34 +253,34 @@ async fn protection_does_not_block_an_owner_whose_dependent_is_protected() {
         .delete("a", &params)
         .await
         .expect("the API server accepts the deletion");
-    bank.goes(&bank.secrets, "s").await;
-    bank.goes(&bank.vaults, "a").await;
+    bank.wait_until_deleted(&bank.secrets, "s").await;
+    bank.wait_until_deleted(&bank.vaults, "a").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_a_cleanup_needs_is_protected_until_the_cleanup_completes() {
     let bank = Bank::new("leaving").await;
-    let namespace = Leaving::make(bank.cluster.client(), "leaving").await;
+    let namespace = TemporaryNamespace::make(bank.cluster.client(), "leaving").await;
     let _running = bank.start().await;
     bank.secret("s").await;
     bank.vault("a", json!({"key": "s"})).await;
     bank.is_protected("s", true).await;
-    stands(&bank.vaults, "a", "Ready", "True").await;
+    wait_for_condition(&bank.vaults, "a", "Ready", "True").await;
 
     // The namespace controller deletes all objects of the namespace, in any order.
     namespace.delete().await;
-    becomes(
+    wait_until(
         &bank.secrets,
         "s",
         "to have a deletion timestamp",
         |found| found.is_some_and(|found| found.metadata.deletion_timestamp.is_some()),
     )
     .await;
-    stands(&bank.vaults, "a", "Ready", "False").await;
+    wait_for_condition(&bank.vaults, "a", "Ready", "False").await;
     bank.is_protected("s", true).await;
     bank.calls.take_writes();
     bank.manager.is_emptied.store(true, Ordering::Release);
-    namespace.goes().await;
+    namespace.wait_until_deleted().await;
     let writes = bank.calls.take_writes().into_iter();
     let mut patched: Vec<_> = writes
         .filter(|call| call.verb == "patch")

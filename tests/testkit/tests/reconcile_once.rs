@@ -7,7 +7,7 @@ use lockstep_controller::{
     SyncResponse, Watch,
 };
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{FaultInjector, When, cluster_with, objects, operator, tell, toy_crd};
+use lockstep_testkit::{FaultInjector, When, apply, cluster_with, objects, operator, toy_crd};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ async fn single_reconciliations_of_an_operator_have_the_expected_writes() {
         .expect("the reconciliation runs");
     assert_eq!(none, None, "the object does not exist yet");
 
-    tell::<Stepper>(&steppers, "a", &json!({"spec": {}})).await;
+    apply::<Stepper>(&steppers, "a", &json!({"spec": {}})).await;
     calls.fail("create", "configmaps", 1, When::Before);
     let (next, writes) = step(&run, &calls).await;
     assert!(matches!(next, Action::Backoff(_)), "{next:?}");
@@ -101,8 +101,8 @@ async fn single_reconciliations_of_an_operator_have_the_expected_writes() {
     let secret = json!({"metadata": {"name": "a"}});
     let secret: Secret = serde_json::from_value(secret).expect("the JSON is a Secret");
     let all: Api<Secret> = Api::namespaced(cluster.client(), "default");
-    let made = all.create(&PostParams::default(), &secret).await;
-    made.expect("the API server stores the Secret");
+    let created = all.create(&PostParams::default(), &secret).await;
+    created.expect("the API server stores the Secret");
     let (_, writes) = step(&run, &calls).await;
     // The first apply after the creation also takes over the fields that the creation has set.
     assert_eq!(writes, ["patch configmaps", "patch configmaps"]);

@@ -11,7 +11,8 @@ use lockstep_controller::{
 use lockstep_envtest::eventually;
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_testkit::{
-    RunningController, becomes, cluster_with, objects, operator, stands, tell, toy_crd,
+    RunningController, apply, cluster_with, objects, operator, toy_crd, wait_for_condition,
+    wait_until,
 };
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -59,24 +60,24 @@ async fn a_stalled_deletion_is_reported_and_is_forced_if_configured() {
     let metrics = Metrics::register(&mut registry);
     let start = |let_go_after| {
         let handler = SyncReconciler::new(Indelible).finalizer("toys.example.com/indelible");
-        let stalls = DeletionTimeouts {
+        let timeouts = DeletionTimeouts {
             stalled_after: Duration::from_secs(1),
             force_after: let_go_after,
         };
         RunningController::start(
-            operator(cluster.client(), handler, &metrics).with_deletion_timeouts(stalls),
+            operator(cluster.client(), handler, &metrics).with_deletion_timeouts(timeouts),
         )
     };
     let running = start(None);
     let stains = objects::<Stain>(cluster.client(), Some("default"));
-    tell::<Stain>(&stains, "a", &json!({})).await;
-    stands(&stains, "a", "Ready", "True").await;
+    apply::<Stain>(&stains, "a", &json!({})).await;
+    wait_for_condition(&stains, "a", "Ready", "True").await;
 
     stains
         .delete("a", &DeleteParams::default())
         .await
         .expect("the API server accepts the deletion");
-    let (reason, message) = stands(&stains, "a", "DeletionStalled", "True").await;
+    let (reason, message) = wait_for_condition(&stains, "a", "DeletionStalled", "True").await;
     assert_eq!(reason, "FinalizerStalled");
     assert!(
         message.ends_with("has not finished: it does not come out"),
@@ -87,7 +88,7 @@ async fn a_stalled_deletion_is_reported_and_is_forced_if_configured() {
     let going = "lockstep_terminating_objects{controller=\"stain\",threshold=\"0s\"} 1";
     assert!(text.contains(going), "{text}");
     let events: Api<Event> = Api::namespaced(cluster.client(), "default");
-    let said = async |reason: &str| {
+    let notes = async |reason: &str| {
         let all = events
             .list(&ListParams::default())
             .await
@@ -98,19 +99,19 @@ async fn a_stalled_deletion_is_reported_and_is_forced_if_configured() {
             .filter(|event| event.reason.as_deref() == Some(reason));
         of_reason.filter_map(|event| event.note).collect::<Vec<_>>()
     };
-    assert_eq!(said("DeletionStalled").await, [message]);
+    assert_eq!(notes("DeletionStalled").await, [message]);
 
     // The finalizer is removed by force, as configured.
     running.stop().await;
     let running = start(Some(Duration::from_secs(1)));
-    becomes(&stains, "a", "to be deleted", |found| found.is_none()).await;
-    let told = eventually("an Event that names the leaked resources", async || {
-        let told = said("Orphaned").await;
-        (!told.is_empty()).then_some(told)
+    wait_until(&stains, "a", "to be deleted", |found| found.is_none()).await;
+    let found = eventually("an Event that names the leaked resources", async || {
+        let found = notes("Orphaned").await;
+        (!found.is_empty()).then_some(found)
     });
     let expected = "finalizer removed before cleanup completed; leaked: {\"spot\":\"on the carpet\"}; it does not come out";
-    assert_eq!(told.await.expect("the Event is created"), [expected]);
+    assert_eq!(found.await.expect("the Event is created"), [expected]);
     // Both Events are created only once, although several reconciliations have run.
-    assert_eq!(said("DeletionStalled").await.len(), 1);
+    assert_eq!(notes("DeletionStalled").await.len(), 1);
     running.stop().await;
 }

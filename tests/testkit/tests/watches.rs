@@ -16,7 +16,7 @@ use lockstep_controller::{
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_testkit::{
-    DeterminismCheck, RunningController, becomes, install_crd, objects, operator, tell, toy_crd,
+    DeterminismCheck, RunningController, apply, install_crd, objects, operator, toy_crd, wait_until,
 };
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -58,12 +58,12 @@ impl ValidatedResource for Reader {
 
 fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileError> {
     let Spec { secret, app, port } = &request.parent().spec;
-    let mut told = BTreeMap::new();
+    let mut data = BTreeMap::new();
     if let Some(name) = secret {
         let secret: Option<Secret> = request.related().get(name)?;
         let value = secret.and_then(|secret| secret.data?.remove("value"));
         let value = value.map(|value| String::from_utf8_lossy(&value.0).into_owned());
-        told.insert("secret", value.unwrap_or("none".to_owned()));
+        data.insert("secret", value.unwrap_or("none".to_owned()));
     }
     if let Some(app) = app {
         let found = match request.related().list_by_label::<ConfigMap>("app", app)? {
@@ -72,7 +72,7 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
             Lookup::One(map) => format!("one, data {:?}", map.data),
             Lookup::Many(names) => names.join(" and "),
         };
-        told.insert("app", found);
+        data.insert("app", found);
     }
     if let Some(port) = port {
         let keys = [port.clone()];
@@ -80,12 +80,12 @@ fn sync(request: &SyncRequest<'_, Reader>) -> Result<SyncResponse, ReconcileErro
             .related()
             .by_index::<String>(&readers_of_all(), &keys)?;
         let names: Vec<_> = found.iter().map(|name| name.as_str()).collect();
-        told.insert("port", names.join(" and "));
+        data.insert("port", names.join(" and "));
     }
     let name = &request.raw_parent()["metadata"]["name"];
     SyncResponse::new().child(&json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": name}, "data": told,
+        "metadata": {"name": name}, "data": data,
     }))
 }
 
@@ -186,7 +186,7 @@ impl Readers {
 
     async fn reader(&self, name: &str, spec: Value) {
         let readers = objects::<Reader>(self.cluster.client(), Some("default"));
-        tell::<Reader>(&readers, name, &json!({"spec": spec})).await;
+        apply::<Reader>(&readers, name, &json!({"spec": spec})).await;
     }
 
     async fn secret(&self, name: &str, value: &str) {
@@ -204,24 +204,25 @@ impl Readers {
     }
 
     /// Waits until the `ConfigMap` of a reader contains a value.
-    async fn tells(&self, name: &str, what: &str, expected: &str) {
+    async fn shows(&self, name: &str, what: &str, expected: &str) {
         let resource = ApiResource::erase::<ConfigMap>(&());
         let api = Api::namespaced_with(self.cluster.client(), "default", &resource);
-        let told = format!("to contain {what}: {expected}");
-        becomes(&api, name, &told, |found| {
+        let condition = format!("to contain {what}: {expected}");
+        wait_until(&api, name, &condition, |found| {
             found.is_some_and(|found| found.data["data"][what] == expected)
         })
         .await;
     }
 
     /// Returns the number of reconciliations so far.
-    fn rounds(&self) -> u64 {
+    fn reconciliations(&self) -> u64 {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("metrics");
-        let of_rounds = text
+        let of_reconciliations = text
             .lines()
             .filter(|line| line.starts_with("controller_runtime_reconcile_total{"));
-        let counts = of_rounds.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+        let counts =
+            of_reconciliations.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
         counts.sum()
     }
 }
@@ -235,22 +236,22 @@ async fn a_change_of_a_related_object_reconciles_only_the_objects_that_refer_to_
             .await;
     }
     for at in 0..20 {
-        readers.tells(&format!("r{at}"), "secret", "none").await;
+        readers.shows(&format!("r{at}"), "secret", "none").await;
     }
     readers.secret("s7", "seven").await;
-    readers.tells("r7", "secret", "seven").await;
+    readers.shows("r7", "secret", "seven").await;
     // A reference that is added later is found, too.
     readers.reader("r8", json!({"secret": "s7"})).await;
-    readers.tells("r8", "secret", "seven").await;
+    readers.shows("r8", "secret", "seven").await;
     readers.secret("s8", "not read").await;
-    let before = readers.rounds();
+    let before = readers.reconciliations();
     readers.secret("s7", "changed").await;
-    readers.tells("r7", "secret", "changed").await;
-    readers.tells("r8", "secret", "changed").await;
+    readers.shows("r7", "secret", "changed").await;
+    readers.shows("r8", "secret", "changed").await;
     // One reconciliation for each of the two, and one more for each if the watch event of its write arrives before the
     // response to that write.
-    let rounds = readers.rounds() - before;
-    assert!((2..=4).contains(&rounds), "{rounds}");
+    let reconciliations = readers.reconciliations() - before;
+    assert!((2..=4).contains(&reconciliations), "{reconciliations}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,8 +261,8 @@ async fn selectors_hide_objects_and_predicates_suppress_reconciliations() {
     readers.secret("s", "one").await;
     readers.reader("h", json!({"secret": "hidden"})).await;
     readers.reader("r", json!({"secret": "s"})).await;
-    readers.tells("r", "secret", "one").await;
-    readers.tells("h", "secret", "none").await;
+    readers.shows("r", "secret", "one").await;
+    readers.shows("h", "secret", "none").await;
     let annotate = |change: &str| {
         let args = ["annotate", "--overwrite", "secret/s", change];
         readers
@@ -274,32 +275,32 @@ async fn selectors_hide_objects_and_predicates_suppress_reconciliations() {
     // A later change on the same watch has been observed; therefore this one has been observed, too.
     readers.secret("t", "other").await;
     readers.reader("u", json!({"secret": "t"})).await;
-    readers.tells("u", "secret", "other").await;
-    readers.tells("r", "secret", "one").await;
+    readers.shows("u", "secret", "other").await;
+    readers.shows("r", "secret", "one").await;
     annotate("quiet-");
-    readers.tells("r", "secret", "two").await;
+    readers.shows("r", "secret", "two").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lookup_by_label_finds_none_one_or_many() {
     let readers = Readers::with_crd().await;
     readers.reader("r", json!({"app": "db"})).await;
-    readers.tells("r", "app", "none").await;
+    readers.shows("r", "app", "none").await;
     readers.map("first", "db").await;
-    readers.tells("r", "app", "one, data None").await;
+    readers.shows("r", "app", "one, data None").await;
     readers.map("second", "db").await;
-    readers.tells("r", "app", "first and second").await;
+    readers.shows("r", "app", "first and second").await;
     readers.map("first", "other").await;
-    readers.tells("r", "app", "one, data None").await;
+    readers.shows("r", "app", "one, data None").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_key_finds_objects_in_all_namespaces_and_of_the_reconciled_kind() {
     let readers = Readers::with_crd().await;
-    let made = ["create", "namespace", "other"];
+    let created = ["create", "namespace", "other"];
     readers
         .cluster
-        .run_kubectl(&made)
+        .run_kubectl(&created)
         .expect("kubectl creates the namespace");
     for at in 0..20 {
         let port = json!({"port": format!("{at}")});
@@ -307,24 +308,24 @@ async fn an_index_key_finds_objects_in_all_namespaces_and_of_the_reconciled_kind
     }
     for at in 0..20 {
         let alone = format!("default/r{at}");
-        readers.tells(&format!("r{at}"), "port", &alone).await;
+        readers.shows(&format!("r{at}"), "port", &alone).await;
     }
     let others = objects::<Reader>(readers.cluster.client(), Some("other"));
-    tell::<Reader>(&others, "s", &json!({"spec": {"port": "7"}})).await;
-    readers.tells("r7", "port", "default/r7 and other/s").await;
-    let before = readers.rounds();
-    tell::<Reader>(&others, "s", &json!({"spec": {"port": "8"}})).await;
-    readers.tells("r8", "port", "default/r8 and other/s").await;
-    readers.tells("r7", "port", "default/r7").await;
+    apply::<Reader>(&others, "s", &json!({"spec": {"port": "7"}})).await;
+    readers.shows("r7", "port", "default/r7 and other/s").await;
+    let before = readers.reconciliations();
+    apply::<Reader>(&others, "s", &json!({"spec": {"port": "8"}})).await;
+    readers.shows("r8", "port", "default/r8 and other/s").await;
+    readers.shows("r7", "port", "default/r7").await;
     others
         .delete("s", &DeleteParams::default())
         .await
         .expect("the API server deletes the object");
-    readers.tells("r8", "port", "default/r8").await;
+    readers.shows("r8", "port", "default/r8").await;
     // A few reconciliations for each of the three changes, the last of which may not be counted yet, and none for the
     // other readers.
-    let rounds = readers.rounds() - before;
-    assert!((3..=12).contains(&rounds), "{rounds}");
+    let reconciliations = readers.reconciliations() - before;
+    assert!((3..=12).contains(&reconciliations), "{reconciliations}");
 }
 
 /// Returns a client of a service account that cannot read Secrets until a test grants it.
@@ -369,11 +370,13 @@ async fn limited(cluster: &Cluster) -> Client {
 async fn a_watch_that_cannot_start_is_reported_and_starts_once_it_can() {
     let readers = Readers::start(limited).await;
     let down = async |what: &str| {
-        let told = eventually(what, async || {
+        let reported = eventually(what, async || {
             let down = readers.metrics.disconnected_watches();
-            down.iter().any(|told| told.contains(what)).then_some(())
+            down.iter()
+                .any(|reported| reported.contains(what))
+                .then_some(())
         });
-        told.await.unwrap_or_else(|error| {
+        reported.await.unwrap_or_else(|error| {
             panic!("{error}: {:?}", readers.metrics.disconnected_watches())
         });
     };
@@ -382,7 +385,9 @@ async fn a_watch_that_cannot_start_is_reported_and_starts_once_it_can() {
     down("on secrets is forbidden: grant `list` and `watch` on secrets").await;
     // The reconciled kind has a single watch, although its objects also relate to each other.
     let down = readers.metrics.disconnected_watches();
-    let on_readers = down.iter().filter(|told| told.contains("on readers."));
+    let on_readers = down
+        .iter()
+        .filter(|reported| reported.contains("on readers."));
     assert_eq!(on_readers.count(), 1, "{down:?}");
     install_crd(&readers.cluster.client(), Reader::crd()).await;
     readers.reader("r", json!({"secret": "s"})).await;
@@ -393,7 +398,7 @@ async fn a_watch_that_cannot_start_is_reported_and_starts_once_it_can() {
     });
     only_secrets.await.expect("the other watches start");
     // The related objects are unknown: nothing is reconciled before the controller has listed them.
-    assert_eq!(readers.rounds(), 0);
+    assert_eq!(readers.reconciliations(), 0);
     let role = json!([{"op": "replace", "path": "/rules", "value": [
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]},
     ]}]);
@@ -410,7 +415,7 @@ async fn a_watch_that_cannot_start_is_reported_and_starts_once_it_can() {
         .cluster
         .run_kubectl(&args)
         .expect("kubectl grants the rights");
-    readers.tells("r", "secret", "late").await;
+    readers.shows("r", "secret", "late").await;
     assert_eq!(readers.metrics.disconnected_watches(), Vec::<String>::new());
 }
 
@@ -466,20 +471,20 @@ async fn a_predicate_passes_only_certificate_changes_of_annotated_tls_secrets() 
                 "data": {"tls.crt": "b2xk", "tls.key": "b2xk"},
             });
             let secret = serde_json::from_value(secret).expect("the JSON is a Secret");
-            let made = secrets
+            let created = secrets
                 .create(&PostParams::default(), &secret)
                 .await
                 .expect("the API server stores the Secret");
-            let made = Arc::new(made);
+            let created = Arc::new(created);
             let new = UpdateEvent {
                 before: None,
-                after: Some(&made),
+                after: Some(&created),
             };
             assert!(
                 !annotated_tls(&new),
                 "a Secret without the annotation passes the predicate"
             );
-            before = Some(made);
+            before = Some(created);
             secrets
                 .patch("s", &PatchParams::default(), &Patch::Merge(&change))
                 .await

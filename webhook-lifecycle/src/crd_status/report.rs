@@ -28,7 +28,7 @@ pub struct CrdStatusReport {
 
 impl CrdStatusReport {
     /// Maximum validity of a report.
-    pub const LIFE: Duration = Duration::from_secs(30);
+    pub const TTL: Duration = Duration::from_secs(30);
 
     /// Returns the key of a kind in `kinds`.
     #[must_use]

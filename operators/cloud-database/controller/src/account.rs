@@ -102,8 +102,8 @@ impl Account {
         {
             return Ok(known.id.clone());
         }
-        let answer = self.sts.get_caller_identity().send().await?;
-        let id = answer.account.unwrap_or_default();
+        let response = self.sts.get_caller_identity().send().await?;
+        let id = response.account.unwrap_or_default();
         *known = Some(Known {
             access_key: self.last.get(),
             id: id.clone(),
@@ -135,8 +135,8 @@ mod tests {
                 "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>00000000000{nth}</Account>\
                  </GetCallerIdentityResult></GetCallerIdentityResponse>"
             );
-            let answer = http::Response::new(body.into());
-            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(answer).expect("an answer")))
+            let response = http::Response::new(body.into());
+            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(response).expect("an answer")))
         }
     }
 

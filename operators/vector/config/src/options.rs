@@ -69,10 +69,14 @@ impl Options {
     }
 
     /// Returns the field names that are valid in the object at a location.
-    pub(crate) fn names(&self, value: &Value, place: &[LocationSegment<'_>]) -> BTreeSet<String> {
+    pub(crate) fn names(
+        &self,
+        value: &Value,
+        location: &[LocationSegment<'_>],
+    ) -> BTreeSet<String> {
         let mut nodes = vec![&self.node];
         let mut here = value;
-        let mut rest = place.iter();
+        let mut rest = location.iter();
         loop {
             nodes = nodes
                 .into_iter()

@@ -13,8 +13,8 @@ use lockstep_controller::{
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_testkit::{
-    FaultInjector, Leaving, RunningController, When, becomes, cluster_with, objects, operator,
-    stands, tell, toy_crd,
+    FaultInjector, RunningController, TemporaryNamespace, When, apply, cluster_with, objects,
+    operator, toy_crd, wait_for_condition, wait_until,
 };
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
@@ -71,7 +71,7 @@ impl SyncHandler<Estate> for Executor {
 async fn start(
     cluster: &Cluster,
     calls: &FaultInjector,
-    stalls: DeletionTimeouts,
+    timeouts: DeletionTimeouts,
 ) -> RunningController {
     let handler = SyncReconciler::new(Executor).owns([
         OwnedType::namespaced::<ConfigMap>(),
@@ -81,16 +81,16 @@ async fn start(
     ]);
     let metrics = Metrics::register(&mut Registry::default());
     let run = operator(calls.client(cluster).await, handler, &metrics);
-    RunningController::start(run.with_deletion_timeouts(stalls))
+    RunningController::start(run.with_deletion_timeouts(timeouts))
 }
 
-struct Place {
+struct Apis {
     estates: Api<DynamicObject>,
     jobs: Api<DynamicObject>,
     maps: Api<DynamicObject>,
 }
 
-impl Place {
+impl Apis {
     fn of(cluster: &Cluster, namespace: &str) -> Self {
         let api =
             |resource: &ApiResource| Api::namespaced_with(cluster.client(), namespace, resource);
@@ -103,13 +103,13 @@ impl Place {
 
     /// Creates an object and waits until it is ready.
     async fn make(&self, name: &str) {
-        tell::<Estate>(&self.estates, name, &json!({})).await;
-        stands(&self.estates, name, "Ready", "True").await;
+        apply::<Estate>(&self.estates, name, &json!({})).await;
+        wait_for_condition(&self.estates, name, "Ready", "True").await;
     }
 }
 
-async fn goes(api: &Api<DynamicObject>, name: &str) {
-    becomes(api, name, "to be deleted", |found| found.is_none()).await;
+async fn wait_until_deleted(api: &Api<DynamicObject>, name: &str) {
+    wait_until(api, name, "to be deleted", |found| found.is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,11 +117,11 @@ async fn an_object_is_deleted_once_its_cleanup_job_completes_with_any_propagatio
     let cluster = cluster_with::<Estate>().await;
     let calls = FaultInjector::default();
     let _running = start(&cluster, &calls, DeletionTimeouts::default()).await;
-    let Place {
+    let Apis {
         estates,
         jobs,
         maps,
-    } = &Place::of(&cluster, "default");
+    } = &Apis::of(&cluster, "default");
     let ways = [
         ("background", PropagationPolicy::Background),
         ("foreground", PropagationPolicy::Foreground),
@@ -129,7 +129,7 @@ async fn an_object_is_deleted_once_its_cleanup_job_completes_with_any_propagatio
     ];
     let mut working = Vec::new();
     for (name, policy) in ways.clone() {
-        Place::of(&cluster, "default").make(name).await;
+        Apis::of(&cluster, "default").make(name).await;
         let params = DeleteParams {
             propagation_policy: Some(policy),
             ..DeleteParams::default()
@@ -140,17 +140,17 @@ async fn an_object_is_deleted_once_its_cleanup_job_completes_with_any_propagatio
             .expect("the API server accepts the deletion");
         // No node exists that could run the Pod.
         let waits = format!("Job '{name}' has not completed");
-        let told = eventually("the condition to name the Job", async || {
+        let found = eventually("the condition to name the Job", async || {
             let estate = estates.get(name).await.ok()?;
             let conditions = estate.data["status"]["conditions"].to_string();
             conditions.contains(&waits).then_some(())
         });
-        told.await.expect("the condition names the Job");
+        found.await.expect("the condition names the Job");
         working.push(jobs.get(name).await.expect("the Job exists").uid());
     }
     // The garbage collector has run and has not deleted the cleanup Job.
-    goes(maps, "foreground").await;
-    becomes(maps, "orphan", "to be orphaned", |found| {
+    wait_until_deleted(maps, "foreground").await;
+    wait_until(maps, "orphan", "to be orphaned", |found| {
         found.is_some_and(|found| found.owner_references().is_empty())
     })
     .await;
@@ -168,10 +168,10 @@ async fn an_object_is_deleted_once_its_cleanup_job_completes_with_any_propagatio
     }
     cluster.add_node("node").await.expect("the node is created");
     for (name, _) in ways {
-        goes(estates, name).await;
-        goes(jobs, name).await;
+        wait_until_deleted(estates, name).await;
+        wait_until_deleted(jobs, name).await;
     }
-    goes(maps, "background").await;
+    wait_until_deleted(maps, "background").await;
     assert!(calls.have_failed());
     let writes = calls.take_writes();
     let again = writes
@@ -188,12 +188,12 @@ async fn a_terminating_namespace_allows_no_cleanup_job_and_the_condition_reports
     let cluster = cluster_with::<Estate>().await;
     let calls = FaultInjector::default();
     let running = start(&cluster, &calls, DeletionTimeouts::default()).await;
-    let namespace = Leaving::make(cluster.client(), "leaving").await;
-    let place = Place::of(&cluster, "leaving");
-    place.make("a").await;
+    let namespace = TemporaryNamespace::make(cluster.client(), "leaving").await;
+    let apis = Apis::of(&cluster, "leaving");
+    apis.make("a").await;
     namespace.delete().await;
-    let told = eventually("the condition `NamespaceTerminating`", async || {
-        let estate = place.estates.get("a").await.ok()?;
+    let found = eventually("the condition `NamespaceTerminating`", async || {
+        let estate = apis.estates.get("a").await.ok()?;
         let conditions = estate.data["status"]["conditions"].as_array()?.clone();
         let mut conditions = conditions.into_iter();
         let ready = conditions.find(|it| it["type"] == "Ready")?;
@@ -202,14 +202,14 @@ async fn a_terminating_namespace_allows_no_cleanup_job_and_the_condition_reports
         (is_of_job && ready["reason"] == "NamespaceTerminating").then_some(ready)
     });
     assert_eq!(
-        told.await.expect("the condition is reported")["message"],
+        found.await.expect("the condition is reported")["message"],
         "the child Job 'a' (batch/v1) cannot be created: its namespace is being deleted and accepts no new objects"
     );
     running.stop().await;
-    let stalls = DeletionTimeouts {
+    let timeouts = DeletionTimeouts {
         force_after: Some(Duration::from_secs(1)),
         ..DeletionTimeouts::default()
     };
-    let _running = start(&cluster, &calls, stalls).await;
-    namespace.goes().await;
+    let _running = start(&cluster, &calls, timeouts).await;
+    namespace.wait_until_deleted().await;
 }

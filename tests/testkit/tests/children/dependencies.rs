@@ -6,7 +6,8 @@ use lockstep_controller::{
 };
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_testkit::{
-    DeterminismCheck, RunningController, cluster_with, objects, operator, stands, tell, toy_crd,
+    DeterminismCheck, RunningController, apply, cluster_with, objects, operator, toy_crd,
+    wait_for_condition,
 };
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
@@ -55,10 +56,10 @@ async fn a_handler_that_reads_its_children_is_called_again_after_they_are_create
     let metrics = Metrics::register(&mut Registry::default());
     let _running = RunningController::start(operator(cluster.client(), handler, &metrics));
     let stairs = objects::<Stair>(cluster.client(), Some("default"));
-    tell::<Stair>(&stairs, "a", &json!({})).await;
-    lockstep_testkit::becomes(&stairs, "a", "to have created all children", |found| {
+    apply::<Stair>(&stairs, "a", &json!({})).await;
+    lockstep_testkit::wait_until(&stairs, "a", "to have created all children", |found| {
         found.is_some_and(|found| found.data["status"]["steps"] == 3)
     })
     .await;
-    stands(&stairs, "a", "Ready", "True").await;
+    wait_for_condition(&stairs, "a", "Ready", "True").await;
 }

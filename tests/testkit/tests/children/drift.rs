@@ -60,7 +60,7 @@ async fn only_the_desired_fields_of_a_child_are_managed() {
         json!({"cpu": "1", "memory": "1Gi"})
     );
     assert_eq!(container.get("env"), None);
-    toys.start_loops().await;
+    toys.start_controllers().await;
     toys.family("b", &[]).await;
     assert_eq!(verbs(&toys), Vec::<&str>::new());
 
@@ -70,7 +70,7 @@ async fn only_the_desired_fields_of_a_child_are_managed() {
     let more = json!({"metadata": {"labels": {"team": "blue"}}, "spec": {
         "minReadySeconds": 7, "template": {"spec": {"containers": both}},
     }});
-    toys.meddle(&deployments, "d", &more).await;
+    toys.change_as_other_client(&deployments, "d", &more).await;
     // Until then, each status write of Kubernetes' own controller moves the entries of `managedFields`, and a patch that
     // addresses one of them by its index is sent again.
     toys.becomes(&deployments, "d", "to be rolled out", is_rolled_out)
@@ -91,12 +91,13 @@ async fn only_the_desired_fields_of_a_child_are_managed() {
     assert_eq!(verbs(&toys), ["patch", "patch"]);
 
     // Another client changes a managed field, and the controller reverts it.
-    let theirs = json!({"spec": {"replicas": 3}});
-    toys.meddle(&deployments, "d", &theirs).await;
+    let of_other_client = json!({"spec": {"replicas": 3}});
+    toys.change_as_other_client(&deployments, "d", &of_other_client)
+        .await;
     let replicas = |found: Option<&DynamicObject>| {
         found.is_some_and(|found| found.data["spec"]["replicas"] == 0)
     };
-    toys.becomes(&deployments, "d", "to be reverted", replicas)
+    toys.wait_until(&deployments, "d", "to be reverted", replicas)
         .await;
     assert_eq!(verbs(&toys), ["patch"]);
 
@@ -147,10 +148,10 @@ async fn failed_writes_are_repeated_and_completed_ones_are_not() {
             };
             toys.family(&name, &children).await;
             if verb == "delete" {
-                toys.goes(&maps, &name).await;
+                toys.wait_until_deleted(&maps, &name).await;
             } else {
-                let made = maps.get(&name).await.expect("the child exists");
-                assert_eq!(made.data["data"]["value"], value, "{name}");
+                let created = maps.get(&name).await.expect("the child exists");
+                assert_eq!(created.data["data"]["value"], value, "{name}");
             }
             assert!(toys.calls.have_failed(), "{name}");
             let verbs: Vec<_> = toys.writes().iter().map(|call| call.verb).collect();

@@ -13,8 +13,8 @@ use lockstep_controller::{
 use lockstep_envtest::Cluster;
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_testkit::{
-    Call, DeterminismCheck, FaultInjector, RunningController, cluster_with, install_crd, objects,
-    operator, tell, toy_crd,
+    Call, DeterminismCheck, FaultInjector, RunningController, apply, cluster_with, install_crd,
+    objects, operator, toy_crd,
 };
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ kind!(Clan, "clans", "Cluster", {"status": {}});
 kind!(Crowd, "crowds", "Namespaced", {});
 
 /// Handler that reports its errors in the status.
-struct Moody;
+struct ErrorReporter;
 
 #[derive(Debug)]
 struct Upset(String);
@@ -115,18 +115,18 @@ impl From<Upset> for ReconcileError {
 }
 
 #[derive(Serialize)]
-struct Mood {
-    mood: String,
+struct State {
+    state: String,
 }
 
-impl SyncHandler<Clan> for Moody {
+impl SyncHandler<Clan> for ErrorReporter {
     fn sync(&self, request: &SyncRequest<'_, Clan>) -> Result<SyncResponse, ReconcileError> {
         let spec = &request.parent().spec;
         let error = spec.error.clone().map(Upset);
-        let mood = error
+        let state = error
             .as_ref()
             .map_or("fine".to_owned(), ToString::to_string);
-        let response = SyncResponse::new().status(&Mood { mood })?;
+        let response = SyncResponse::new().status(&State { state })?;
         match error {
             Some(error) => Ok(response.failed(error.into())),
             None => spec.children.iter().try_fold(response, SyncResponse::child),
@@ -159,7 +159,7 @@ fn types() -> [OwnedType; 7] {
 /// Cluster with the three kinds and their controllers.
 pub struct Toys {
     pub calls: FaultInjector,
-    loops: Vec<RunningController>,
+    controllers: Vec<RunningController>,
     client: Client,
     pub cluster: Cluster,
 }
@@ -172,25 +172,25 @@ impl Toys {
         install_crd(&client, Crowd::crd()).await;
         let calls = FaultInjector::default();
         let mut toys = Self {
-            loops: Vec::new(),
+            controllers: Vec::new(),
             calls,
             client,
             cluster,
         };
-        toys.start_loops().await;
+        toys.start_controllers().await;
         toys
     }
 
     /// Starts all controllers, as a new process would.
-    pub async fn start_loops(&mut self) {
-        for running in self.loops.drain(..) {
+    pub async fn start_controllers(&mut self) {
+        for running in self.controllers.drain(..) {
             running.stop().await;
         }
         let client = self.calls.client(&self.cluster).await;
         let metrics = Metrics::register(&mut Registry::default());
-        self.loops = vec![
+        self.controllers = vec![
             run::<Family>(sync::<Family>, &client, &metrics),
-            run::<Clan>(Moody, &client, &metrics),
+            run::<Clan>(ErrorReporter, &client, &metrics),
             run::<Crowd>(sync::<Crowd>, &client, &metrics),
         ];
     }
@@ -222,52 +222,57 @@ impl Toys {
 
     /// Sets the desired children of an object in `default` and waits until the object is ready.
     pub async fn family(&self, name: &str, children: &[Value]) {
-        self.tell("Family", name, &json!({"children": children}))
+        self.apply("Family", name, &json!({"children": children}))
             .await;
-        self.stands(&self.families("default"), name, "Ready", "True")
+        self.wait_for_condition(&self.families("default"), name, "Ready", "True")
             .await;
     }
 
     /// Creates or changes an object.
-    pub async fn tell(&self, kind: &str, name: &str, spec: &Value) {
+    pub async fn apply(&self, kind: &str, name: &str, spec: &Value) {
         let content = json!({"spec": spec});
         match kind {
-            "Clan" => tell::<Clan>(&self.clans(), name, &content).await,
-            "Crowd" => tell::<Crowd>(&self.crowds(), name, &content).await,
-            _ => tell::<Family>(&self.families("default"), name, &content).await,
+            "Clan" => apply::<Clan>(&self.clans(), name, &content).await,
+            "Crowd" => apply::<Crowd>(&self.crowds(), name, &content).await,
+            _ => apply::<Family>(&self.families("default"), name, &content).await,
         }
     }
 
-    /// Calls [`lockstep_testkit::stands`].
-    pub async fn stands(
+    /// Calls [`lockstep_testkit::wait_for_condition`].
+    pub async fn wait_for_condition(
         &self,
         api: &Api<DynamicObject>,
         name: &str,
         type_: &str,
         status: &str,
     ) -> (String, String) {
-        lockstep_testkit::stands(api, name, type_, status).await
+        lockstep_testkit::wait_for_condition(api, name, type_, status).await
     }
 
-    /// Calls [`lockstep_testkit::becomes`].
-    pub async fn becomes(
+    /// Calls [`lockstep_testkit::wait_until`].
+    pub async fn wait_until(
         &self,
         api: &Api<DynamicObject>,
         name: &str,
         what: &str,
         is_so: impl Fn(Option<&DynamicObject>) -> bool,
     ) -> Option<DynamicObject> {
-        lockstep_testkit::becomes(api, name, what, is_so).await
+        lockstep_testkit::wait_until(api, name, what, is_so).await
     }
 
     /// Waits until the object no longer exists.
-    pub async fn goes(&self, api: &Api<DynamicObject>, name: &str) {
-        self.becomes(api, name, "to be deleted", |found| found.is_none())
+    pub async fn wait_until_deleted(&self, api: &Api<DynamicObject>, name: &str) {
+        self.wait_until(api, name, "to be deleted", |found| found.is_none())
             .await;
     }
 
     /// Changes an object as another client.
-    pub async fn meddle(&self, api: &Api<DynamicObject>, name: &str, patch: &Value) {
+    pub async fn change_as_other_client(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        patch: &Value,
+    ) {
         let params = PatchParams {
             field_manager: Some("meddler".to_owned()),
             ..PatchParams::default()

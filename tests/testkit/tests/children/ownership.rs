@@ -45,12 +45,16 @@ async fn an_invalid_child_is_reported_and_changes_nothing() {
         ("unknown", unknown, "ChildInvalid", "daat"),
     ] {
         let children = [config_map(&json!({"name": name})), child];
-        toys.tell("Family", name, &json!({"children": children}))
+        toys.apply("Family", name, &json!({"children": children}))
             .await;
-        let (found, told) = toys.stands(&families, name, "Stalled", "True").await;
-        assert_eq!(found, reason, "{told}");
-        assert!(told.contains(message), "{told}");
-        let (found, _) = toys.stands(&families, name, "Ready", "False").await;
+        let (found, text) = toys
+            .wait_for_condition(&families, name, "Stalled", "True")
+            .await;
+        assert_eq!(found, reason, "{text}");
+        assert!(text.contains(message), "{text}");
+        let (found, _) = toys
+            .wait_for_condition(&families, name, "Ready", "False")
+            .await;
         assert_eq!(found, reason);
     }
     let same = maps.get("shared").await.expect("the child exists");
@@ -61,9 +65,11 @@ async fn an_invalid_child_is_reported_and_changes_nothing() {
 
     // If the handler returns an error, the existing children are not changed.
     toys.writes();
-    toys.tell("Family", "first", &json!({"error": "not today"}))
+    toys.apply("Family", "first", &json!({"error": "not today"}))
         .await;
-    let (reason, message) = toys.stands(&families, "first", "Stalled", "True").await;
+    let (reason, message) = toys
+        .wait_for_condition(&families, "first", "Stalled", "True")
+        .await;
     assert_eq!(
         (reason.as_str(), message.as_str()),
         ("AsAsked", "not today")
@@ -98,7 +104,7 @@ async fn other_owner_references_are_never_overwritten() {
             "apiVersion": "toys.example.com/v1", "kind": "Family",
             "name": "second", "uid": second.uid(),
         }));
-    toys.meddle(
+    toys.change_as_other_client(
         &maps,
         "c",
         &json!({"metadata": {"ownerReferences": owners}}),
@@ -123,8 +129,8 @@ async fn copies_of_a_child_are_not_touched_and_a_lost_label_is_restored() {
     let maps = toys.of("ConfigMap", Some("default"));
     let child = config_map(&json!({"name": "c"}));
     toys.family("a", std::slice::from_ref(&child)).await;
-    let made = maps.get("c").await.expect("the child exists");
-    let labels = json!({"name": "copy", "labels": made.metadata.labels});
+    let created = maps.get("c").await.expect("the child exists");
+    let labels = json!({"name": "copy", "labels": created.metadata.labels});
     for namespace in ["default", "kube-public"] {
         let copy = serde_json::from_value(config_map(&labels)).expect("the JSON is an object");
         let there = toys.of("ConfigMap", Some(namespace));
@@ -135,8 +141,8 @@ async fn copies_of_a_child_are_not_touched_and_a_lost_label_is_restored() {
             .expect("the API server stores the copy");
     }
     let unmarked = json!({"metadata": {"labels": {"lockstep.dev/owner-uid": null}}});
-    toys.meddle(&maps, "c", &unmarked).await;
-    toys.becomes(&maps, "c", "to have its label again", |found| {
+    toys.change_as_other_client(&maps, "c", &unmarked).await;
+    toys.wait_until(&maps, "c", "to have its label again", |found| {
         found.is_some_and(|found| found.labels().contains_key("lockstep.dev/owner-uid"))
     })
     .await;
@@ -156,9 +162,10 @@ async fn cluster_scoped_owners_own_namespaced_children_and_namespaced_owners_tra
  {
     let toys = Toys::start().await;
     let child = config_map(&json!({"name": "c", "namespace": "kube-public"}));
-    toys.tell("Clan", "clan", &json!({"children": [child]}))
+    toys.apply("Clan", "clan", &json!({"children": [child]}))
         .await;
-    toys.stands(&toys.clans(), "clan", "Ready", "True").await;
+    toys.wait_for_condition(&toys.clans(), "clan", "Ready", "True")
+        .await;
     let maps = toys.of("ConfigMap", Some("kube-public"));
     let stored = maps.get("c").await.expect("the child exists");
     assert_eq!(stored.owner_references()[0].name, "clan");
@@ -182,7 +189,7 @@ async fn cluster_scoped_owners_own_namespaced_children_and_namespaced_owners_tra
         .delete("a", &Default::default())
         .await
         .expect("the API server accepts the deletion");
-    toys.goes(&families, "a").await;
+    toys.wait_until_deleted(&families, "a").await;
     assert!(
         classes
             .get_opt("quick")

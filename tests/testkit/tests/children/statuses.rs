@@ -24,7 +24,7 @@ async fn an_object_costs_one_call_for_each_child_and_one_for_its_status() {
     writes(&toys);
     toys.family("a", &[config_map("one"), config_map("two")])
         .await;
-    let made = [
+    let created = [
         // The finalizer, without which cluster-scoped children, which this kind may have, would be left behind.
         ("patch", "families"),
         ("create", "configmaps"),
@@ -33,7 +33,7 @@ async fn an_object_costs_one_call_for_each_child_and_one_for_its_status() {
     ];
     assert_eq!(
         writes(&toys),
-        made.map(|(verb, resource)| (verb, resource.to_owned()))
+        created.map(|(verb, resource)| (verb, resource.to_owned()))
     );
     // A null from the handler does not change status fields of other clients.
     let by_hand = json!({"status": {"mood": "by hand"}});
@@ -58,15 +58,17 @@ async fn an_error_is_reported_in_the_status_fields_of_the_kind_and_changes_no_ch
     let clans = toys.clans();
     let mut child = config_map("c");
     child["metadata"]["namespace"] = json!("default");
-    toys.tell("Clan", "a", &json!({"children": [child]})).await;
-    toys.stands(&clans, "a", "Ready", "True").await;
+    toys.apply("Clan", "a", &json!({"children": [child]})).await;
+    toys.wait_for_condition(&clans, "a", "Ready", "True").await;
     let object = clans.get("a").await.expect("the object exists");
     assert_eq!(object.data["status"]["mood"], "fine");
     toys.writes();
 
-    toys.tell("Clan", "a", &json!({"error": "the soup is cold"}))
+    toys.apply("Clan", "a", &json!({"error": "the soup is cold"}))
         .await;
-    let (reason, message) = toys.stands(&clans, "a", "Stalled", "True").await;
+    let (reason, message) = toys
+        .wait_for_condition(&clans, "a", "Stalled", "True")
+        .await;
     assert_eq!(
         (reason.as_str(), message.as_str()),
         ("Upset", "upset: the soup is cold")
@@ -87,15 +89,15 @@ async fn an_error_is_reported_in_the_status_fields_of_the_kind_and_changes_no_ch
 async fn no_status_is_written_for_a_kind_without_a_status_subresource() {
     let toys = Toys::start().await;
     let maps = toys.of("ConfigMap", Some("default"));
-    toys.tell("Crowd", "a", &json!({"children": [config_map("c")]}))
+    toys.apply("Crowd", "a", &json!({"children": [config_map("c")]}))
         .await;
-    toys.becomes(&maps, "c", "to be created", |found| found.is_some())
+    toys.wait_until(&maps, "c", "to be created", |found| found.is_some())
         .await;
-    toys.tell("Crowd", "a", &json!({"children": [config_map("d")]}))
+    toys.apply("Crowd", "a", &json!({"children": [config_map("d")]}))
         .await;
-    toys.becomes(&maps, "d", "to be created", |found| found.is_some())
+    toys.wait_until(&maps, "d", "to be created", |found| found.is_some())
         .await;
-    toys.goes(&maps, "c").await;
+    toys.wait_until_deleted(&maps, "c").await;
     let object = toys.crowds().get("a").await.expect("the object exists");
     assert_eq!(object.data.get("status"), None);
     let to_it: Vec<_> = writes(&toys)
@@ -129,22 +131,25 @@ async fn kstatus_computes_the_same_health_as_the_controller() {
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
         "spec": {"selector": {"matchLabels": labels}, "template": template},
     });
-    toys.tell("Family", "a", &json!({"children": [deployment]}))
+    toys.apply("Family", "a", &json!({"children": [deployment]}))
         .await;
-    let (_, message) = toys.stands(&families, "a", "Reconciling", "True").await;
+    let (_, message) = toys
+        .wait_for_condition(&families, "a", "Reconciling", "True")
+        .await;
     assert!(message.starts_with("Deployment 'd' "), "{message}");
     assert_eq!(read().await, "InProgress");
 
-    toys.tell("Family", "a", &json!({"error": "not today"}))
+    toys.apply("Family", "a", &json!({"error": "not today"}))
         .await;
-    toys.stands(&families, "a", "Stalled", "True").await;
+    toys.wait_for_condition(&families, "a", "Stalled", "True")
+        .await;
     assert_eq!(read().await, "Failed");
 
     toys.family("a", &[]).await;
     assert_eq!(read().await, "Current");
     let held =
         json!({"metadata": {"finalizers": ["toys.example.com/finalizer", "example.com/held"]}});
-    toys.meddle(&families, "a", &held).await;
+    toys.change_as_other_client(&families, "a", &held).await;
     families
         .delete("a", &kube::api::DeleteParams::default())
         .await

@@ -33,30 +33,31 @@ async fn a_child_is_recreated_or_left_unchanged_according_to_the_strategy_of_its
     let toys = Toys::start().await;
     let [jobs, services, secrets] =
         ["Job", "Service", "Secret"].map(|type_| toys.of(type_, Some("default")));
-    let tell = async |children: &[Value]| {
-        toys.tell("Family", "a", &json!({"children": children}))
+    let apply = async |children: &[Value]| {
+        toys.apply("Family", "a", &json!({"children": children}))
             .await;
     };
-    tell(&[job("i:1"), service(80), secret("one")]).await;
+    apply(&[job("i:1"), service(80), secret("one")]).await;
     let there = |found: Option<&kube::api::DynamicObject>| found.is_some();
     let first_job = toys
-        .becomes(&jobs, "j", "to be created", there)
+        .wait_until(&jobs, "j", "to be created", there)
         .await
         .expect("the child exists");
     let first_secret = toys
-        .becomes(&secrets, "p", "to be created", there)
+        .wait_until(&secrets, "p", "to be created", there)
         .await
         .expect("the child exists");
     assert_eq!(first_secret.data["data"]["password"], "b25l");
-    toys.becomes(&services, "s", "to be created", there).await;
+    toys.wait_until(&services, "s", "to be created", there)
+        .await;
 
-    tell(&[job("i:2"), service(81), secret("two")]).await;
+    apply(&[job("i:2"), service(81), secret("two")]).await;
     // The template of a Job is immutable.
     let is_another = |found: Option<&kube::api::DynamicObject>| {
         found.is_some_and(|found| found.metadata.uid != first_job.metadata.uid)
     };
     let second_job = toys
-        .becomes(&jobs, "j", "to be recreated", is_another)
+        .wait_until(&jobs, "j", "to be recreated", is_another)
         .await;
     let image = "/spec/template/spec/containers/0/image";
     let second_job = second_job.expect("the child exists");
@@ -79,7 +80,7 @@ async fn a_child_is_recreated_or_left_unchanged_according_to_the_strategy_of_its
     let is_new = |found: Option<&kube::api::DynamicObject>| {
         found.is_some_and(|found| found.data["spec"]["ports"][0]["port"] == 81)
     };
-    toys.becomes(
+    toys.wait_until(
         &services,
         "s",
         "to be created in its new desired state",
@@ -89,9 +90,9 @@ async fn a_child_is_recreated_or_left_unchanged_according_to_the_strategy_of_its
 
     // A child that is desired by name only is not changed, and is not pruned with the others.
     let name_only = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}});
-    tell(&[name_only]).await;
-    toys.goes(&jobs, "j").await;
-    toys.goes(&secrets, "p").await;
+    apply(&[name_only]).await;
+    toys.wait_until_deleted(&jobs, "j").await;
+    toys.wait_until_deleted(&secrets, "p").await;
     assert!(
         services
             .get_opt("s")
@@ -99,6 +100,6 @@ async fn a_child_is_recreated_or_left_unchanged_according_to_the_strategy_of_its
             .expect("the API server answers")
             .is_some()
     );
-    tell(&[]).await;
-    toys.goes(&services, "s").await;
+    apply(&[]).await;
+    toys.wait_until_deleted(&services, "s").await;
 }

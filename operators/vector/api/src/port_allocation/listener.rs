@@ -11,7 +11,7 @@ use crate::port_allocation::endpoint::ListenEndpoint;
 pub(crate) struct Listener<'a> {
     component: Component<'a>,
     pub(crate) address: ListenAddress,
-    pub(crate) place: ListenEndpoint,
+    pub(crate) endpoint: ListenEndpoint,
 }
 
 impl<'a> Listener<'a> {
@@ -23,7 +23,7 @@ impl<'a> Listener<'a> {
                 let is_source = component.family == ComponentKind::Source;
                 Self {
                     component,
-                    place: ListenEndpoint::new(address.protocol, &address.place, is_source),
+                    endpoint: ListenEndpoint::new(address.protocol, &address.endpoint, is_source),
                     address,
                 }
             })

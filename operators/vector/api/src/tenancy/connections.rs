@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn addresses_of_files_and_sockets_of_the_agent_are_denied() {
         let [databend, postgres, redis, _, pulsar, _] = &CONNECTIONS;
-        for (connection, text, is_taken) in [
+        for (connection, text, is_accepted) in [
             (databend, "databend://u:p@db:8000/d?sslmode=disable", true),
             (databend, "https://db", true),
             (databend, "databend://db/?access_token_file=/token", false),
@@ -197,7 +197,7 @@ mod tests {
             (pulsar, "file:///var/run/secrets/token", false),
             (pulsar, "SECRET[own.url]", false),
         ] {
-            assert_eq!(connection.takes(text).is_ok(), is_taken, "{text}");
+            assert_eq!(connection.takes(text).is_ok(), is_accepted, "{text}");
         }
     }
 }

@@ -9,14 +9,14 @@ fn aggregators_have_each_port_once() {
         pipeline("new", "2", "127.0.0.2:9000"),
         pipeline("old", "1", "127.0.0.1:9000"),
     ];
-    assert_eq!(blamed(&pipelines, &anybody()), Some("old".to_owned()));
+    assert_eq!(holder(&pipelines, &any_runner()), Some("old".to_owned()));
 }
 
 #[test]
 fn conflicts_within_one_pipeline_are_found_without_a_runner() {
     let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
     let mut pipeline = pipeline("a", "1", "0.0.0.0:9000");
-    let mut said = |address: &str| {
+    let mut message = |address: &str| {
         let another = json!({"type": "vector", "address": address});
         pipeline["spec"]["sources"]["other"] = another;
         pipeline["spec"]["sinks"]["out"]["inputs"] = json!(["in", "other"]);
@@ -25,12 +25,12 @@ fn conflicts_within_one_pipeline_are_found_without_a_runner() {
             .message()
     };
     assert_eq!(
-        said("127.0.0.1:9000"),
+        message("127.0.0.1:9000"),
         "spec.sources[other].address: Invalid value: \"127.0.0.1:9000\": tcp 127.0.0.1:9000 conflicts with the source `in`, which listens on 0.0.0.0:9000; choose another port [duplicate-listen-address]"
     );
-    assert_eq!(said("127.0.0.1:9001"), "");
+    assert_eq!(message("127.0.0.1:9001"), "");
     // It is reported only once.
-    let equal = said("0.0.0.0:9000");
+    let equal = message("0.0.0.0:9000");
     assert!(
         equal.contains("[topology]") && !equal.contains("[duplicate-listen-address]"),
         "{equal}"
@@ -53,20 +53,20 @@ fn a_pipeline_with_too_many_addresses_is_invalid_and_compared_in_part() {
     let (most, more) = (with(99), with(100));
     // The ports, and the key of the pipeline itself.
     assert_eq!((keys(&most).len(), keys(&more).len()), (101, 101));
-    let said = |pipeline| {
+    let message = |pipeline| {
         rules
             .validate(&ValidationRequest::create(pipeline))
             .message()
     };
-    assert_eq!(said(&most), "");
+    assert_eq!(message(&most), "");
     let expected = "spec: Invalid value: listens on 101 addresses; at most 100 can be compared with those of other pipelines [duplicate-listen-address]";
-    assert_eq!(said(&more), expected);
+    assert_eq!(message(&more), expected);
 }
 
 #[test]
 fn a_wildcard_address_conflicts_with_every_other_address_on_its_port() {
     let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}})];
-    for (one, another, is_taken) in [
+    for (one, another, conflicts) in [
         ("0.0.0.0:9000", "0.0.0.0:9000", true),
         ("0.0.0.0:9000", "127.0.0.1:9000", true),
         ("[::]:9000", "127.0.0.1:9000", true),
@@ -86,17 +86,17 @@ fn a_wildcard_address_conflicts_with_every_other_address_on_its_port() {
     ] {
         for (one, another) in [(one, another), (another, one)] {
             let pipelines = [on_nodes("new", "2", one), on_nodes("old", "1", another)];
-            let by = blamed(&pipelines, &agents);
-            assert_eq!(by.is_some(), is_taken, "{one} and {another}");
+            let by = holder(&pipelines, &agents);
+            assert_eq!(by.is_some(), conflicts, "{one} and {another}");
             let [one_key, another_key] = [0, 1].map(|at| keys(&pipelines[at]));
             let shares = one_key.iter().any(|key| another_key.contains(key));
-            assert!(shares || !is_taken, "{one} and {another} are not found");
+            assert!(shares || !conflicts, "{one} and {another} are not found");
         }
     }
     let mut udp = pipeline("new", "2", PORT);
     udp["spec"]["sources"]["in"] = json!({"type": "socket", "mode": "udp", "address": PORT});
     let pipelines = [udp, pipeline("old", "1", PORT)];
-    assert_eq!(blamed(&pipelines, &anybody()), None);
+    assert_eq!(holder(&pipelines, &any_runner()), None);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_source_of_kubernetes_events_listens_on_its_address() {
         pipeline
     };
     let old = pipeline("old", "1", PORT);
-    let by = |mode| blamed(&[events("new", "2", mode), old.clone()], &anybody());
+    let by = |mode| holder(&[events("new", "2", mode), old.clone()], &any_runner());
     assert_eq!(by("tcp"), Some("old".to_owned()));
     assert_eq!(by("udp"), None);
 }

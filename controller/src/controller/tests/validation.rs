@@ -23,9 +23,9 @@ struct Slow {
 
 static POLICY: LazyLock<PolicyHandle> = LazyLock::new(PolicyHandle::default);
 
-static UNWANTED_JUDGED: AtomicBool = AtomicBool::new(false);
+static UNWANTED_VALIDATED: AtomicBool = AtomicBool::new(false);
 
-static OTHER_JUDGED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+static OTHER_VALIDATED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
 impl ValidatedResource for Slow {
     const GROUP: &'static str = "example.com";
@@ -49,14 +49,14 @@ impl ValidatedResource for Slow {
             fields: &["metadata.name"],
             validate: |subject, findings| match subject.object.metadata.name.as_deref() {
                 Some("swayed") => POLICY.set(warning()),
-                Some("long") if !is_other_judged() => {
+                Some("long") if !is_other_validated() => {
                     findings.invalid("metadata.name", "long", "no other object was validated");
                 }
                 Some("long") => {}
-                Some("unwanted") => UNWANTED_JUDGED.store(true, Ordering::Relaxed),
+                Some("unwanted") => UNWANTED_VALIDATED.store(true, Ordering::Relaxed),
                 _ => {
-                    *OTHER_JUDGED.0.lock().expect("no panic") = true;
-                    OTHER_JUDGED.1.notify_all();
+                    *OTHER_VALIDATED.0.lock().expect("no panic") = true;
+                    OTHER_VALIDATED.1.notify_all();
                 }
             },
         }]
@@ -70,25 +70,25 @@ fn warning() -> Policy {
     Policy::read(&file, &validators).expect("a policy")
 }
 
-fn is_other_judged() -> bool {
-    let (is_judged, told) = &OTHER_JUDGED;
-    let is_judged = is_judged.lock().expect("no panic");
-    let waited = told.wait_timeout_while(is_judged, Duration::from_secs(20), |it| !*it);
+fn is_other_validated() -> bool {
+    let (is_validated, validated) = &OTHER_VALIDATED;
+    let is_validated = is_validated.lock().expect("no panic");
+    let waited = validated.wait_timeout_while(is_validated, Duration::from_secs(20), |it| !*it);
     *waited.expect("no panic").0
 }
 
 /// Validity of an object, and the policy and the other objects of its validation request.
-type Told = (bool, Policy, Value);
+type Recorded = (bool, Policy, Value);
 
 /// Records what it receives. Returns other objects from a list, one entry for each call.
 #[derive(Default)]
-struct Remembers {
-    told: Mutex<Vec<Told>>,
+struct RecordingReconciler {
+    recorded: Mutex<Vec<Recorded>>,
     others: Mutex<Vec<Value>>,
 }
 
 #[async_trait]
-impl Reconciler for Remembers {
+impl Reconciler for RecordingReconciler {
     type Kind = Slow;
 
     fn related_for_validation(
@@ -107,8 +107,8 @@ impl Reconciler for Remembers {
     ) -> serde_json::Map<String, Value> {
         let policy = request.policy.cloned().unwrap_or_default();
         let others = request.related.cloned().unwrap_or_default();
-        let mut told = self.told.lock().expect("no panic");
-        told.push((result.is_valid(), policy, others));
+        let mut recorded = self.recorded.lock().expect("no panic");
+        recorded.push((result.is_valid(), policy, others));
         serde_json::Map::new()
     }
 
@@ -125,9 +125,12 @@ impl Reconciler for Remembers {
 }
 
 /// Returns a context, and an object for each of the names.
-fn slow(names: &[&str], policy: &PolicyHandle) -> (Context<Remembers>, Vec<DynamicObject>) {
+fn slow(
+    names: &[&str],
+    policy: &PolicyHandle,
+) -> (Context<RecordingReconciler>, Vec<DynamicObject>) {
     let metrics = Metrics::register(&mut Registry::default());
-    let context = cycle_of(Remembers::default(), &metrics, policy.clone());
+    let context = context_of(RecordingReconciler::default(), &metrics, policy.clone());
     let objects = names.iter().map(|name| {
         let mut object = DynamicObject::new(name, &context.resource);
         object.metadata.uid = Some((*name).to_owned());
@@ -138,26 +141,34 @@ fn slow(names: &[&str], policy: &PolicyHandle) -> (Context<Remembers>, Vec<Dynam
 }
 
 /// Returns the results of concurrent reconciliations of all objects, as by the workers of a controller.
-async fn rounds(context: &Context<Remembers>, objects: &[DynamicObject]) -> Vec<Action> {
-    let rounds = objects.iter().map(|object| reconcile(context, object, &[]));
-    let ended = futures::future::join_all(rounds).await.into_iter();
+async fn reconcile_all(
+    context: &Context<RecordingReconciler>,
+    objects: &[DynamicObject],
+) -> Vec<Action> {
+    let reconciliations = objects.iter().map(|object| reconcile(context, object, &[]));
+    let ended = futures::future::join_all(reconciliations).await.into_iter();
     ended.map(|next| next.expect("it ends")).collect()
 }
 
-fn told(context: &Context<Remembers>) -> Vec<Told> {
-    context.reconciler.told.lock().expect("no panic").clone()
+fn recorded(context: &Context<RecordingReconciler>) -> Vec<Recorded> {
+    context
+        .reconciler
+        .recorded
+        .lock()
+        .expect("no panic")
+        .clone()
 }
 
 #[tokio::test]
 async fn a_validation_result_is_reported_with_the_policy_it_was_computed_with() {
     let (context, objects) = slow(&["swayed"], &POLICY);
-    rounds(&context, &objects).await;
+    reconcile_all(&context, &objects).await;
     assert_ne!(
         *POLICY.get(),
         Policy::default(),
         "another policy is in force"
     );
-    assert_eq!(told(&context), [(true, Policy::default(), Value::Null)]);
+    assert_eq!(recorded(&context), [(true, Policy::default(), Value::Null)]);
 }
 
 #[tokio::test]
@@ -167,20 +178,20 @@ async fn a_validation_result_is_not_reported_if_other_objects_have_changed() {
     // The last entry is used first.
     *context.reconciler.others.lock().expect("no panic") = vec![now.clone(), before];
     assert_eq!(
-        rounds(&context, &objects).await,
+        reconcile_all(&context, &objects).await,
         [Action::RequeueAfter(Duration::ZERO)]
     );
-    assert!(told(&context).is_empty());
+    assert!(recorded(&context).is_empty());
     *context.reconciler.others.lock().expect("no panic") = vec![now.clone(), now.clone()];
-    rounds(&context, &objects).await;
-    assert_eq!(told(&context), [(true, Policy::default(), now)]);
+    reconcile_all(&context, &objects).await;
+    assert_eq!(recorded(&context), [(true, Policy::default(), now)]);
 }
 
 #[tokio::test]
 async fn a_long_validation_does_not_delay_other_objects() {
     let (context, objects) = slow(&["long", "short"], &PolicyHandle::default());
-    rounds(&context, &objects).await;
-    let valid: Vec<_> = told(&context)
+    reconcile_all(&context, &objects).await;
+    let valid: Vec<_> = recorded(&context)
         .iter()
         .map(|(is_valid, ..)| *is_valid)
         .collect();
@@ -203,6 +214,6 @@ fn a_validation_that_has_not_started_is_cancelled_with_its_reconciliation() {
         before.await.expect("no panic").expect("released");
         // A validation that was queued would have run by now.
         spawn_blocking(|| ()).await.expect("no panic");
-        assert!(!UNWANTED_JUDGED.load(Ordering::Relaxed));
+        assert!(!UNWANTED_VALIDATED.load(Ordering::Relaxed));
     });
 }

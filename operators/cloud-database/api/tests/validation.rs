@@ -124,7 +124,7 @@ fn transitions_are_validated_against_the_last_validated_values_rather_than_the_o
         "encryption": {"enabled": true, "kmsKey": "alias/databases"},
         "network": {"subnetGroup": "databases", "publiclyAccessible": false},
     }));
-    let refused = [
+    let denied = [
         "spec.encryption.kmsKey",
         "spec.engine",
         "spec.network.subnetGroup",
@@ -142,11 +142,11 @@ fn transitions_are_validated_against_the_last_validated_values_rather_than_the_o
         paths(&rules.validate(
             &ValidationRequest::create(&edited).with_last_validated(Some(&last_validated))
         )),
-        refused
+        denied
     );
     assert_eq!(
         paths(&rules.validate(&ValidationRequest::update(&edited, &accepted_object))),
-        refused
+        denied
     );
     // The correction of an edit that bypassed the webhook is valid; without the last validated values it would not be.
     assert!(
@@ -406,7 +406,7 @@ fn a_policy_with_unknown_names_is_an_error() {
     for (file, expected) in [
         (
             json!({"rules": {"CloudDatabase": {"no-such": "warn"}}}),
-            "rules.CloudDatabase.no-such: unknown rule",
+            "rules.CloudDatabase.no-such: the rule is unknown; run `lockstep rules --kind CloudDatabase`",
         ),
         (
             json!({"rules": {"CloudDatabase": {"engine-immutable": "warn"}}}),
@@ -418,14 +418,36 @@ fn a_policy_with_unknown_names_is_an_error() {
         ),
         (
             json!({"rules": {"Database": {}}}),
-            "rules.Database: unknown kind; the registered kinds are CloudDatabase",
+            "rules.Database: the kind is unknown; the registered kinds are CloudDatabase",
         ),
         (
             json!({"rules": {"CloudDatabase": {"overlapping-windows": "ignore"}}}),
-            "unknown variant `ignore`",
+            "overlapping-windows: the action \"ignore\" is unknown; set it to `deny`, `warn` or `audit`",
         ),
-        (json!({"rulez": {}}), "unknown field `rulez`"),
-        (json!([]), "a policy contains `rules:`"),
+        (
+            json!({"rules": {"CloudDatabase": {"overlapping-windows": 1}}}),
+            "overlapping-windows: the action 1 is unknown; set it to `deny`, `warn` or `audit`",
+        ),
+        (
+            json!({"rules": {"CloudDatabase": ["overlapping-windows"]}}),
+            "rules.CloudDatabase: the value is a list and must be a mapping; a policy contains",
+        ),
+        (
+            json!({"rules": "deny"}),
+            "rules: the value is a text and must be a mapping; a policy contains `rules:`",
+        ),
+        (
+            json!({"settings": {"no-such": {}}}),
+            "settings.no-such: the section is unknown; the sections are",
+        ),
+        (
+            json!({"rulez": {}}),
+            "rulez: the key is unknown; a policy contains `rules:`",
+        ),
+        (
+            json!([]),
+            "the policy is a list and must be a mapping; a policy contains `rules:`",
+        ),
     ] {
         assert!(
             problem(&file).contains(expected),

@@ -4,9 +4,9 @@ use crate::port_allocation::tests::*;
 
 #[test]
 fn a_change_of_labels_changes_the_index_entry_of_only_this_pipeline() {
-    let faulty = told(pipeline("a", "1", PORT), false, &[], &[]);
-    let (before, claims) = told_of_pipeline(&faulty);
-    let (after, others) = told_of_pipeline(&labelled(faulty.clone(), "it"));
+    let faulty = with_status(pipeline("a", "1", PORT), false, &[], &[]);
+    let (before, claims) = index_pipeline(&faulty);
+    let (after, others) = index_pipeline(&labelled(faulty.clone(), "it"));
     assert_ne!(claims, others);
     assert_eq!(before, after);
     assert!(
@@ -21,16 +21,16 @@ fn a_change_of_labels_changes_the_index_entry_of_only_this_pipeline() {
     assert_eq!(before.len(), 1);
     let mut nowhere = faulty;
     nowhere["spec"]["sources"]["in"] = json!({"type": "kafka"});
-    assert!(told_of_pipeline(&nowhere).0.is_empty());
+    assert!(index_pipeline(&nowhere).0.is_empty());
 }
 
 #[test]
 fn a_pipeline_does_not_hold_addresses_of_others_if_the_policy_only_warns() {
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-    let shared = shared_by(&pipelines, &anybody());
+    let shared = shared_by(&pipelines, &any_runner());
     assert_eq!(addresses(&pipelines[0], &shared, true), [TCP]);
     assert!(addresses(&pipelines[0], &shared, false).is_empty());
-    let alone = shared_by(&pipelines[..1], &anybody());
+    let alone = shared_by(&pipelines[..1], &any_runner());
     assert_eq!(addresses(&pipelines[0], &alone, false), [TCP]);
 }
 
@@ -56,7 +56,7 @@ fn the_rule_names_the_field_and_the_holder_of_the_address() {
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
     // The message names the first of the common runners.
     let both = [
-        anybody(),
+        any_runner(),
         vec![runner("another", &json!({})), runner("less", &json!({}))],
     ]
     .concat();
@@ -83,7 +83,7 @@ fn a_conflict_that_was_only_a_warning_is_not_ratcheted() {
         Policy::read(&json!({"rules": rules}), &known).expect("a policy")
     };
     let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
-    let shared = shared_by(&pipelines, &anybody());
+    let shared = shared_by(&pipelines, &any_runner());
     let new = &pipelines[0];
     let (warns, denies) = (policy("warn"), policy("deny"));
     let warned = rules.validate(

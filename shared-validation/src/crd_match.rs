@@ -1,5 +1,5 @@
-//! CRD status: comparison of the CRD in the cluster with the compiled one. A process that may read the CRD from
-//! the cluster reports it.
+//! CRD match: comparison of the CRD in the cluster with the compiled one. A process that may read the CRD from the
+//! cluster reports it.
 
 use std::hash::Hasher;
 
