@@ -6,6 +6,7 @@ mod audit;
 mod cases;
 mod catalogue;
 mod certificate_sources;
+mod chart;
 mod check;
 mod check_batch;
 mod check_inputs;

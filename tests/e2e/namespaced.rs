@@ -50,9 +50,11 @@ async fn create(cluster: &Cluster, namespace: &str) {
 /// Applies the cluster-scoped objects as a cluster administrator, then the others as a user with the role `admin` in
 /// two namespaces.
 async fn tenant_applies(cluster: &Cluster, folder: &Path) {
-    let of_cluster = folder.join("cluster");
-    let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
-    applied.expect("the cluster-scoped objects");
+    for base in ["crds", "crd-protection", "cluster"] {
+        let of_cluster = folder.join(base);
+        let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
+        applied.expect("the cluster-scoped objects");
+    }
     for namespace in [HOME, OTHER] {
         let bind = ["--clusterrole=admin", "--user=tenant", "-n", namespace];
         let bound = [&["create", "rolebinding", "tenant"], &bind[..]].concat();

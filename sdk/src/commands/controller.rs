@@ -118,9 +118,8 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         namespaces,
     )
     .await?;
-    // Webhook configurations are cluster-scoped, so there is no webhook if only some namespaces are watched.
-    let has_gate = namespaces.is_empty();
-    let gate = has_gate.then(|| args.webhook_tasks(&client, validators, &mut registry));
+    let has_webhook = args.scope.has_webhook();
+    let gate = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));
     let gate = gate.transpose()?;
     // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the
     // webhook.

@@ -19,7 +19,7 @@ mod process;
 mod tools;
 mod wait;
 
-pub use checks::{check_metrics, h2spec, kstatus};
+pub use checks::{check_metrics, h2spec, helm, kstatus};
 pub use cluster::Cluster;
 pub use error::Error;
 pub use fleet::{APISERVER_ARGS, Fleet};
