@@ -40,10 +40,10 @@ pub(crate) fn policy_spec(install: &InstallOptions<'_>) -> Value {
         .map(|ruleset| format!("'{}'", crds::name(ruleset.as_ref())))
         .collect();
     let message = format!(
-        "'deleting the CRD ' + oldObject.metadata.name + ' deletes every ' + oldObject.spec.names.kind + ' in the cluster, \
-         and what each of them manages; list them with `kubectl get ' + oldObject.spec.names.plural + '.' + \
-         oldObject.spec.group + ' --all-namespaces`. To allow the deletion: `kubectl annotate crd ' + \
-         oldObject.metadata.name + ' {}=true`'",
+        "'deleting the CRD ' + oldObject.metadata.name + ' deletes every ' + oldObject.spec.names.kind \
+         + ' in the cluster, and what each of them manages; list them with `kubectl get ' \
+         + oldObject.spec.names.plural + '.' + oldObject.spec.group + ' --all-namespaces`. \
+         To allow the deletion: `kubectl annotate crd ' + oldObject.metadata.name + ' {}=true`'",
         names::ALLOW_DELETION
     );
     json!({

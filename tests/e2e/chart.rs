@@ -8,7 +8,7 @@ mod schema;
 pub use normalized::split_overlay;
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -76,6 +76,51 @@ fn both_charts_pass_lint() {
         let linted = helm(&["lint", "--strict", &path.to_string_lossy()]);
         linted.unwrap_or_else(|error| panic!("{error}"));
     }
+}
+
+/// What Artifact Hub shows.
+#[test]
+fn the_chart_describes_its_crds_with_a_valid_example() {
+    let read = |path: PathBuf| std::fs::read_to_string(&path).expect("a file");
+    let metadata = documents(&read(chart("lockstep").join("Chart.yaml"))).remove(0);
+    let annotation = |name: &str| {
+        let annotation = &metadata["annotations"][format!("artifacthub.io/{name}")];
+        documents(annotation.as_str().expect("an annotation")).remove(0)
+    };
+    let folder = chart("lockstep").join("files/crds");
+    let mut crds: Vec<_> = std::fs::read_dir(folder)
+        .expect("the folder of the CRDs")
+        .map(|entry| documents(&read(entry.expect("a file").path())).remove(0))
+        .map(|crd| {
+            (
+                crd["metadata"]["name"].clone(),
+                crd["spec"]["names"]["kind"].clone(),
+            )
+        })
+        .collect();
+    let described = annotation("crds");
+    let described = described.as_array().expect("a list").iter();
+    let mut described: Vec<_> = described
+        .map(|crd| (crd["name"].clone(), crd["kind"].clone()))
+        .collect();
+    crds.sort_by_key(|(name, _)| name.to_string());
+    described.sort_by_key(|(name, _)| name.to_string());
+    assert_eq!(described, crds);
+    for example in annotation("crdsExamples").as_array().expect("a list") {
+        let folder = TempDir::new().expect("a folder");
+        let file = folder.path().join("example.json");
+        std::fs::write(&file, example.to_string()).expect("a file");
+        let checked = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+            .arg("check")
+            .arg(&file)
+            .output();
+        let checked = result(&checked.expect("the program runs"));
+        assert!(
+            checked.is_ok_and(|said| said.contains("1 checked, 0 invalid")),
+            "{example}"
+        );
+    }
+    assert_eq!(metadata["appVersion"], env!("CARGO_PKG_VERSION"));
 }
 
 /// The alerts and dashboards are those of the installation without Helm.

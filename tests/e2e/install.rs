@@ -8,7 +8,7 @@ use crate::chart::split_overlay;
 use crate::env::root;
 
 /// Applies the kustomize bases in the order of the installation guide.
-fn apply_manifests(cluster: &Cluster) {
+pub fn apply_manifests(cluster: &Cluster) {
     let manifests = root().join("manifests/config");
     for base in ["crds", "crd-protection", ""] {
         let base = manifests.join(base);

@@ -14,6 +14,7 @@ mod conversion;
 mod corpus;
 mod crash;
 mod crd_in_sync;
+mod crd_protection;
 mod dependency_outage;
 mod drain;
 mod echo;

@@ -27,7 +27,6 @@ fn knob(values: Value, object: &'static str, pointer: &'static str, expected: Va
 }
 
 const DEPLOYMENT: &str = "Deployment/lockstep";
-const WEBHOOK_ARGS: &str = "/spec/template/spec/containers/0/args/*";
 const CONTROLLER_ARGS: &str = "/spec/template/spec/containers/1/args/*";
 
 fn names() -> Vec<Knob> {
@@ -196,6 +195,10 @@ fn containers() -> Vec<Knob> {
     for (index, name) in [(0, "webhook"), (1, "controller")] {
         let of = |field: &str, value: Value| json!({name: {field: value}});
         let mount = json!({"name": "more", "mountPath": "/more"});
+        let resources = json!({
+            "requests": {"cpu": "1", "memory": "2Gi"},
+            "limits": {"memory": "3Gi"},
+        });
         knobs.extend([
             container(
                 index,
@@ -223,9 +226,9 @@ fn containers() -> Vec<Knob> {
             ),
             container(
                 index,
-                of("resources", json!({"limits": {"memory": "1Gi"}})),
-                "/resources/limits/memory",
-                json!("1Gi"),
+                of("resources", resources.clone()),
+                "/resources",
+                resources.clone(),
             ),
             container(
                 index,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::ByteString;
-use lockstep_envtest::{Cluster, eventually};
+use lockstep_envtest::{Cluster, eventually, third_party_crds};
 use serde_json::{Value, json};
 
 use super::{RELEASE, chart, result};
@@ -156,6 +156,12 @@ async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled_without_los
     assert_eq!(site.get("deployment/lockstep", ".spec.replicas"), "2");
     assert_eq!(site.get(&crd, FIELD), "");
 
+    eventually("the policy to be enforced", async || {
+        let deletion = ["delete", "crd", CRD, "--dry-run=server"];
+        site.kubectl(&deletion).err()
+    })
+    .await
+    .expect("the deletion is denied");
     // The deletion of the CRD would delete all databases.
     let error = site
         .kubectl(&["delete", "crd", CRD])
@@ -198,6 +204,17 @@ async fn every_mode_is_accepted_by_the_api_server() {
         .expect("a namespace");
     site.kubectl(&["create", "namespace", "team-a"])
         .expect("a namespace");
+    let crds = third_party_crds().expect("the modules are downloaded");
+    for file in &crds {
+        let create = ["create", "--filename", &file.to_string_lossy()];
+        site.kubectl(&create).expect("a CRD");
+    }
+    let established = ["wait", "--for=condition=Established", "crd", "--all"];
+    site.kubectl(&established)
+        .expect("the CRDs are established");
+    let on = json!({"enabled": true});
+    let monitored =
+        json!({"podMonitor": on, "serviceMonitor": on, "prometheusRule": on, "dashboards": on});
     let modes = [
         json!({}),
         json!({"webhook": {"mode": "split"}, "networkPolicy": {"enabled": true}}),
@@ -207,6 +224,11 @@ async fn every_mode_is_accepted_by_the_api_server() {
         json!({"webhook": {"mode": "off"}, "networkPolicy": {"enabled": true, "metricsFrom": []}}),
         json!({"webhook": {"mode": "off"}, "namespaces": ["team-a"]}),
         json!({"crds": {"keep": false}, "policy": {"CloudDatabase": {"username-reserved": "warn"}}}),
+        json!({"certificates": {"source": "certManager"}, "metrics": monitored.clone()}),
+        json!({"webhook": {"mode": "split"}, "metrics": monitored, "certificates": {
+            "source": "certManager",
+            "certManager": {"issuerRef": {"name": "corporate", "kind": "ClusterIssuer", "group": "cert-manager.io"}},
+        }}),
         json!({
             "aws": {"region": "eu-west-1", "credentials": {"source": "secret", "secretName": "keys"}},
             "affinity": {"podAntiAffinity": {}},
