@@ -3,6 +3,7 @@
 mod knobs;
 mod normalized;
 mod release;
+mod running;
 mod schema;
 
 pub use normalized::split_overlay;
@@ -78,7 +79,7 @@ fn both_charts_pass_lint() {
     }
 }
 
-/// What Artifact Hub shows.
+/// Artifact Hub shows both.
 #[test]
 fn the_chart_describes_its_crds_with_a_valid_example() {
     let read = |path: PathBuf| std::fs::read_to_string(&path).expect("a file");
@@ -115,10 +116,9 @@ fn the_chart_describes_its_crds_with_a_valid_example() {
             .arg(&file)
             .output();
         let checked = result(&checked.expect("the program runs"));
-        assert!(
-            checked.is_ok_and(|said| said.contains("1 checked, 0 invalid")),
-            "{example}"
-        );
+        checked.unwrap_or_else(|error| panic!("{example}: {error}"));
+        // The command skips unknown kinds.
+        assert!(crds.iter().any(|(_, kind)| *kind == example["kind"]));
     }
     assert_eq!(metadata["appVersion"], env!("CARGO_PKG_VERSION"));
 }

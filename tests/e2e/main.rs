@@ -26,6 +26,7 @@ mod leader;
 mod limits;
 mod malicious_clients;
 mod namespaced;
+mod no_webhook;
 mod pause;
 mod policy;
 mod port_allocation;

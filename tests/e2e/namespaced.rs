@@ -16,7 +16,7 @@ const HOME: &str = "team-a";
 const OTHER: &str = "team-b";
 const ELSEWHERE: &str = "team-c";
 
-fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Output {
+pub fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .arg("manifests")
         .args(arguments)
@@ -25,11 +25,11 @@ fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Outpu
         .expect("the program runs")
 }
 
-fn databases(client: Client, namespace: &str) -> Api<DynamicObject> {
+pub fn databases(client: Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client, namespace, &resource_of(&database("any")))
 }
 
-async fn create(cluster: &Cluster, namespace: &str) {
+pub async fn create(cluster: &Cluster, namespace: &str) {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"},
         "stringData": {"username": "app", "password": "correct-horse"},
