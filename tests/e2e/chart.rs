@@ -6,7 +6,7 @@ mod release;
 mod running;
 mod schema;
 
-pub use normalized::split_overlay;
+pub use normalized::{relative_base, split_overlay};
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

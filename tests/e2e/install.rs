@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, VolumeProjection};
 use kube::api::{Api, ListParams};
 use lockstep_envtest::{Cluster, eventually};
 
-use crate::chart::split_overlay;
+use crate::chart::{relative_base, split_overlay};
 use crate::env::root;
 
 /// Applies the kustomize bases in the order of the installation guide.
@@ -212,6 +212,28 @@ fn the_demo_runs_to_its_end() {
         "export KUBECONFIG=",
     ] {
         assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+/// The overlay of the guide, with the path of this repository.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overlay_of_the_guide_renders() {
+    let guide = std::fs::read_to_string(root().join("docs/install.md")).expect("the guide");
+    let (_, overlay) = guide.split_once("```yaml\n").expect("an overlay");
+    let (overlay, _) = overlay.split_once("```").expect("its end");
+    let cluster = Cluster::start().await.expect("a cluster");
+    let folder = cluster.directory().join("overlay");
+    std::fs::create_dir(&folder).expect("a folder");
+    let overlay = overlay.replace("lockstep/manifests/config", &relative_base(&folder));
+    std::fs::write(folder.join("kustomization.yaml"), overlay).expect("a file");
+    let rendered = cluster.run_kubectl(&["kustomize", &folder.to_string_lossy()]);
+    let rendered = rendered.expect("the overlay renders");
+    for part in [
+        "image: registry.example.com/lockstep:0.1.0",
+        "AWS_REGION: eu-central-1",
+        "eks.amazonaws.com/role-arn: arn:aws:iam::123456789012:role/lockstep",
+    ] {
+        assert!(rendered.contains(part), "{part}: {rendered}");
     }
 }
 

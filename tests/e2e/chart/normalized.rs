@@ -93,16 +93,20 @@ fn written(cluster: &Cluster, name: &str, argument: &str) -> PathBuf {
     folder
 }
 
+/// Returns the path of the base from a folder: kustomize accepts relative paths only.
+pub fn relative_base(folder: &Path) -> String {
+    let manifests = root().join("manifests/config");
+    let manifests = manifests.canonicalize().expect("a path");
+    let up = "../".repeat(folder.components().count() - 1);
+    let base = manifests.strip_prefix("/").expect("a path");
+    format!("{up}{}", base.display())
+}
+
 /// Writes an overlay of the base with the component `split`.
 pub fn split_overlay(cluster: &Cluster) -> PathBuf {
     let overlay = cluster.directory().join("overlay");
     fs::create_dir(&overlay).expect("a folder");
-    // kustomize accepts relative paths only.
-    let manifests = root().join("manifests/config");
-    let manifests = manifests.canonicalize().expect("a path");
-    let up = "../".repeat(overlay.components().count() - 1);
-    let base = manifests.strip_prefix("/").expect("a path");
-    let base = format!("{up}{}", base.display());
+    let base = relative_base(&overlay);
     let kustomization = format!("resources: [{base}]\ncomponents: [{base}/split]\n");
     fs::write(overlay.join("kustomization.yaml"), kustomization).expect("a file");
     overlay

@@ -225,6 +225,9 @@ async fn every_mode_is_accepted_by_the_api_server() {
         json!({"webhook": {"mode": "off"}, "namespaces": ["team-a"]}),
         json!({"crds": {"keep": false}, "policy": {"CloudDatabase": {"username-reserved": "warn"}}}),
         json!({"certificates": {"source": "certManager"}, "metrics": monitored.clone()}),
+        json!({"networkPolicy": {"enabled": true}, "metrics": {
+            "secure": on, "podMonitor": on, "serviceMonitor": on,
+        }}),
         json!({"webhook": {"mode": "split"}, "metrics": monitored, "certificates": {
             "source": "certManager",
             "certManager": {"issuerRef": {"name": "corporate", "kind": "ClusterIssuer", "group": "cert-manager.io"}},

@@ -98,6 +98,11 @@ fn wrong_values_are_rejected_with_the_name_of_the_field() {
             json!({"metrics": {"podMonitor": {"interval": "often"}}}),
             "/metrics/podMonitor/interval",
         ),
+        // The controller forwards the metrics of the webhook in its Pod.
+        (
+            json!({"metrics": {"secure": {"enabled": true}}, "webhook": {"mode": "split"}}),
+            "/webhook/mode",
+        ),
         (json!({"networkPolicy": {"from": []}}), "/networkPolicy"),
         (
             json!({"serviceAccount": {"name": "Lock step"}}),

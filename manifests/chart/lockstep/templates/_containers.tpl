@@ -14,6 +14,9 @@
     - --crd-status-file=/run/lockstep/tls/crds.json
     - --policy=/etc/lockstep/policy/policy.yaml
     - --shutdown-delay=10s
+    {{- if $values.metrics.secure.enabled }}
+    - --metrics-bind-address=127.0.0.1:{{ $values.metrics.secure.webhookPort }}
+    {{- end }}
     {{- range $values.webhook.extraArgs }}
     - {{ . | quote }}
     {{- end }}
@@ -95,6 +98,13 @@ because it must not make the webhook's Pod unready. */}}
     {{- else if and (not $hasWebhook) (not $values.namespaces) }}
     - --no-webhook
     {{- end }}
+    {{- with $values.metrics.secure }}
+    {{- if .enabled }}
+    - --metrics-secure
+    - --metrics-bind-address=0.0.0.0:{{ .port }}
+    - --webhook-metrics-url=http://127.0.0.1:{{ .webhookPort }}
+    {{- end }}
+    {{- end }}
     {{- range $values.controller.extraArgs }}
     - {{ . | quote }}
     {{- end }}
@@ -125,6 +135,12 @@ because it must not make the webhook's Pod unready. */}}
   ports:
     - name: metrics
       containerPort: {{ $values.controller.healthPort }}
+    {{- with $values.metrics.secure }}
+    {{- if .enabled }}
+    - name: https-metrics
+      containerPort: {{ .port }}
+    {{- end }}
+    {{- end }}
   {{- if not $hasWebhook }}
   readinessProbe:
     httpGet:

@@ -3,15 +3,44 @@ root, monitor (values), jobs (a list of webhook and controller, as far as the Po
 {{- define "lockstep.endpoints" -}}
 {{- $ports := dict "webhook" "health" "controller" "metrics" }}
 {{- $monitor := .monitor }}
+{{- $root := .root }}
+{{- $secure := $root.Values.metrics.secure.enabled }}
 {{- range .jobs }}
+{{- if $secure }}
+- port: https-metrics
+  scheme: https
+  path: /metrics{{ if eq . "webhook" }}/webhook{{ end }}
+  authorization:
+    credentials:
+      name: {{ include "lockstep.metricsReader" $root }}
+      key: token
+  # The serving certificate is that of the webhook.
+  tlsConfig:
+    serverName: {{ include "lockstep.serviceName" $root }}.{{ $root.Release.Namespace }}.svc
+    ca:
+      secret:
+        name: {{ include "lockstep.tlsSecretName" $root }}
+        key: ca.crt
+{{- else }}
 - port: {{ get $ports . }}
   path: /metrics
+{{- end }}
   interval: {{ $monitor.interval }}
   scrapeTimeout: {{ $monitor.scrapeTimeout }}
   relabelings:
     - targetLabel: job
       replacement: lockstep-{{ . }}
+    {{- if and $secure (eq . "webhook") }}
+    # The controller forwards these metrics.
+    - targetLabel: container
+      replacement: webhook
+    {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* Service account with only the right to read the metrics, and the Secret with its token. */}}
+{{- define "lockstep.metricsReader" -}}
+{{ include "lockstep.fullname" . }}-metrics-reader
 {{- end }}
 
 {{/* Containers of the Pods, as jobs. */}}
