@@ -39,7 +39,16 @@ pub(crate) fn stored_version_only(ruleset: &dyn Validator) -> Value {
 fn with_labels(ruleset: &dyn Validator) -> Value {
     let mut crd = ruleset.crd().clone();
     crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
+    crd["metadata"]["annotations"] = kept();
     crd
+}
+
+/// Returns the annotations of objects that GitOps tools must never delete: for Argo CD and Flux.
+pub(crate) fn kept() -> Value {
+    json!({
+        "argocd.argoproj.io/sync-options": "Delete=false,Prune=false",
+        "kustomize.toolkit.fluxcd.io/prune": "disabled",
+    })
 }
 
 /// Returns true if the kind has another version than the one that is validated.

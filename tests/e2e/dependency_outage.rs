@@ -11,8 +11,11 @@ use crate::webhook::WebhookClient;
 async fn without_its_crd_the_controller_waits_and_the_webhook_validates() {
     let mut env = TestEnv::start().await;
     let webhook = WebhookClient::of(&env).await;
-    let crd = root().join("manifests/config/crd-clouddatabases.yaml");
+    let crd = root().join("manifests/config/crds/clouddatabases.yaml");
     let crd = crd.to_string_lossy();
+    let name = "clouddatabases.database.example.com";
+    let allow = ["annotate", "crd", name, "lockstep.dev/allow-deletion=true"];
+    env.kubectl(&allow).expect("the CRD is annotated");
     env.kubectl(&["delete", "-f", &crd])
         .expect("the CRD is deleted");
     // The kind of the admission probe no longer exists. The label makes the controller send a new probe.

@@ -40,6 +40,8 @@ pub struct EnvOptions {
     pub controller_args: Vec<String>,
     /// Kinds to install instead of the default ones.
     pub kinds: Option<&'static str>,
+    /// Folder with manifests instead of those of the repository.
+    pub manifests: Option<PathBuf>,
     /// Additional arguments of `lockstep manifests`.
     pub manifest_args: &'static [&'static str],
 }
@@ -95,9 +97,10 @@ impl TestEnv {
                 .collect(),
             controller_server: options.controller_server,
         };
-        let manifests = match options.kinds {
-            Some(kinds) => write_manifests(&cluster, kinds, options.manifest_args),
-            None => root().join("manifests/config"),
+        let manifests = match (options.manifests, options.kinds) {
+            (Some(manifests), _) => manifests,
+            (None, Some(kinds)) => write_manifests(&cluster, kinds, options.manifest_args),
+            (None, None) => root().join("manifests/config"),
         };
         let mut installation = Installation::apply(&cluster, &manifests, start_options)
             .await

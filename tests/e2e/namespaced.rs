@@ -16,7 +16,7 @@ const HOME: &str = "team-a";
 const OTHER: &str = "team-b";
 const ELSEWHERE: &str = "team-c";
 
-fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Output {
+pub fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .arg("manifests")
         .args(arguments)
@@ -25,11 +25,11 @@ fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Outpu
         .expect("the program runs")
 }
 
-fn databases(client: Client, namespace: &str) -> Api<DynamicObject> {
+pub fn databases(client: Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client, namespace, &resource_of(&database("any")))
 }
 
-async fn create(cluster: &Cluster, namespace: &str) {
+pub async fn create(cluster: &Cluster, namespace: &str) {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"},
         "stringData": {"username": "app", "password": "correct-horse"},
@@ -50,9 +50,11 @@ async fn create(cluster: &Cluster, namespace: &str) {
 /// Applies the cluster-scoped objects as a cluster administrator, then the others as a user with the role `admin` in
 /// two namespaces.
 async fn tenant_applies(cluster: &Cluster, folder: &Path) {
-    let of_cluster = folder.join("cluster");
-    let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
-    applied.expect("the cluster-scoped objects");
+    for base in ["crds", "crd-protection", "cluster"] {
+        let of_cluster = folder.join(base);
+        let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
+        applied.expect("the cluster-scoped objects");
+    }
     for namespace in [HOME, OTHER] {
         let bind = ["--clusterrole=admin", "--user=tenant", "-n", namespace];
         let bound = [&["create", "rolebinding", "tenant"], &bind[..]].concat();

@@ -109,7 +109,7 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
 }
 
 fn crd() -> Value {
-    let path = root().join("manifests/config/crd-clouddatabases.yaml");
+    let path = root().join("manifests/config/crds/clouddatabases.yaml");
     let text = std::fs::read_to_string(path).expect("the CRD");
     serde_saphyr::from_str(&text).expect("a CRD")
 }

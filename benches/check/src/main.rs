@@ -83,7 +83,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let schemas = folder.join("schemas");
     json_schema::write(
-        &bench_harness::root().join("manifests/config/crd-clouddatabases.yaml"),
+        &bench_harness::root().join("manifests/config/crds/clouddatabases.yaml"),
         &schemas,
     )?;
     let programs = [programs::lockstep()?, programs::kubeconform(&schemas)?];

@@ -27,7 +27,7 @@ pub(crate) fn file(directory: &Path) -> PathBuf {
 impl CrdStatusWriter {
     pub(crate) fn begin(directory: &Path) -> anyhow::Result<Self> {
         let (end, ended) = channel();
-        let manifest = bench_harness::root().join("manifests/config/crd-clouddatabases.yaml");
+        let manifest = bench_harness::root().join("manifests/config/crds/clouddatabases.yaml");
         let crd = serde_saphyr::from_str(&fs::read_to_string(manifest)?)?;
         let ruleset = CrdValidator::compile(&crd, "v1alpha1")?;
         let file = file(directory);

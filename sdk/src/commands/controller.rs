@@ -123,8 +123,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         namespaces,
     )
     .await?;
-    // Webhook configurations are cluster-scoped, so there is no webhook if only some namespaces are watched.
-    let has_webhook = namespaces.is_empty();
+    let has_webhook = args.scope.has_webhook();
     let webhook_tasks = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));
     let webhook_tasks = webhook_tasks.transpose()?;
     // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the

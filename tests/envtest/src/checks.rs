@@ -1,4 +1,4 @@
-//! External programs that check a server against its specifications.
+//! External programs that check a server, or the files that install it.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -27,6 +27,21 @@ pub fn check_metrics(metrics: &str) -> Result<(), Error> {
 pub fn kstatus(object: &Value) -> Result<String, Error> {
     let output = run_with_input(&mut Command::new(tools::kstatus()?), &object.to_string())?;
     Ok(output.trim().trim_matches('"').to_owned())
+}
+
+/// Returns a `helm` command without the user's plugins and repositories. It is built when it is first used.
+///
+/// # Errors
+///
+/// If the program cannot be built.
+pub fn helm() -> Result<Command, Error> {
+    let program = tools::helm()?;
+    let home = program.with_file_name("home");
+    let mut command = Command::new(program);
+    for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.env(variable, &home);
+    }
+    Ok(command)
 }
 
 /// Checks a server against the specification of HTTP/2 and returns the last line of the report.

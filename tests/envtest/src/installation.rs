@@ -347,7 +347,13 @@ pub(crate) async fn apply(
     let text = fs::read_to_string(&file).map_err(Error::file(&file))?;
     let deployment: Value = serde_saphyr::from_str(&text)
         .map_err(|error| Error::Manifest(format!("{}: {error}", file.display())))?;
-    cluster.run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])?;
+    // An installation without CRDs of its own has none of the first two.
+    for base in ["crds", "crd-protection", "."] {
+        let base = manifests.join(base);
+        if base.is_dir() {
+            cluster.run_kubectl(&["apply", "-k", &base.to_string_lossy()])?;
+        }
+    }
     cluster.run_kubectl(&[
         "wait",
         "--for=condition=Established",

@@ -6,6 +6,7 @@
 
 mod checks;
 mod cluster;
+mod crds;
 mod error;
 mod fleet;
 mod installation;
@@ -19,8 +20,9 @@ mod process;
 mod tools;
 mod wait;
 
-pub use checks::{check_metrics, h2spec, kstatus};
+pub use checks::{check_metrics, h2spec, helm, kstatus};
 pub use cluster::Cluster;
+pub use crds::third_party_crds;
 pub use error::Error;
 pub use fleet::{APISERVER_ARGS, Fleet};
 pub use installation::{Installation, Options, wait_until_fail_closed};

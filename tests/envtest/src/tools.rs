@@ -18,6 +18,13 @@ const KUBERNETES_LDFLAGS: &str = "-s -w \
 
 const PLAIN_LDFLAGS: &str = "-s -w";
 
+/// Kubernetes version that `helm template` and `helm lint` assume. Without these flags, it would be v1.20.0.
+const HELM_LDFLAGS: &str = "-s -w \
+    -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 \
+    -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=36 \
+    -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 \
+    -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=36";
+
 /// Paths of the programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools {
@@ -118,6 +125,12 @@ pub(crate) fn h2spec() -> Result<PathBuf, Error> {
         "github.com/summerwind/h2spec/cmd/h2spec",
         PLAIN_LDFLAGS,
     )
+}
+
+/// Builds Helm.
+pub(crate) fn helm() -> Result<PathBuf, Error> {
+    let _lock = lock()?;
+    build("helm", "helm.sh/helm/v3/cmd/helm", HELM_LDFLAGS)
 }
 
 /// Builds one program of one of the Go modules, unless this exact version has been built already.

@@ -47,5 +47,5 @@ async fn the_engine_agrees_with_the_api_server_on_random_objects_of_a_crd_with_e
 /// The CRD of a shipped kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_engine_agrees_with_the_api_server_on_random_databases() {
-    compare("manifests/config/crd-clouddatabases.yaml", parity::seed()).await;
+    compare("manifests/config/crds/clouddatabases.yaml", parity::seed()).await;
 }
