@@ -16,6 +16,7 @@
 //! | `manifests` | writes the YAML files of an installation |
 //! | `rules` | lists and explains the rules |
 //! | `audit` | validates the objects that a cluster stores |
+//! | `uninstall` | removes the objects and the installation in a safe order |
 //! | `completions`, `man` | print shell completions, write manual pages |
 //! | `dev` | starts a control plane with an installation on this machine (feature `dev`) |
 //!
@@ -51,6 +52,7 @@ mod check;
 mod cli;
 mod commands;
 mod environment;
+mod installation;
 mod logging;
 mod operator;
 mod printer;
@@ -58,6 +60,7 @@ mod program;
 mod registry;
 mod server;
 mod tracing_export;
+mod uninstall;
 
 pub use anyhow;
 pub use clap;

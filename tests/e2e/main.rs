@@ -38,6 +38,7 @@ mod slow_rds;
 mod standalone_webhook;
 mod tcp_proxy;
 mod traces;
+mod uninstall;
 mod vector;
 mod vrl_limits;
 mod webhook;

@@ -21,6 +21,16 @@ impl InstallScopeArgs {
         self.webhook_only
     }
 
+    /// Returns the watched namespaces as they are given; empty for all.
+    pub(crate) fn watched(&self) -> &[String] {
+        &self.watch_namespaces
+    }
+
+    /// Returns true if no option is given.
+    pub(crate) fn is_default(&self) -> bool {
+        self.watch_namespaces.is_empty() && !self.webhook_only
+    }
+
     /// Returns the command-line argument for the controller if only the webhook runs.
     pub(crate) fn argument(&self) -> Option<String> {
         self.webhook_only.then(|| "--webhook-only".to_owned())

@@ -1,0 +1,11 @@
+//! What becomes of the things that an object manages when it is deleted.
+
+/// What becomes of what the objects manage, as `--cascade` of `kubectl delete`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Cascade {
+    /// Each object is deleted as its operator does it.
+    Background,
+    /// The objects are removed without their operator. Everything that they manage stays, inside and outside the
+    /// cluster, and nothing manages it any more.
+    Orphan,
+}
