@@ -16,6 +16,7 @@
 //! | `manifests` | writes the YAML files of an installation |
 //! | `rules` | lists and explains the rules |
 //! | `audit` | validates the objects that a cluster stores |
+//! | `status` | reports what an installation does |
 //! | `uninstall` | removes the objects and the installation in a safe order |
 //! | `completions`, `man` | print shell completions, write manual pages |
 //! | `dev` | starts a control plane with an installation on this machine (feature `dev`) |
@@ -59,6 +60,7 @@ mod printer;
 mod program;
 mod registry;
 mod server;
+mod status;
 mod tracing_export;
 mod uninstall;
 

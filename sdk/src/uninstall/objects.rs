@@ -46,7 +46,7 @@ pub(crate) async fn delete(
     let mut shown = total;
     while !states.is_empty() {
         let left = remaining(installation, &states, cascade).await?;
-        for object in &left {
+        for object in left.iter().filter(|object| object.is_deleting()) {
             let state = object.state().unwrap_or_default();
             let known = states.get_mut(object.uid());
             if let Some(known) = known.filter(|known| **known != state) {
