@@ -27,10 +27,10 @@ pub(crate) struct Args {
     /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
-    /// Print what would be removed, and exit with code 0.
+    /// Print the plan, and exit with code 0.
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// What becomes of what the objects manage.
+    /// Propagation of the deletion of objects, as with `kubectl delete`.
     #[arg(long, value_enum, default_value = "background")]
     cascade: Cascade,
     /// Delete the CRDs as well, once no object of their kinds exists in any namespace.

@@ -13,7 +13,7 @@ const PAGE: u32 = 500;
 /// Namespaces in which objects are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Within {
-    /// Those that the installation watches.
+    /// The watched namespaces of the installation.
     Watched,
     /// All namespaces, even if the installation watches only some.
     Cluster,

@@ -1,6 +1,6 @@
-//! What becomes of the things that an object manages when it is deleted.
+//! Propagation of a deletion to what an object manages.
 
-/// What becomes of what the objects manage, as `--cascade` of `kubectl delete`.
+/// Propagation of the deletion of objects, as `--cascade` of `kubectl delete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Cascade {
     /// Each object is deleted as its operator does it.

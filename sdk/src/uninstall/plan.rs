@@ -1,4 +1,4 @@
-//! Plan of an uninstallation: what exists, and what becomes of it.
+//! Plan of an uninstallation: the objects with the effect of their deletion, and the parts of the installation.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::printer::plain_table;
 use crate::uninstall::cascade::Cascade;
 use crate::uninstall::teardown::Step;
 
-/// What exists of an installation, and what becomes of it.
+/// Existing parts of an installation, and its objects with the effect of their deletion.
 pub(crate) struct Plan {
     pub(crate) objects: Vec<PlannedObject>,
     /// Objects of the manifests, in the order of their deletion.
@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) leader: Leader,
 }
 
-/// Object with what becomes of it.
+/// Object with the effect of its deletion.
 pub(crate) struct PlannedObject {
     pub(crate) stored: StoredObject,
     pub(crate) effect: DeletionEffect,
