@@ -31,6 +31,9 @@ async fn with_databases() -> TestEnv {
 
 /// Applies the manifests of the repository again, without starting the processes.
 async fn apply_again(env: &mut TestEnv) {
+    // A new Pod has an empty volume.
+    let keys = env.cluster.directory().join("tls");
+    std::fs::remove_dir_all(keys).expect("the volume of the last Pod");
     let quick = [
         "--rds-poll-interval=100ms",
         "--rds-not-found-grace-period=200ms",
@@ -169,6 +172,17 @@ async fn after_the_deletion_of_the_crds_without_a_controller() {
     stop_controller(&mut env);
     install_again(&mut env).await;
     env.kubectl_apply(&database("new")).expect("admitted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_the_deletion_of_the_crds_with_a_controller() {
+    let env = with_databases().await;
+    let allow = "lockstep.dev/allow-deletion=true";
+    env.kubectl(&["annotate", "crd", CRD, allow])
+        .expect("annotated");
+    env.kubectl(&["delete", "crd", CRD, "--wait=false"])
+        .expect("deleted");
+    policies_are_applied_and_crd_gone(&env).await;
 }
 
 fn stop_controller(env: &mut TestEnv) {

@@ -147,7 +147,17 @@ async fn a_healthy_installation_is_told_from_each_problem() {
         "{shown}"
     );
 
-    env.empty_crd().await;
+    let path = "/spec/versions/0/schema/openAPIV3Schema/description";
+    let other = json!([{"op": "add", "path": path, "value": "another release"}]).to_string();
+    let patch = [
+        "patch",
+        "crd",
+        "clouddatabases.database.example.com",
+        "--type=json",
+        "-p",
+    ];
+    env.kubectl(&[&patch[..], &[&other]].concat())
+        .expect("patched");
     let (_, shown) = status(&admin);
     assert!(shown.contains("is not the one of this program"), "{shown}");
 

@@ -133,6 +133,20 @@ async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
     env.ready_database("orders", "Delete").await;
 
     // Missing rights.
+    let readable = [
+        "secrets",
+        "clusterroles",
+        "clusterrolebindings",
+        "roles",
+        "rolebindings",
+        "customresourcedefinitions",
+        "validatingwebhookconfigurations",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "leases.coordination.k8s.io",
+    ];
+    let readable = format!("--resource={}", readable.join(","));
     for args in [
         &["create", "serviceaccount", "guest"][..],
         &[
@@ -147,7 +161,7 @@ async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
             "clusterrole",
             "reader",
             "--verb=get,list",
-            "--resource=secrets,clusterroles,clusterrolebindings,roles,rolebindings,customresourcedefinitions,validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,leases.coordination.k8s.io",
+            &readable,
         ],
         &[
             "create",

@@ -61,6 +61,18 @@ fn rights(plan: &Plan, cascade: Cascade, with_crds: bool) -> BTreeSet<Right> {
         }));
     }
     rights.extend(plan.parts.iter().map(|part| of_part("delete", part)));
+    let namespace = plan
+        .parts
+        .iter()
+        .find(|part| part.manifest.kind == "Namespace");
+    // A namespace with Pods of others is not deleted.
+    rights.extend(namespace.map(|part| Right {
+        verb: "list",
+        group: String::new(),
+        resource: "pods".to_owned(),
+        namespace: Some(part.manifest.name.clone()),
+        name: None,
+    }));
     if with_crds {
         rights.extend(plan.crds.iter().map(|part| of_part("delete", part)));
         // Each CRD gets an annotation first.

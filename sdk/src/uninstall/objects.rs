@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Context;
 use futures::{StreamExt, TryStreamExt, stream};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, TestOperation};
@@ -45,7 +46,14 @@ pub(crate) async fn delete(
     let total = states.len();
     let mut shown = total;
     while !states.is_empty() {
-        let left = remaining(installation, &states, cascade).await?;
+        let left = match remaining(installation, &states, cascade).await {
+            Err(error) if is_transient(&error) && Instant::now() < deadline => {
+                printer::print(&format!("{error}; trying again\n"))?;
+                tokio::time::sleep(LOOK_EVERY).await;
+                continue;
+            }
+            left => left.context("cannot delete the objects")?,
+        };
         for object in left.iter().filter(|object| object.is_deleting()) {
             let state = object.state().unwrap_or_default();
             let known = states.get_mut(object.uid());
@@ -74,7 +82,7 @@ async fn remaining(
     installation: &Installation<'_>,
     planned: &BTreeMap<String, String>,
     cascade: Cascade,
-) -> anyhow::Result<Vec<StoredObject>> {
+) -> Result<Vec<StoredObject>, kube::Error> {
     let mut left = Vec::new();
     for (_, ruleset) in installation.kinds.iter() {
         let found = objects::list(installation, ruleset.as_ref(), Within::Watched).await?;
@@ -145,6 +153,14 @@ fn release_patch(stored: &StoredObject, ruleset: &dyn Validator) -> Option<json_
         }),
         PatchOperation::Remove(RemoveOperation { path }),
     ]))
+}
+
+/// Returns true if the API server or the connection to it may recover.
+fn is_transient(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => status.code == 429 || status.code >= 500,
+        _ => true,
+    }
 }
 
 /// Turns errors that mean that the object has gone or has changed into success: the next list shows what is left.
