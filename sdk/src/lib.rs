@@ -16,6 +16,8 @@
 //! | `manifests` | writes the YAML files of an installation |
 //! | `rules` | lists and explains the rules |
 //! | `audit` | validates the objects that a cluster stores |
+//! | `status` | reports what an installation does |
+//! | `uninstall` | removes the objects and the installation in a safe order |
 //! | `completions`, `man` | print shell completions, write manual pages |
 //! | `dev` | starts a control plane with an installation on this machine (feature `dev`) |
 //!
@@ -51,6 +53,7 @@ mod check;
 mod cli;
 mod commands;
 mod environment;
+mod installation;
 mod logging;
 mod operator;
 mod printer;
@@ -58,7 +61,9 @@ mod program;
 mod read_error;
 mod registry;
 mod server;
+mod status;
 mod tracing_export;
+mod uninstall;
 
 pub use anyhow;
 pub use clap;

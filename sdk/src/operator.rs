@@ -118,7 +118,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
         mut self,
         reconciler: impl Fn(&S, &OperatorContext) -> R + Send + Sync + 'static,
     ) -> Self {
-        self.definition.kinds.push(KindDefinition::of::<R::Kind>());
+        self.definition.kinds.push(KindDefinition::of::<R>());
         self.starts
             .push(Arc::new(move |state, context, ruleset, wiring| {
                 wiring.controller(reconciler(state, context), ruleset)

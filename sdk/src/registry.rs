@@ -101,6 +101,13 @@ impl SelectedKinds<'_> {
         validators.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
     }
 
+    /// Returns the installed kinds with their compiled rulesets.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (KindDefinition, &Arc<dyn Validator>)> {
+        self.chosen
+            .iter()
+            .map(|(_, kind, ruleset)| (*kind, ruleset))
+    }
+
     /// Returns a kind that is cluster-scoped or whose operator creates cluster-scoped objects, if any.
     pub(crate) fn cluster_scoped_kind(&self) -> Option<&'static str> {
         let mut chosen = self.chosen.iter();

@@ -1,6 +1,7 @@
 //! End-to-end tests: a real API server calls the real webhook over TLS, the controller has exactly the
 //! permissions that the manifests grant, and moto simulates AWS.
 
+mod accidents;
 mod apply;
 mod audit;
 mod cases;
@@ -39,8 +40,10 @@ mod rds_security;
 mod result;
 mod slow_rds;
 mod standalone_webhook;
+mod status;
 mod tcp_proxy;
 mod traces;
+mod uninstall;
 mod vector;
 mod vrl_limits;
 mod webhook;

@@ -181,6 +181,25 @@ pub trait Reconciler: Send + Sync + 'static {
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError>;
+
+    /// Returns what [`finalize`](Reconciler::finalize) would do to the resources outside the cluster, for users who
+    /// are about to delete objects. Only the object is known: no other system is called, and the request has no
+    /// children. Default: nothing is outside the cluster.
+    fn deletion_effect(_deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Effect of the deletion of an object on the resources outside the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletionEffect {
+    /// Clause for people, such as "the instance is deleted with all its data".
+    pub description: String,
+    /// If true, the deletion does not end until a user changes the object. The description says how.
+    pub is_blocked: bool,
 }
 
 /// Object that is being deleted. It may be invalid, or even fail to deserialize as its kind.

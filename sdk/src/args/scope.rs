@@ -32,6 +32,16 @@ impl InstallScopeArgs {
         !self.no_webhook && self.watch_namespaces.is_empty()
     }
 
+    /// Returns the watched namespaces as they are given; empty for all.
+    pub(crate) fn watched(&self) -> &[String] {
+        &self.watch_namespaces
+    }
+
+    /// Returns true if no option is given.
+    pub(crate) fn is_default(&self) -> bool {
+        self.watch_namespaces.is_empty() && !self.webhook_only && !self.no_webhook
+    }
+
     /// Returns true if the installation was requested without webhook.
     pub(crate) fn is_without_webhook(&self) -> bool {
         self.no_webhook

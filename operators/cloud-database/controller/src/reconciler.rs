@@ -10,11 +10,12 @@ use aws_sdk_rds::types::DbInstance;
 use kube::{Client, ResourceExt};
 use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
 use lockstep_controller::{
-    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
-    SyncRequest,
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput,
+    Reconciler, SyncRequest,
 };
 use serde_json::{Map, Value, json};
 
+use crate::deletion_policy;
 use crate::drift;
 use crate::modification::Modification;
 use crate::rds_client::RdsClient;
@@ -363,6 +364,10 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<FinalizeOutcome, ReconcileError> {
         let done = self.finalize(deleted).await;
         Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
+    }
+
+    fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {
+        Some(deletion_policy::effect(deleted))
     }
 }
 
