@@ -1,11 +1,20 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
 pub(crate) mod configuration;
+#[cfg(not(unix))]
+mod in_process;
 pub(crate) mod lines;
-pub(crate) mod pool;
+#[cfg(unix)]
+mod pool;
 mod problems;
 pub(crate) mod validate;
-pub(crate) mod worker;
+#[cfg(unix)]
+mod worker;
+
+#[cfg(not(unix))]
+pub(crate) use in_process::{compiler, compiler_with_deadline};
+#[cfg(unix)]
+pub(crate) use pool::{compiler, compiler_with_deadline};
 
 use std::process::ExitCode;
 
@@ -25,6 +34,7 @@ enum Command {
     /// them; 78: it would not.
     Validate(validate::Args),
     /// Run a VRL worker, which compiles VRL programs for another process.
+    #[cfg(unix)]
     #[command(hide = true)]
     VrlWorker,
 }
@@ -32,6 +42,7 @@ enum Command {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(args) => validate::run(args),
+        #[cfg(unix)]
         Command::VrlWorker => worker::run(),
     }
 }
