@@ -25,7 +25,7 @@ fn keep_current(name: &str, content: &str) {
     let same = committed == content;
     assert!(
         same,
-        "docs/{name} is not current: run `LOCKSTEP_UPDATE=1 cargo test -p lockstep --bin lockstep pages`"
+        "docs/{name} is not current: run `LOCKSTEP_UPDATE=1 cargo test -p lockstep --bin lockstep reference_pages`"
     );
 }
 

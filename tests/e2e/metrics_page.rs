@@ -58,10 +58,14 @@ fn parse(process: &str, exposition: &str) -> BTreeMap<String, Metric> {
     let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
     let mut helps: BTreeMap<&str, &str> = BTreeMap::new();
     for line in exposition.lines() {
-        if let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|it| it.split_once(' ')) {
+        if let Some((name, help)) = line
+            .strip_prefix("# HELP ")
+            .and_then(|it| it.split_once(' '))
+        {
             helps.insert(name, help.trim_end_matches('.'));
-        } else if let Some((name, kind)) =
-            line.strip_prefix("# TYPE ").and_then(|it| it.split_once(' '))
+        } else if let Some((name, kind)) = line
+            .strip_prefix("# TYPE ")
+            .and_then(|it| it.split_once(' '))
         {
             kinds.insert(name, kind);
         } else if !line.starts_with('#') {

@@ -49,9 +49,7 @@ fn write_kind(page: &mut String, spec: &Value) {
 
 /// Writes the fields of an object, each followed by the fields within it.
 fn write_fields(page: &mut String, path: &str, schema: &Value) {
-    let required = schema["required"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
         let is_required = required.iter().any(|required| required == name);
@@ -103,7 +101,10 @@ fn validation(schema: &Value, is_required: bool) -> String {
         all.push("required".to_owned());
     }
     if let Some(values) = schema["enum"].as_array() {
-        let values: Vec<_> = values.iter().map(|value| code(&value.to_string())).collect();
+        let values: Vec<_> = values
+            .iter()
+            .map(|value| code(&value.to_string()))
+            .collect();
         all.push(format!("one of {}", values.join(", ")));
     }
     // In words that hold for the field, in the order in which they are usually read.
@@ -123,11 +124,19 @@ fn validation(schema: &Value, is_required: bool) -> String {
     ] {
         let value = &schema[keyword];
         if !value.is_null() {
-            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            all.push(format!("{word} {}", code(&shown)));
+            let shown = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            // Bounds are floats in the schema, also those of integers.
+            let shown = shown.strip_suffix(".0").unwrap_or(&shown);
+            all.push(format!("{word} {}", code(shown)));
         }
     }
-    for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+    for rule in schema["x-kubernetes-validations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let message = &rule["message"];
         all.push(if message.is_null() {
             code(text(&rule["rule"]))

@@ -11,6 +11,10 @@ pub(super) fn page(command: &clap::Command) -> String {
     let text = help_markdown_command_custom(command, &options);
     // Otherwise, the page would contain a path of the machine that built the program.
     let text = text.replace(concat!(env!("CARGO_MANIFEST_DIR"), "/../"), "");
+    let text = text.replace(
+        "This document contains the help content for the `lockstep` command-line program.",
+        "Generated from the help texts of the program, `lockstep COMMAND --help`.",
+    );
     // Placeholders such as `<FILE>` outside code would be read as HTML.
     let lines = text.lines().map(|line| {
         let is_code = line.contains('`');
