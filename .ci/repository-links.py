@@ -1,7 +1,7 @@
 """Preprocessor of mdBook: converts links to files outside docs/ to links into the repository.
 
-The address is taken from BOOK_REPOSITORY, such as https://github.com/OWNER/REPOSITORY/blob/v0.1.0. By default, the links
-lead to the files of this working copy.
+The address is taken from BOOK_REPOSITORY, such as https://github.com/OWNER/REPOSITORY/blob/v0.1.0. By default, the
+links lead to the files of this working copy.
 """
 
 import json

@@ -39,7 +39,8 @@ fn write_kind(page: &mut String, spec: &Value) {
             }
             let _ = write!(
                 page,
-                "\n### `{part}` of {kind}\n\n{}\n\n| field | type | default | description | validation |\n|---|---|---|---|---|\n",
+                "\n### `{part}` of {kind}\n\n{}\n\n\
+                 | field | type | default | description | validation |\n|---|---|---|---|---|\n",
                 cell(&part_schema["description"])
             );
             write_fields(page, part, part_schema);
