@@ -80,7 +80,11 @@ async fn run(command: Command) -> anyhow::Result<bool> {
                 changes,
                 seed,
             };
-            let cases = live::ask(&crd, resource.version(), extent, &resource).await?;
+            let answers = live::ask(&crd, resource.version(), extent).await?;
+            for rule in &answers.left_out {
+                println!("left out, because the API server lacks its functions: {rule}");
+            }
+            let (cases, resource) = (answers.cases, answers.validator);
             if let Some(path) = record {
                 let mut file = fs::File::create(&path)?;
                 for case in &cases {
