@@ -1,5 +1,6 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
+pub(crate) mod compilers;
 pub(crate) mod configuration;
 #[cfg(not(unix))]
 mod in_process;
@@ -10,11 +11,6 @@ mod problems;
 pub(crate) mod validate;
 #[cfg(unix)]
 mod worker;
-
-#[cfg(not(unix))]
-pub(crate) use in_process::{compiler, compiler_with_deadline};
-#[cfg(unix)]
-pub(crate) use pool::{compiler, compiler_with_deadline};
 
 use std::process::ExitCode;
 
