@@ -17,6 +17,7 @@ pub(crate) fn without_unknown_functions(
         return None;
     }
     let mut paths: Vec<_> = causes.iter().map(|cause| cause.field.clone()).collect();
+    paths.sort();
     paths.dedup();
     let mut places: Vec<_> = paths
         .iter()
