@@ -186,7 +186,7 @@ impl Metrics {
             violations: registered(
                 registry,
                 "lockstep_rule_violations",
-                "Total number of rule violations by kind, rule and place",
+                "Total number of rule violations by kind, rule and component",
                 Family::default(),
             ),
             queues: Queues::register(registry),

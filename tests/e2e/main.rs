@@ -26,6 +26,7 @@ mod install;
 mod leader;
 mod limits;
 mod malicious_clients;
+mod metrics_page;
 mod namespaced;
 mod no_webhook;
 mod pause;

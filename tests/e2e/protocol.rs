@@ -5,6 +5,7 @@ use lockstep_envtest::{check_metrics, h2spec, oracle};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database};
+use crate::metrics_page;
 use crate::standalone_webhook::StandaloneWebhook;
 use crate::webhook::{WebhookClient, review};
 
@@ -117,12 +118,14 @@ async fn the_prometheus_linter_finds_no_error_in_the_metrics() {
         .expect_err("the object is denied");
     env.kubectl_apply(&database("orders")).expect("stored");
     env.condition("orders", "Ready", "True").await;
-    for (url, must_have) in [
+    for (process, url, must_have) in [
         (
+            "webhook",
             env.installation.webhook_health_url(),
             &["lockstep_rule_violations_total"][..],
         ),
         (
+            "controller",
             env.installation.controller_health_url(),
             &[
                 "lockstep_webhook_fail_closed 1",
@@ -141,6 +144,7 @@ async fn the_prometheus_linter_finds_no_error_in_the_metrics() {
             assert!(metrics.contains(line), "{line} is missing in {metrics}");
         }
         check_metrics(&metrics).unwrap_or_else(|error| panic!("{error}\n{metrics}"));
+        metrics_page::compare(process, &metrics);
     }
 }
 

@@ -67,7 +67,7 @@ impl Metrics {
             ),
             violations: add.metric(
                 "lockstep_rule_violations",
-                "Rule violations by kind, rule and place of validation",
+                "Total number of rule violations by kind, rule and component",
                 Family::default(),
             ),
             panics: add.metric(

@@ -38,8 +38,8 @@ fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K
 fn context(command: &str) -> Arc<dyn Any + Send + Sync> {
     Arc::new(VectorContext::new(match command {
         // The API server waits for the response to each review.
-        "webhook" => vector::pool::compiler_with_deadline,
-        _ => vector::pool::compiler,
+        "webhook" => vector::compilers::compiler_with_deadline,
+        _ => vector::compilers::compiler,
     }))
 }
 

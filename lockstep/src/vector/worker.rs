@@ -20,6 +20,7 @@ pub(crate) const MEMORY_MIB: u64 = 128;
 
 /// Address space that the process maps before it compiles anything, including the stack for the compiler, in MiB.
 /// Most of it is never touched.
+#[cfg(target_os = "linux")]
 const MAPPED_MIB: u64 = 448;
 
 /// Environment variable that stops the allocator from mapping a gibibyte in advance, which would count against the
@@ -57,6 +58,8 @@ fn confine() -> io::Result<()> {
         current: Some(most),
         maximum: Some(most),
     };
+    // Other systems have no such limit, or reject one below what is mapped already.
+    #[cfg(target_os = "linux")]
     setrlimit(Resource::As, at_most((MAPPED_MIB + MEMORY_MIB) << 20))?;
     // A core dump would contain a user's program.
     setrlimit(Resource::Core, at_most(0))?;

@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+use crate::server::signals::Signals;
 
 /// Maximum number of threads that wait for another process. Each of them is replaced by another thread, which
 /// serves in the meantime.
@@ -30,20 +31,13 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
 
 /// Returns a channel that turns true on SIGTERM or Ctrl-C. A second signal exits the process immediately.
 pub(crate) fn shutdown_signal() -> anyhow::Result<watch::Receiver<bool>> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
+    let mut signals = Signals::listen()?;
     let (sender, stop) = watch::channel(false);
     tokio::spawn(async move {
-        let mut next = async || {
-            tokio::select! {
-                _ = terminate.recv() => "SIGTERM",
-                _ = interrupt.recv() => "SIGINT",
-            }
-        };
-        let name = next().await;
+        let name = signals.next().await;
         tracing::info!(signal = name, "stopping");
         sender.send_replace(true);
-        let name = next().await;
+        let name = signals.next().await;
         tracing::warn!(
             signal = name,
             "received a second signal; exiting immediately"

@@ -9,6 +9,7 @@ pub mod files;
 pub mod generate;
 pub mod live;
 pub mod mutate;
+mod older_server;
 pub mod response;
 mod samples;
 pub mod server;

@@ -1,7 +1,7 @@
 //! Random objects with the responses of a live API server.
 
 use futures::stream::{self, StreamExt};
-use lockstep_shared_validation::Validator;
+use lockstep_shared_validation::CrdValidator;
 use serde_json::Value;
 
 use crate::case::Case;
@@ -24,24 +24,31 @@ pub struct Extent {
 /// that is missing or has another value, so that its response to such an object varies.
 const MAX_REQUESTS: usize = 64;
 
+/// Random objects with the responses of an API server.
+pub struct RecordedResponses {
+    /// Objects and responses.
+    pub cases: Vec<Case>,
+    /// Validator for the CRD that the API server had.
+    pub validator: CrdValidator,
+    /// Paths of the rules that the API server cannot compile, because it is older. Neither of the two had them.
+    pub left_out: Vec<String>,
+}
+
 /// Starts an API server with the CRD and sends it random objects. If its response differs from that of the engine, the
 /// request is repeated, because the next response may be equal.
 ///
 /// # Errors
 ///
 /// If the server does not start or does not respond.
-pub async fn record_responses(
-    crd: &Value,
-    version: &str,
-    extent: Extent,
-    validator: &dyn Validator,
-) -> anyhow::Result<Vec<Case>> {
+pub async fn record_responses(crd: &Value, version: &str, extent: Extent) -> anyhow::Result<RecordedResponses> {
     let Extent {
         objects,
         changes,
         seed,
     } = extent;
     let server = Server::start(crd, version).await?;
+    let crd = server.crd();
+    let validator = CrdValidator::compile(crd, version)?;
     let mut generator = Generator::new(crd, version, seed);
     let mut cases: Vec<_> = (0..objects)
         .map(|index| Case::create(format!("create-{seed}-{index}"), &generator.next_object()))
@@ -64,9 +71,9 @@ pub async fn record_responses(
             old,
         ));
     }
-    let server = &server;
+    let (server, compared) = (&server, &validator);
     let compared = stream::iter(cases).map(|case| async move {
-        let engine = case.validate(validator)?;
+        let engine = case.validate(compared)?;
         let mut response = server.send_case(&case).await?;
         let mut requests = 1;
         while differs(&response, &engine) && requests < MAX_REQUESTS {
@@ -79,7 +86,11 @@ pub async fn record_responses(
         })
     });
     let compared: Vec<_> = compared.buffered(16).collect().await;
-    compared.into_iter().collect()
+    Ok(RecordedResponses {
+        cases: answered.into_iter().collect::<anyhow::Result<_>>()?,
+        left_out: server.left_out().to_vec(),
+        validator,
+    })
 }
 
 /// Returns true if more than the messages differ.

@@ -80,7 +80,11 @@ async fn run(command: Command) -> anyhow::Result<bool> {
                 changes,
                 seed,
             };
-            let cases = live::record_responses(&crd, resource.version(), extent, &resource).await?;
+            let recorded = live::record_responses(&crd, resource.version(), extent).await?;
+            for rule in &recorded.left_out {
+                println!("left out, because the API server lacks its functions: {rule}");
+            }
+            let (cases, resource) = (recorded.cases, recorded.validator);
             if let Some(path) = record {
                 let mut file = fs::File::create(&path)?;
                 for case in &cases {

@@ -8,6 +8,7 @@ use lockstep_envtest::{Cluster, eventually};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Operation};
+use crate::older_server::without_unknown_functions;
 use crate::response::{Cause, Response};
 
 /// API server with an installed CRD.
@@ -15,12 +16,13 @@ pub struct Server {
     client: Client,
     crd: Value,
     version: String,
+    left_out: Vec<String>,
     /// Cluster that is stopped when the value is dropped.
     cluster: Option<Cluster>,
 }
 
 impl Server {
-    /// Starts a cluster and installs the CRD.
+    /// Starts a cluster and installs the CRD, without the rules whose functions an older API server does not know.
     ///
     /// # Errors
     ///
@@ -29,7 +31,7 @@ impl Server {
         let cluster = Cluster::start().await?;
         let mut server = Self::of(cluster.client(), crd, version);
         server.cluster = Some(cluster);
-        server.install(crd).await?;
+        server.install().await?;
         Ok(server)
     }
 
@@ -40,17 +42,35 @@ impl Server {
             client,
             crd: crd.clone(),
             version: version.to_owned(),
+            left_out: Vec::new(),
             cluster: None,
         }
     }
 
-    async fn install(&self, crd: &Value) -> anyhow::Result<()> {
+    /// Returns the installed CRD.
+    #[must_use]
+    pub fn crd(&self) -> &Value {
+        &self.crd
+    }
+
+    /// Returns the paths of the rules that were left out of the CRD.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    async fn install(&mut self) -> anyhow::Result<()> {
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        self.send(Method::POST, definitions, crd.to_string())
+        while let Err(status) = self
+            .send(Method::POST, definitions, self.crd.to_string())
             .await?
-            .map_err(|status| {
-                anyhow::anyhow!("the API server rejects the CRD: {}", status.message)
-            })?;
+        {
+            let Some((older, left_out)) = without_unknown_functions(&self.crd, &status) else {
+                bail!("the API server rejects the CRD: {}", status.message);
+            };
+            self.crd = older;
+            self.left_out.extend(left_out);
+        }
         eventually("the kind to be served", async || {
             let list = self
                 .send(Method::GET, &self.collection(), String::new())

@@ -7,6 +7,11 @@ use parity::Summary;
 use parity::files::read_crd;
 use parity::live::{self, Extent};
 
+/// Returns true if the API server is older than the engine: `tests/parity/matrix` says so.
+fn is_older() -> bool {
+    std::env::var_os("LOCKSTEP_OLDER_APISERVER").is_some()
+}
+
 /// Compares both on random objects of the CRD in a file of the repository.
 async fn compare(file: &str, seed: u64) {
     println!("seed {seed}; set LOCKSTEP_SEED=N for other objects");
@@ -22,11 +27,12 @@ async fn compare(file: &str, seed: u64) {
         changes: 500,
         seed,
     };
-    let cases = live::record_responses(&crd, resource.version(), extent, &resource).await;
+    let recorded = live::record_responses(&crd, resource.version(), extent).await;
+    let recorded = recorded.expect("the API server responds");
     let mut summary = Summary::default();
-    for case in cases.expect("the API server responds") {
+    for case in recorded.cases {
         summary
-            .count(&case, &resource)
+            .count(&case, &recorded.validator)
             .expect("the case has a response");
     }
     assert!(
@@ -34,8 +40,18 @@ async fn compare(file: &str, seed: u64) {
         "{} cases rejected: some must be rejected, and some accepted",
         summary.rejected
     );
-    assert!(summary.is_equal(), "{summary}");
-    println!("{} cases compared", summary.cases);
+    if is_older() {
+        // The other differences are printed; docs/kubernetes-versions.md explains them.
+        assert_eq!(summary.wrong_accepts, 0, "{summary}");
+    } else {
+        assert!(summary.is_equal(), "{summary}");
+        assert_eq!(recorded.left_out, [""; 0]);
+    }
+    // The last line is the summary. The lines before are differences in the wording of errors.
+    let summary = summary.to_string();
+    let summary = summary.lines().last().unwrap_or_default();
+    let left_out = recorded.left_out.len();
+    println!("{file}: {summary}; {left_out} rules left out");
 }
 
 /// A CRD with every schema keyword and most of CEL.
