@@ -14,6 +14,8 @@ mod corpus;
 mod crash;
 mod crd_in_sync;
 mod dependency_outage;
+mod dev;
+mod dev_assets;
 mod drain;
 mod echo;
 mod env;
