@@ -28,17 +28,17 @@ pub enum Error {
         program: &'static str,
         /// Purpose of the program, as in "which …".
         purpose: String,
-        /// What the user can do.
+        /// Advice for the user.
         advice: &'static str,
     },
     /// A download failed because the network was not reachable.
     #[error("{what}; the network was not reachable:\n{output}\n{advice}")]
     Network {
-        /// What could not be downloaded.
+        /// Subject of the failed download.
         what: String,
         /// Output of the program that downloads.
         output: String,
-        /// What the user can do.
+        /// Advice for the user.
         advice: &'static str,
     },
     /// Another process listens on the port of a component.

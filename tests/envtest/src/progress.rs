@@ -33,7 +33,7 @@ impl Progress {
         progress.style("{spinner} {prefix}: {wide_msg}");
         progress.bar.set_prefix(progress.what.clone());
         progress.bar.enable_steady_tick(REDRAW_EVERY);
-        progress.line(&format!("{what} (once)"));
+        print_line(&format!("{what} (once)"));
         progress
     }
 
@@ -44,7 +44,7 @@ impl Progress {
         self.style(&format!(
             "{{spinner}} {{prefix}} [{{bar:25}}] {{pos}}/{{len}} {unit}, {{eta}} left {{wide_msg}}"
         ));
-        self.line(&format!("{}: {length} {unit}", self.what));
+        print_line(&format!("{}: {length} {unit}", self.what));
     }
 
     /// Reports that one unit of work is done.
@@ -74,17 +74,17 @@ impl Progress {
             .unwrap_or_else(PoisonError::into_inner);
         if last.elapsed() >= LINE_EVERY {
             *last = Instant::now();
-            self.line(&text());
+            print_line(&text());
         }
     }
+}
 
-    /// Prints a line if the standard error is not a terminal. It is not captured by the test harness: a test that seems
-    /// to hang for minutes explains itself.
-    fn line(&self, text: &str) {
-        if BARS.is_hidden() {
-            // Progress is not worth an error.
-            let _ = writeln!(stderr(), "{text}");
-        }
+/// Prints a line if the standard error is not a terminal. It is not captured by the test harness: a test that seems to
+/// hang for minutes explains itself.
+fn print_line(text: &str) {
+    if BARS.is_hidden() {
+        // Progress is not worth an error.
+        let _ = writeln!(stderr(), "{text}");
     }
 }
 
