@@ -58,14 +58,6 @@ impl Registry {
         subcommands.find(|subcommand| subcommand.name() == name)
     }
 
-    /// Returns the services that the command `dev` starts.
-    #[cfg(feature = "dev")]
-    pub(crate) fn dev_services(&self) -> impl Iterator<Item = &DevService> {
-        self.operators
-            .iter()
-            .flat_map(|operator| &operator.definition.dev_services)
-    }
-
     /// Returns the kinds that `is_chosen` accepts, with their rulesets.
     pub(crate) fn select(
         &self,
@@ -125,6 +117,25 @@ impl SelectedKinds<'_> {
             .into_iter()
             .map(|operator| &operator.definition.rbac_rules);
         access.flatten().cloned().collect()
+    }
+
+    /// Returns the services that the command `dev` starts for the installed kinds.
+    #[cfg(feature = "dev")]
+    pub(crate) fn dev_services(&self) -> impl Iterator<Item = &DevService> {
+        let operators = self.operators().into_iter();
+        operators.flat_map(|operator| &operator.definition.dev_services)
+    }
+
+    /// Returns true if an operator of the installed kinds may create objects in the cluster, such as Deployments.
+    #[cfg(feature = "dev")]
+    pub(crate) fn create_objects(&self) -> bool {
+        let rules = self.rbac_rules();
+        let verbs = rules
+            .iter()
+            .flat_map(|rule| rule["verbs"].as_array().into_iter().flatten());
+        verbs
+            .into_iter()
+            .any(|verb| verb == "create" || verb == "*")
     }
 
     /// Returns the operators of the installed kinds.

@@ -11,7 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
-use lockstep_envtest::{Cluster, Installation, Moto, Options, aws_environment, eventually};
+use lockstep_envtest::{
+    Cluster, ClusterOptions, Components, Installation, Moto, Options, aws_environment, eventually,
+};
 use serde_json::{Value, json};
 
 use crate::proxy::Proxy;
@@ -44,6 +46,24 @@ pub struct EnvOptions {
     pub manifests: Option<PathBuf>,
     /// Additional arguments of `lockstep manifests`.
     pub manifest_args: &'static [&'static str],
+    /// If true, the cluster has the components for workloads, which it otherwise has only for other kinds than the
+    /// default ones. `CloudDatabase` creates no objects in the cluster, and each start of the components takes seconds.
+    pub workloads: bool,
+}
+
+impl EnvOptions {
+    async fn start_cluster(&self) -> Cluster {
+        let components = if self.workloads || self.kinds.is_some() {
+            Components::All
+        } else {
+            Components::ApiServer
+        };
+        let options = ClusterOptions {
+            components,
+            ..ClusterOptions::default()
+        };
+        Cluster::start_from(&options).await.expect("a cluster")
+    }
 }
 
 impl TestEnv {
@@ -53,14 +73,14 @@ impl TestEnv {
     }
 
     pub async fn start_with(options: EnvOptions) -> Self {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = options.start_cluster().await;
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
         Self::install(cluster, moto, options).await
     }
 
     /// Starts the same environment, with a proxy that records every call to AWS.
     pub async fn start_behind_proxy() -> (Self, Proxy) {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = EnvOptions::default().start_cluster().await;
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
         let proxy = Proxy::before_aws(&moto).await;
         let options = EnvOptions {

@@ -151,7 +151,11 @@ async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failure_policy_becomes_ignore_when_the_webhook_deployment_is_scaled_to_zero() {
-    let mut env = TestEnv::start().await;
+    let options = EnvOptions {
+        workloads: true,
+        ..EnvOptions::default()
+    };
+    let mut env = TestEnv::start_with(options).await;
     end_controller(&mut env).await;
     assert_eq!(policy(&env), "Fail", "another replica is expected");
 

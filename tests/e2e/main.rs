@@ -17,6 +17,8 @@ mod crash;
 mod crd_in_sync;
 mod crd_protection;
 mod dependency_outage;
+mod dev;
+mod dev_assets;
 mod drain;
 mod echo;
 mod env;

@@ -76,7 +76,9 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
 #[cfg(feature = "dev")]
 fn moto() -> DevService {
     // moto creates an instance immediately.
-    DevService::new("moto (AWS mock)", start_moto).controller_arg("--rds-poll-interval=500ms")
+    DevService::new("moto (AWS mock)", start_moto)
+        .installed_by(|| Ok(lockstep_envtest::install_moto().map(drop)?))
+        .controller_arg("--rds-poll-interval=500ms")
 }
 
 #[cfg(feature = "dev")]

@@ -1,4 +1,4 @@
-//! etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as one cluster.
+//! etcd and kube-apiserver, and usually kube-controller-manager, kube-scheduler and kwok, as one cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,12 @@ use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::cache::on_path;
+use crate::components::{ClusterOptions, Components, Programs};
 use crate::error::Error;
 use crate::kubeconfig;
 use crate::process::{Process, free_port, run};
-use crate::tools::Tools;
+use crate::tools::{Tools, WorkloadTools};
 use crate::wait::eventually;
 
 /// Enabled controllers: garbage collection, namespaces, workloads and node readiness. kube-controller-manager does not
@@ -30,19 +32,34 @@ const ADMIN_TOKEN: &str = "admin-of-a-test-cluster";
 /// Real cluster on loopback addresses. It is stopped when the value is dropped.
 pub struct Cluster {
     // In the order of shutdown.
-    _scheduler: Process,
-    _kwok: Process,
-    controller_manager: Process,
+    workloads: Option<Workloads>,
     apiserver: Process,
-    _etcd: Process,
+    etcd: Process,
     apiserver_args: Vec<String>,
     tools: Tools,
-    components: Box<Components>,
+    place: Box<Place>,
     client: Client,
     directory: TempDir,
 }
 
+/// Components that run workloads, in the order of shutdown.
+struct Workloads {
+    _scheduler: Process,
+    _kwok: Process,
+    controller_manager: Process,
+}
+
 impl Cluster {
+    /// Builds or downloads the programs of a cluster, if they are missing, and starts none of them.
+    pub async fn prepare(options: &ClusterOptions) -> Result<Programs, Error> {
+        let tools = find_tools(options).await?;
+        Ok(Programs {
+            etcd: tools.etcd,
+            apiserver: tools.apiserver,
+            kubectl: tools.kubectl,
+        })
+    }
+
     /// Starts a cluster with RBAC enabled, without nodes and objects.
     ///
     /// # Expected flow
@@ -54,27 +71,32 @@ impl Cluster {
 
     /// Starts a cluster with additional arguments for the API server.
     pub async fn start_with(apiserver_args: &[&str]) -> Result<Self, Error> {
-        let tools = Tools::find_or_build()?;
+        Self::start_from(&ClusterOptions {
+            apiserver_args: apiserver_args.iter().map(ToString::to_string).collect(),
+            ..ClusterOptions::default()
+        })
+        .await
+    }
+
+    /// Starts a cluster of the given components.
+    pub async fn start_from(options: &ClusterOptions) -> Result<Self, Error> {
+        let tools = find_tools(options).await?;
         let directory = TempDir::with_prefix("control-plane-")
             .map_err(Error::file(Path::new("temporary directory")))?;
-        let components = Components::prepare(directory.path())?;
-        let etcd = components.etcd(&tools)?;
-        let mut apiserver = components.apiserver(&tools, apiserver_args)?;
-        let client = ready_client(
-            &components.kubeconfig,
-            &components.authority,
-            &mut apiserver,
-        )
-        .await?;
+        let place = Place::prepare(directory.path())?;
+        let mut etcd = place.etcd(&tools)?;
+        let args: Vec<_> = options.apiserver_args.iter().map(String::as_str).collect();
+        let mut apiserver = place.apiserver(&tools, &args)?;
+        let client = place.ready_client(&mut etcd, &mut apiserver).await?;
+        let workloads = tools.workloads.as_ref();
+        let workloads = workloads.map(|tools| place.workloads(tools)).transpose()?;
         Ok(Self {
-            _scheduler: components.scheduler(&tools)?,
-            _kwok: components.kwok(&tools)?,
-            controller_manager: components.controller_manager(&tools)?,
+            workloads,
             apiserver,
-            _etcd: etcd,
-            apiserver_args: apiserver_args.iter().map(ToString::to_string).collect(),
+            etcd,
+            apiserver_args: options.apiserver_args.clone(),
             tools,
-            components: Box::new(components),
+            place: Box::new(place),
             client,
             directory,
         })
@@ -84,15 +106,15 @@ impl Cluster {
     pub async fn restart_apiserver(&mut self) -> Result<(), Error> {
         self.apiserver.kill();
         let args: Vec<_> = self.apiserver_args.iter().map(String::as_str).collect();
-        self.apiserver = self.components.apiserver(&self.tools, &args)?;
-        let (kubeconfig, authority) = (&self.components.kubeconfig, &self.components.authority);
-        ready_client(kubeconfig, authority, &mut self.apiserver).await?;
-        Ok(())
+        self.apiserver = self.place.apiserver(&self.tools, &args)?;
+        let ready = self.place.ready_client(&mut self.etcd, &mut self.apiserver);
+        ready.await.map(drop)
     }
 
     /// Suspends kube-controller-manager, and with it the garbage collector.
     pub fn freeze_controller_manager(&self) -> Result<(), Error> {
-        self.controller_manager.freeze()
+        let workloads = self.workloads.as_ref();
+        workloads.map_or(Ok(()), |workloads| workloads.controller_manager.freeze())
     }
 
     /// Returns a client with cluster-admin rights.
@@ -117,7 +139,7 @@ impl Cluster {
 
     /// Returns the URL of the API server.
     pub fn server(&self) -> &str {
-        &self.components.server
+        &self.place.server
     }
 
     /// Returns a `kubectl` command with cluster-admin rights.
@@ -125,6 +147,16 @@ impl Cluster {
         let mut command = Command::new(&self.tools.kubectl);
         command.arg("--kubeconfig").arg(self.kubeconfig());
         command
+    }
+
+    /// Returns the path of the program `kubectl`.
+    pub fn kubectl_program(&self) -> &Path {
+        &self.tools.kubectl
+    }
+
+    /// Returns true if a user runs the same program by the name `kubectl`.
+    pub fn is_kubectl_on_path(&self) -> bool {
+        on_path("kubectl").is_some_and(|path| path == self.tools.kubectl)
     }
 
     /// Runs `kubectl` and returns its standard output.
@@ -172,7 +204,7 @@ impl Cluster {
         let authority = self.directory.path().join("apiserver/apiserver.crt");
         kubeconfig::write(
             &path,
-            server.unwrap_or(&self.components.server),
+            server.unwrap_or(&self.place.server),
             &authority,
             &token,
         )?;
@@ -181,7 +213,7 @@ impl Cluster {
 }
 
 /// Paths, URLs and start commands of the components of one cluster.
-struct Components {
+struct Place {
     directory: PathBuf,
     logs: PathBuf,
     etcd_url: String,
@@ -193,9 +225,9 @@ struct Components {
     service_account_key: PathBuf,
 }
 
-impl Components {
+impl Place {
     fn prepare(directory: &Path) -> Result<Self, Error> {
-        let components = Self {
+        let place = Self {
             logs: directory.join("logs"),
             etcd_url: format!("http://127.0.0.1:{}", free_port()),
             server: format!("https://127.0.0.1:{}", free_port()),
@@ -204,21 +236,21 @@ impl Components {
             service_account_key: directory.join("service-account.key"),
             directory: directory.to_owned(),
         };
-        fs::create_dir(&components.logs).map_err(Error::file(&components.logs))?;
+        fs::create_dir(&place.logs).map_err(Error::file(&place.logs))?;
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring supports P-256 keys");
-        components.write("service-account.key", &key.serialize_pem())?;
-        components.write("service-account.pub", &key.public_key_pem())?;
-        components.write(
+        place.write("service-account.key", &key.serialize_pem())?;
+        place.write("service-account.pub", &key.public_key_pem())?;
+        place.write(
             "tokens.csv",
             &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"),
         )?;
         kubeconfig::write(
-            &components.kubeconfig,
-            &components.server,
-            &components.authority,
+            &place.kubeconfig,
+            &place.server,
+            &place.authority,
             ADMIN_TOKEN,
         )?;
-        Ok(components)
+        Ok(place)
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), Error> {
@@ -267,7 +299,15 @@ impl Components {
         Process::start("kube-apiserver", &mut command, &self.logs)
     }
 
-    fn controller_manager(&self, tools: &Tools) -> Result<Process, Error> {
+    fn workloads(&self, tools: &WorkloadTools) -> Result<Workloads, Error> {
+        Ok(Workloads {
+            _scheduler: self.scheduler(tools)?,
+            _kwok: self.kwok(tools)?,
+            controller_manager: self.controller_manager(tools)?,
+        })
+    }
+
+    fn controller_manager(&self, tools: &WorkloadTools) -> Result<Process, Error> {
         let mut command = self.client_command(&tools.controller_manager);
         command
             .arg("--service-account-private-key-file")
@@ -285,7 +325,7 @@ impl Components {
         Process::start("kube-controller-manager", &mut command, &self.logs)
     }
 
-    fn scheduler(&self, tools: &Tools) -> Result<Process, Error> {
+    fn scheduler(&self, tools: &WorkloadTools) -> Result<Process, Error> {
         let mut command = self.client_command(&tools.scheduler);
         command
             .args(["--leader-elect=false", "--bind-address=127.0.0.1"])
@@ -296,7 +336,7 @@ impl Components {
         Process::start("kube-scheduler", &mut command, &self.logs)
     }
 
-    fn kwok(&self, tools: &Tools) -> Result<Process, Error> {
+    fn kwok(&self, tools: &WorkloadTools) -> Result<Process, Error> {
         let mut command = self.client_command(&tools.kwok);
         command
             .arg("--config")
@@ -313,44 +353,82 @@ impl Components {
         command.arg("--kubeconfig").arg(&self.kubeconfig);
         command
     }
+
+    /// Waits until the API server is ready and has created its namespaces.
+    async fn ready_client(
+        &self,
+        etcd: &mut Process,
+        apiserver: &mut Process,
+    ) -> Result<Client, Error> {
+        let ready = async {
+            eventually("the API server to write its certificate", async || {
+                self.authority.is_file().then_some(())
+            })
+            .await?;
+            let read = Kubeconfig::read_from(&self.kubeconfig)
+                .map_err(|error| Error::Manifest(error.to_string()))?;
+            let mut last = String::new();
+            let ready = eventually("the API server to become ready", async || {
+                let answering = answering(read.clone()).await;
+                answering.map_err(|error| last = error.to_string()).ok()
+            });
+            let ready = ready.await;
+            ready.map_err(|error| error.with_hint(&format!("; the last error: {last}")))
+        };
+        tokio::select! {
+            ready = ready => ready.map_err(|error: Error| error.with_hint(&apiserver.tail())),
+            () = apiserver.ended() => Err(apiserver.start_error()),
+            () = etcd.ended() => Err(etcd.start_error()),
+        }
+    }
 }
 
-/// Waits until the API server is ready and has created its namespaces.
-async fn ready_client(
-    kubeconfig: &Path,
-    authority: &Path,
-    apiserver: &mut Process,
-) -> Result<Client, Error> {
-    let ready = async {
-        eventually("the API server to write its certificate", async || {
-            authority.is_file().then_some(())
-        })
-        .await?;
-        let read = Kubeconfig::read_from(kubeconfig)
-            .map_err(|error| Error::Manifest(error.to_string()))?;
-        let mut last = String::new();
-        let ready = eventually("the API server to become ready", async || {
-            let responding_client = responding_client(read.clone()).await;
-            responding_client
-                .map_err(|error| last = error.to_string())
-                .ok()
-        });
-        let ready = ready.await;
-        ready.map_err(|error| error.with_hint(&format!("; the last error: {last}")))
-    };
-    tokio::select! {
-        ready = ready => ready.map_err(|error: Error| error.with_hint(&apiserver.tail())),
-        () = apiserver.ended() => Err(Error::Failed { command: "kube-apiserver".to_owned(), output: apiserver.tail() }),
-    }
+/// Finds or builds the programs on a thread of its own, because a build takes minutes.
+async fn find_tools(options: &ClusterOptions) -> Result<Tools, Error> {
+    let (components, download): (Components, _) = (options.components, options.download.clone());
+    tokio::task::spawn_blocking(move || Tools::find_or_build(components, download.as_ref()))
+        .await
+        .expect("finding the programs does not panic")
 }
 
 /// Returns a client if the API server answers. Every attempt creates a new client, because an earlier one may have read
 /// the certificate file while it was still empty.
-async fn responding_client(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
+async fn answering(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
     let request = http::Request::get("/readyz").body(Vec::new())?;
     client.request_text(request).await?;
     Api::<Namespace>::all(client.clone()).get("default").await?;
     Ok(client)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_of_another_process_is_the_named_reason() {
+        let tools = Tools::find_or_build(Components::ApiServer, None).expect("the programs");
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let taken = taken.local_addr().expect("an address");
+        for program in ["etcd", "kube-apiserver"] {
+            let directory = TempDir::new().expect("a directory");
+            let mut place = Place::prepare(directory.path()).expect("a place");
+            if program == "etcd" {
+                place.etcd_url = format!("http://{taken}");
+            } else {
+                place.server = format!("https://{taken}");
+            }
+            let mut etcd = place.etcd(&tools).expect("a process");
+            let mut apiserver = place.apiserver(&tools, &[]).expect("a process");
+            let error = place.ready_client(&mut etcd, &mut apiserver).await;
+            let error = error.err().expect("the program cannot start");
+            assert!(
+                matches!(&error, Error::PortInUse { program: named, .. } if named == program),
+                "{error}"
+            );
+        }
+    }
 }

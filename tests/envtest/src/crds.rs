@@ -38,10 +38,10 @@ pub fn third_party_crds() -> Result<Vec<PathBuf>, Error> {
     for (module, names) in FILES {
         let mut download = Command::new("go");
         let download = download.current_dir(&source);
-        let answer = run(download.args(["mod", "download", "-json", module]))?;
-        let answer: Value = serde_json::from_str(&answer)
+        let response = run(download.args(["mod", "download", "-json", module]))?;
+        let response: Value = serde_json::from_str(&response)
             .map_err(|error| Error::Manifest(format!("`go mod download` of {module}: {error}")))?;
-        let folder = Path::new(answer["Dir"].as_str().unwrap_or_default());
+        let folder = Path::new(response["Dir"].as_str().unwrap_or_default());
         files.extend(names.iter().map(|name| folder.join(name)));
     }
     Ok(files)

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
@@ -243,7 +244,7 @@ impl Installation {
                 tail(&self.controller)
             ))
         })?;
-        let authority = self.authority(cluster).await?;
+        let authority = json!(self.authority(cluster).await?);
         let what = "the caBundle to be injected";
         wait_for_webhooks(cluster, &WEBHOOK_CONFIGURATIONS, what, |webhook| {
             webhook["clientConfig"]["caBundle"] == authority
@@ -252,8 +253,17 @@ impl Installation {
         wait_until_fail_closed(cluster).await
     }
 
-    /// Returns the CA of the current serving certificate, encoded as a caBundle.
-    async fn authority(&self, cluster: &Cluster) -> Result<Value, Error> {
+    /// Returns the CA of the current serving certificate, as PEM.
+    pub async fn webhook_authority(&self, cluster: &Cluster) -> Result<Vec<u8>, Error> {
+        Ok(self
+            .authority(cluster)
+            .await?
+            .map(|ca| ca.0)
+            .unwrap_or_default())
+    }
+
+    /// Returns the CA of the current serving certificate, if it has been issued. As JSON it is a caBundle.
+    async fn authority(&self, cluster: &Cluster) -> Result<Option<ByteString>, Error> {
         let namespace = self.deployment["metadata"]["namespace"]
             .as_str()
             .unwrap_or_default();
@@ -262,12 +272,8 @@ impl Installation {
             .iter()
             .find_map(|arg| arg.strip_prefix("--tls-secret="));
         let secrets: Api<Secret> = Api::namespaced(cluster.client(), namespace);
-        let keys = secrets
-            .get(secret.unwrap_or_default())
-            .await?
-            .data
-            .unwrap_or_default();
-        Ok(json!(keys.get("ca.crt")))
+        let secret = secrets.get(secret.unwrap_or_default()).await?;
+        Ok(secret.data.unwrap_or_default().remove("ca.crt"))
     }
 
     /// Removes both webhook configurations, so that the API server no longer calls the webhook.

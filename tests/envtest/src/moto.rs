@@ -1,12 +1,11 @@
 //! moto, a simulation of AWS.
 
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
 use crate::error::Error;
+use crate::moto_install::install_moto;
 use crate::process::{Process, free_port};
-use crate::tools;
 use crate::wait::eventually;
 
 /// Default AWS account of moto.
@@ -26,9 +25,12 @@ impl Moto {
 
     /// Starts a server for another AWS account.
     pub async fn start_as(logs: &Path, account: &str) -> Result<Self, Error> {
-        let server = tools::moto_server()?;
-        let port = free_port();
-        let process = Process::start(
+        Self::start_on(free_port(), logs, account).await
+    }
+
+    async fn start_on(port: u16, logs: &Path, account: &str) -> Result<Self, Error> {
+        let server = install_moto()?;
+        let mut process = Process::start(
             "moto",
             // With more snapshots than its default limit of 20, moto returns an error although it has created the
             // snapshot.
@@ -38,10 +40,17 @@ impl Moto {
                 .env("MOTO_ACCOUNT_ID", account),
             logs,
         )?;
+        // Whether the port answers does not matter: if it was taken, another process does.
         eventually("moto to listen", async || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()
+            let is_settled =
+                process.output().contains("Running on") || process.exit_status().is_some();
+            is_settled.then_some(())
         })
-        .await?;
+        .await
+        .map_err(|error| error.with_hint(&process.tail()))?;
+        if process.exit_status().is_some() {
+            return Err(process.start_error());
+        }
         Ok(Self {
             _process: process,
             port,
@@ -70,4 +79,27 @@ pub fn aws_environment(endpoint: &str) -> Vec<(String, String)> {
     variables
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_of_another_process_is_the_named_reason() {
+        let logs = TempDir::new().expect("a directory");
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = taken.local_addr().expect("an address").port();
+        let started = Moto::start_on(port, logs.path(), ACCOUNT).await;
+        let error = started.err().expect("moto cannot start");
+        assert!(matches!(error, Error::PortInUse { .. }), "{error}");
+        assert!(
+            error.to_string().contains("run the command again"),
+            "{error}"
+        );
+    }
 }

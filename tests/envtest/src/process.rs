@@ -93,6 +93,20 @@ impl Process {
         run(Command::new("kill").args([format!("-{signal}"), id])).map(drop)
     }
 
+    /// Returns the error of a process that ended although it should serve.
+    pub(crate) fn start_error(&self) -> Error {
+        let (program, output) = (self.name.clone(), self.tail());
+        // "Address already in use" in Go and in Python.
+        if output.to_lowercase().contains("already in use") || output.contains("is in use by") {
+            Error::PortInUse { program, output }
+        } else {
+            Error::Failed {
+                command: program,
+                output,
+            }
+        }
+    }
+
     /// Returns the last lines of the output, for an error message.
     pub(crate) fn tail(&self) -> String {
         let output = self.output();

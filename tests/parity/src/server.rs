@@ -4,7 +4,7 @@ use anyhow::{Context, bail};
 use http::{Method, Request};
 use kube::Client;
 use kube::core::Status;
-use lockstep_envtest::{Cluster, eventually};
+use lockstep_envtest::{Cluster, ClusterOptions, Components, eventually};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Operation};
@@ -28,7 +28,11 @@ impl Server {
     ///
     /// If the cluster does not start or rejects the CRD.
     pub async fn start(crd: &Value, version: &str) -> anyhow::Result<Self> {
-        let cluster = Cluster::start().await?;
+        let options = ClusterOptions {
+            components: Components::ApiServer,
+            ..ClusterOptions::default()
+        };
+        let cluster = Cluster::start_from(&options).await?;
         let mut server = Self::of(cluster.client(), crd, version);
         server.cluster = Some(cluster);
         server.install().await?;
