@@ -1,6 +1,9 @@
 //! etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok as one cluster.
 
+#[cfg(feature = "node")]
+use std::ffi::OsString;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,6 +18,8 @@ use tempfile::TempDir;
 
 use crate::error::Error;
 use crate::kubeconfig;
+#[cfg(feature = "node")]
+use crate::node::Namespaces;
 use crate::process::{Process, free_port, run};
 use crate::tools::Tools;
 use crate::wait::eventually;
@@ -27,11 +32,16 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,dep
 
 const ADMIN_TOKEN: &str = "admin-of-a-test-cluster";
 
+/// Name of the real node of a cluster that has one.
+pub(crate) const NODE: &str = "node";
+const KUBELET_TOKEN: &str = "kubelet-of-a-test-cluster";
+const KUBE_PROXY_TOKEN: &str = "kube-proxy-of-a-test-cluster";
+
 /// Real cluster on loopback addresses. It is stopped when the value is dropped.
 pub struct Cluster {
     // In the order of shutdown.
     _scheduler: Process,
-    _kwok: Process,
+    _kwok: Option<Process>,
     controller_manager: Process,
     apiserver: Process,
     _etcd: Process,
@@ -54,10 +64,23 @@ impl Cluster {
 
     /// Starts a cluster with additional arguments for the API server.
     pub async fn start_with(apiserver_args: &[&str]) -> Result<Self, Error> {
+        Self::start_at(Site::Loopback, apiserver_args).await
+    }
+
+    /// Starts a cluster for a real node, in its namespaces: without kwok, with all controllers, and with an API server
+    /// that Pods can reach.
+    #[cfg(feature = "node")]
+    pub(crate) async fn start_in(namespaces: &Namespaces) -> Result<Self, Error> {
+        let address = namespaces.address();
+        let prefix = namespaces.command_line();
+        Self::start_at(Site::Node { address, prefix }, &[]).await
+    }
+
+    async fn start_at(site: Site, apiserver_args: &[&str]) -> Result<Self, Error> {
         let tools = Tools::find_or_build()?;
         let directory = TempDir::with_prefix("control-plane-")
             .map_err(Error::file(Path::new("temporary directory")))?;
-        let place = Place::prepare(directory.path())?;
+        let place = Place::prepare(directory.path(), site)?;
         let etcd = place.etcd(&tools)?;
         let mut apiserver = place.apiserver(&tools, apiserver_args)?;
         let client = ready_client(&place.kubeconfig, &place.authority, &mut apiserver).await?;
@@ -98,6 +121,18 @@ impl Cluster {
     /// Returns the path of the kubeconfig with cluster-admin rights.
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.path().join("kubeconfig")
+    }
+
+    /// Returns the path of the kubeconfig of a node's kubelet.
+    #[cfg(feature = "node")]
+    pub(crate) fn node_kubeconfig(&self) -> PathBuf {
+        self.directory.path().join("kubeconfig-kubelet")
+    }
+
+    /// Returns the path of the kubeconfig of a node's kube-proxy.
+    #[cfg(feature = "node")]
+    pub(crate) fn kube_proxy_kubeconfig(&self) -> PathBuf {
+        self.directory.path().join("kubeconfig-kube-proxy")
     }
 
     /// Returns a directory that is deleted with the cluster.
@@ -175,8 +210,49 @@ impl Cluster {
     }
 }
 
+/// Where the components run.
+enum Site {
+    /// On loopback addresses of this machine, with nodes that kwok simulates.
+    Loopback,
+    /// In the namespaces of a real node.
+    #[cfg(feature = "node")]
+    Node {
+        address: Ipv4Addr,
+        /// Program and arguments that run a command in the namespaces.
+        prefix: Vec<OsString>,
+    },
+}
+
+impl Site {
+    fn command(&self, program: &Path) -> Command {
+        match self {
+            Self::Loopback => Command::new(program),
+            #[cfg(feature = "node")]
+            Self::Node { prefix, .. } => {
+                let mut command = Command::new(&prefix[0]);
+                command.args(&prefix[1..]).arg(program);
+                command
+            }
+        }
+    }
+
+    /// Returns the address of the API server.
+    fn address(&self) -> Ipv4Addr {
+        match self {
+            Self::Loopback => Ipv4Addr::LOCALHOST,
+            #[cfg(feature = "node")]
+            Self::Node { address, .. } => *address,
+        }
+    }
+
+    fn has_real_node(&self) -> bool {
+        !matches!(self, Self::Loopback)
+    }
+}
+
 /// Paths, URLs and start commands of the components of one cluster.
 struct Place {
+    site: Site,
     directory: PathBuf,
     logs: PathBuf,
     etcd_url: String,
@@ -189,15 +265,16 @@ struct Place {
 }
 
 impl Place {
-    fn prepare(directory: &Path) -> Result<Self, Error> {
+    fn prepare(directory: &Path, site: Site) -> Result<Self, Error> {
         let place = Self {
             logs: directory.join("logs"),
             etcd_url: format!("http://127.0.0.1:{}", free_port()),
-            server: format!("https://127.0.0.1:{}", free_port()),
+            server: format!("https://{}:{}", site.address(), free_port()),
             authority: directory.join("apiserver/apiserver.crt"),
             kubeconfig: directory.join("kubeconfig"),
             service_account_key: directory.join("service-account.key"),
             directory: directory.to_owned(),
+            site,
         };
         fs::create_dir(&place.logs).map_err(Error::file(&place.logs))?;
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring supports P-256 keys");
@@ -205,14 +282,21 @@ impl Place {
         place.write("service-account.pub", &key.public_key_pem())?;
         place.write(
             "tokens.csv",
-            &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"),
+            &format!(
+                "{ADMIN_TOKEN},admin,admin,system:masters\n\
+                 {KUBELET_TOKEN},system:node:{NODE},kubelet,system:nodes\n\
+                 {KUBE_PROXY_TOKEN},system:kube-proxy,kube-proxy\n"
+            ),
         )?;
-        kubeconfig::write(
-            &place.kubeconfig,
-            &place.server,
-            &place.authority,
-            ADMIN_TOKEN,
-        )?;
+        let clients = [
+            ("kubeconfig", ADMIN_TOKEN),
+            ("kubeconfig-kubelet", KUBELET_TOKEN),
+            ("kubeconfig-kube-proxy", KUBE_PROXY_TOKEN),
+        ];
+        for (name, token) in clients {
+            let path = directory.join(name);
+            kubeconfig::write(&path, &place.server, &place.authority, token)?;
+        }
         Ok(place)
     }
 
@@ -224,7 +308,7 @@ impl Place {
     fn etcd(&self, tools: &Tools) -> Result<Process, Error> {
         let url = &self.etcd_url;
         let peer_url = format!("http://127.0.0.1:{}", free_port());
-        let mut command = Command::new(&tools.etcd);
+        let mut command = self.site.command(&tools.etcd);
         command
             .arg("--data-dir")
             .arg(self.directory.join("etcd"))
@@ -242,11 +326,21 @@ impl Place {
 
     fn apiserver(&self, tools: &Tools, args: &[&str]) -> Result<Process, Error> {
         let port = self.server.rsplit(':').next().unwrap_or_default();
-        let mut command = Command::new(&tools.apiserver);
+        let address = self.site.address();
+        let mut command = self.site.command(&tools.apiserver);
+        if self.site.has_real_node() {
+            // Pods reach the API server through the Service `kubernetes`, whose endpoint is the advertised address.
+            command
+                .args(["--bind-address=0.0.0.0", "--authorization-mode=Node,RBAC"])
+                .arg("--allow-privileged");
+        } else {
+            command
+                .args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC"])
+                .arg("--endpoint-reconciler-type=none");
+        }
         command
             .args(["--etcd-servers", &self.etcd_url, "--secure-port", port])
-            .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
-            .arg("--endpoint-reconciler-type=none")
+            .arg(format!("--advertise-address={address}"))
             .arg("--cert-dir")
             .arg(self.directory.join("apiserver"))
             .arg("--service-account-issuer=https://kubernetes.default.svc")
@@ -254,7 +348,6 @@ impl Place {
             .arg(self.directory.join("service-account.pub"))
             .arg("--service-account-signing-key-file")
             .arg(&self.service_account_key)
-            .arg("--authorization-mode=RBAC")
             .arg("--token-auth-file")
             .arg(self.directory.join("tokens.csv"))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
@@ -267,7 +360,7 @@ impl Place {
         command
             .arg("--service-account-private-key-file")
             .arg(&self.service_account_key)
-            .args(["--controllers", CONTROLLERS, "--leader-elect=false"])
+            .arg("--leader-elect=false")
             // The default client limits would delay tests with hundreds of Deployments.
             .args(["--kube-api-qps=200", "--kube-api-burst=400"])
             .args([
@@ -277,6 +370,12 @@ impl Place {
             ])
             .arg("--cert-dir")
             .arg(self.directory.join("controller-manager"));
+        if self.site.has_real_node() {
+            // Pods verify the API server with the ConfigMap that a controller makes of this file.
+            command.arg("--root-ca-file").arg(&self.authority);
+        } else {
+            command.args(["--controllers", CONTROLLERS]);
+        }
         Process::start("kube-controller-manager", &mut command, &self.logs)
     }
 
@@ -291,7 +390,10 @@ impl Place {
         Process::start("kube-scheduler", &mut command, &self.logs)
     }
 
-    fn kwok(&self, tools: &Tools) -> Result<Process, Error> {
+    fn kwok(&self, tools: &Tools) -> Result<Option<Process>, Error> {
+        if self.site.has_real_node() {
+            return Ok(None);
+        }
         let mut command = self.client_command(&tools.kwok);
         command
             .arg("--config")
@@ -300,11 +402,11 @@ impl Place {
             // A node without a current lease makes its Pods unready.
             .arg("--node-lease-duration-seconds=40")
             .args(["--server-address", &format!("127.0.0.1:{}", free_port())]);
-        Process::start("kwok", &mut command, &self.logs)
+        Process::start("kwok", &mut command, &self.logs).map(Some)
     }
 
     fn client_command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+        let mut command = self.site.command(program);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
         command
     }

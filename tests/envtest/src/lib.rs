@@ -12,6 +12,8 @@ mod installation;
 mod kubeconfig;
 mod moto;
 mod network;
+#[cfg(feature = "node")]
+mod node;
 mod oracle;
 mod pod;
 mod probe;
@@ -26,6 +28,8 @@ pub use fleet::{APISERVER_ARGS, Fleet};
 pub use installation::{Installation, Options, wait_until_fail_closed};
 pub use moto::{Moto, aws_environment};
 pub use network::Network;
+#[cfg(feature = "node")]
+pub use node::Node;
 pub use oracle::oracle;
 pub use process::{Process, free_port};
 pub use wait::{eventually, eventually_within, stays};

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::error::Error;
+#[cfg(feature = "node")]
+use crate::node::Node;
 use crate::process::{Process, free_port};
 use crate::tools;
 use crate::wait::eventually;
@@ -12,45 +14,63 @@ use crate::wait::eventually;
 /// Default AWS account of moto.
 const ACCOUNT: &str = "123456789012";
 
-/// Moto server on a loopback address. It is stopped when the value is dropped.
+/// Moto server. It is stopped when the value is dropped.
 pub struct Moto {
     _process: Process,
+    address: Ipv4Addr,
     port: u16,
 }
 
 impl Moto {
-    /// Starts a server without any resources.
+    /// Starts a server without any resources on a loopback address.
     pub async fn start(logs: &Path) -> Result<Self, Error> {
         Self::start_as(logs, ACCOUNT).await
     }
 
     /// Starts a server for another AWS account.
     pub async fn start_as(logs: &Path, account: &str) -> Result<Self, Error> {
-        let server = tools::moto_server()?;
+        let command = Command::new(tools::moto_server()?);
+        Self::listen(command, Ipv4Addr::LOCALHOST, account, logs).await
+    }
+
+    /// Starts a server on the address of a node, where its Pods reach it.
+    #[cfg(feature = "node")]
+    pub async fn start_on(node: &Node) -> Result<Self, Error> {
+        let command = node.command(&tools::moto_server()?);
+        Self::listen(command, node.address(), ACCOUNT, node.directory()).await
+    }
+
+    async fn listen(
+        mut command: Command,
+        address: Ipv4Addr,
+        account: &str,
+        logs: &Path,
+    ) -> Result<Self, Error> {
         let port = free_port();
         let process = Process::start(
             "moto",
             // With more snapshots than its default limit of 20, moto returns an error although it has created the
             // snapshot.
-            Command::new(server)
-                .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+            command
+                .args(["-H", &address.to_string(), "-p", &port.to_string()])
                 .env("MOTO_RDS_SNAPSHOT_LIMIT", "100000")
                 .env("MOTO_ACCOUNT_ID", account),
             logs,
         )?;
         eventually("moto to listen", async || {
-            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()
+            TcpStream::connect((address, port)).ok()
         })
         .await?;
         Ok(Self {
             _process: process,
+            address,
             port,
         })
     }
 
     /// Returns the endpoint of all AWS services.
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}:{}", self.address, self.port)
     }
 
     /// Returns the environment variables that make AWS clients use this server.

@@ -38,13 +38,6 @@ impl Tools {
             let path = PathBuf::from(env::var_os("KUBEBUILDER_ASSETS")?).join(name);
             path.is_file().then_some(path)
         };
-        let kubernetes = |name: &str| {
-            build(
-                "kubernetes",
-                &format!("k8s.io/kubernetes/cmd/{name}"),
-                KUBERNETES_LDFLAGS,
-            )
-        };
         let kwok = build("kwok", "sigs.k8s.io/kwok/cmd/kwok", PLAIN_LDFLAGS)?;
         Ok(Self {
             etcd: asset("etcd").map_or_else(
@@ -62,6 +55,38 @@ impl Tools {
             kwok,
         })
     }
+}
+
+/// Paths of the programs of a node.
+#[cfg(feature = "node")]
+#[derive(Clone, Debug)]
+pub(crate) struct NodeTools {
+    pub(crate) kubelet: PathBuf,
+    pub(crate) kube_proxy: PathBuf,
+    /// Process of a Pod's sandbox.
+    pub(crate) pause: PathBuf,
+}
+
+#[cfg(feature = "node")]
+impl NodeTools {
+    /// Finds the programs, and builds the missing ones.
+    pub(crate) fn find_or_build() -> Result<Self, Error> {
+        let _lock = lock()?;
+        Ok(Self {
+            kubelet: kubernetes("kubelet")?,
+            kube_proxy: kubernetes("kube-proxy")?,
+            pause: build("checks", "./pause", PLAIN_LDFLAGS)?,
+        })
+    }
+}
+
+/// Builds a program of Kubernetes.
+fn kubernetes(name: &str) -> Result<PathBuf, Error> {
+    build(
+        "kubernetes",
+        &format!("k8s.io/kubernetes/cmd/{name}"),
+        KUBERNETES_LDFLAGS,
+    )
 }
 
 /// Installs moto in a virtual environment, if needed, and returns the path of its server.

@@ -1,0 +1,2 @@
+use crate::site::Site;
+pub async fn runs(_site: &Site) {}
