@@ -10,26 +10,26 @@ use crate::site::{NAMESPACE, PODS, Site};
 ///
 /// `apply` may be kustomize, a chart, or any other way to apply the manifests to the namespace.
 pub async fn install_by(site: &Site, apply: impl AsyncFnOnce(&Site)) {
-    create_namespace(site);
-    configure_aws(site);
+    create_namespace(site, NAMESPACE);
+    configure_aws(site, NAMESPACE);
     apply(site).await;
-    wait_for_pods(site, "deployment/lockstep");
+    wait_for_pods(site, NAMESPACE, "deployment/lockstep");
     let closed = wait_until_fail_closed(site.cluster()).await;
     closed.unwrap_or_else(|error| site.fail(&error.to_string()));
 }
 
-/// Creates the namespace in which only Pods without any privileges may run.
-pub fn create_namespace(site: &Site) {
+/// Creates a namespace in which only Pods without any privileges may run.
+pub fn create_namespace(site: &Site, name: &str) {
     let enforce = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": NAMESPACE, "labels": enforce},
+        "metadata": {"name": name, "labels": enforce},
     });
     site.apply(&namespace).expect("a namespace");
 }
 
 /// Creates the `ConfigMap` from which the controller takes its AWS settings.
-pub fn configure_aws(site: &Site) {
+pub fn configure_aws(site: &Site, namespace: &str) {
     let settings: serde_json::Map<_, _> = site
         .moto
         .environment()
@@ -38,16 +38,16 @@ pub fn configure_aws(site: &Site) {
         .collect();
     let settings = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "lockstep-aws", "namespace": NAMESPACE},
+        "metadata": {"name": "lockstep-aws", "namespace": namespace},
         "data": settings,
     });
     site.apply(&settings).expect("a ConfigMap");
 }
 
 /// Waits until the Pods of the newest revision of a Deployment are ready and no others exist.
-pub fn wait_for_pods(site: &Site, deployment: &str) {
+pub fn wait_for_pods(site: &Site, namespace: &str, deployment: &str) {
     let timeout = format!("--timeout={}s", PODS.as_secs());
-    site.kubectl(&["rollout", "status", deployment, "-n", NAMESPACE, &timeout]);
+    site.kubectl(&["rollout", "status", deployment, "-n", namespace, &timeout]);
 }
 
 /// Returns a valid database in the namespace `default`.

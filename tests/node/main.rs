@@ -11,6 +11,7 @@ mod certificates;
 mod installation;
 mod kustomize;
 mod namespaced;
+mod overlay;
 mod rollout;
 mod site;
 mod upgrade;

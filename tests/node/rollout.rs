@@ -20,7 +20,7 @@ pub async fn under_load(site: &Site) {
     let started = Instant::now();
     for _ in 0..ROLLOUTS {
         site.kubectl(&["rollout", "restart", "deployment/lockstep", "-n", NAMESPACE]);
-        wait_for_pods(site, "deployment/lockstep");
+        wait_for_pods(site, NAMESPACE, "deployment/lockstep");
     }
     let pods: Api<Pod> = Api::namespaced(site.cluster().client(), NAMESPACE);
     let pods = pods.list(&ListParams::default()).await.expect("a list");
@@ -30,7 +30,7 @@ pub async fn under_load(site: &Site) {
     let lost = lost.expect("a Pod");
     let now = ["--force", "--grace-period=0"];
     site.kubectl(&[&["delete", "pod", &lost, "-n", NAMESPACE], &now[..]].concat());
-    wait_for_pods(site, "deployment/lockstep");
+    wait_for_pods(site, NAMESPACE, "deployment/lockstep");
     let tally = stop(site, load).await;
     report(
         &format!("{ROLLOUTS} rolling updates and a forced deletion"),

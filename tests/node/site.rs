@@ -19,6 +19,10 @@ pub const PODS: Duration = Duration::from_mins(5);
 /// Namespace of the manifests.
 pub const NAMESPACE: &str = "lockstep-system";
 
+/// Namespaces of users.
+pub const TEAM: &str = "team-a";
+pub const OTHER_TEAM: &str = "team-b";
+
 /// Repository and tag in the manifests.
 const IMAGE: (&str, &str) = ("lockstep", env!("CARGO_PKG_VERSION"));
 
@@ -85,7 +89,7 @@ impl Site {
         self.kubectl(&["delete", "crd", "--all"]);
         let client = self.cluster().client();
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        for name in [NAMESPACE, "team"] {
+        for name in [NAMESPACE, TEAM, OTHER_TEAM] {
             self.kubectl(&["delete", "namespace", name, "--ignore-not-found"]);
         }
         for kind in ["clusterrole", "clusterrolebinding"] {
@@ -94,9 +98,13 @@ impl Site {
         }
         let crds: Api<CustomResourceDefinition> = Api::all(client);
         let gone = eventually_within(PODS, "a clean cluster", async || {
-            let left = namespaces.get_opt(NAMESPACE).await.ok()?;
+            for name in [NAMESPACE, TEAM, OTHER_TEAM] {
+                if namespaces.get_opt(name).await.ok()?.is_some() {
+                    return None;
+                }
+            }
             let crds = crds.list(&ListParams::default()).await.ok()?;
-            (left.is_none() && crds.items.is_empty()).then_some(())
+            crds.items.is_empty().then_some(())
         });
         gone.await
             .unwrap_or_else(|error| self.fail(&error.to_string()));
@@ -137,15 +145,9 @@ impl Site {
         let events = show(&["get", "events", "--all-namespaces"]);
         let events: Vec<_> = events.lines().rev().take(30).collect();
         let selector = "--selector=app.kubernetes.io/name=lockstep";
-        let logs = show(&[
-            "logs",
-            "--namespace",
-            NAMESPACE,
-            selector,
-            "--all-containers",
-            "--prefix",
-            "--tail=15",
-        ]);
+        let all = ["--all-containers", "--prefix", "--tail=15", "--namespace"];
+        let logs = |namespace| show(&[&["logs", selector][..], &all, &[namespace]].concat());
+        let logs = [NAMESPACE, TEAM].map(logs).concat();
         panic!(
             "{why}\n{pods}\n{}\n{logs}\n{}",
             events.join("\n"),
