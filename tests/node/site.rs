@@ -23,9 +23,6 @@ pub const NAMESPACE: &str = "lockstep-system";
 pub const TEAM: &str = "team-a";
 pub const OTHER_TEAM: &str = "team-b";
 
-/// Repository and tag in the manifests.
-const IMAGE: (&str, &str) = ("lockstep", env!("CARGO_PKG_VERSION"));
-
 /// Tag of the image that stands for the previous release.
 pub const PREVIOUS: &str = "0.0.0-previous";
 
@@ -140,7 +137,10 @@ impl Site {
 
     /// Panics with the state of the Pods and the end of the logs.
     pub fn fail(&self, why: &str) -> ! {
-        let show = |args: &[&str]| self.cluster().run_kubectl(args).unwrap_or_default();
+        let show = |args: &[&str]| {
+            let shown = self.cluster().run_kubectl(args);
+            shown.unwrap_or_else(|error| error.to_string())
+        };
         let pods = show(&["get", "pods", "--all-namespaces", "--output=wide"]);
         let events = show(&["get", "events", "--all-namespaces"]);
         let events: Vec<_> = events.lines().rev().take(30).collect();
@@ -176,19 +176,22 @@ fn stripped(directory: &Path) -> PathBuf {
     path
 }
 
-fn import(node: &Node, program: &Path, tag: &str) {
+/// Imports the image of the program, and returns its full name.
+fn import(node: &Node, program: &Path) -> String {
     let metadata = Metadata {
-        repository: IMAGE.0.to_owned(),
-        tag: tag.to_owned(),
+        repository: "lockstep".to_owned(),
+        tag: env!("CARGO_PKG_VERSION").to_owned(),
         revision: None,
     };
     let archive = node.directory().join("lockstep.tar");
     let image = Image::of_program(program, Path::new(CA_CERTIFICATES), metadata);
     let image = image.unwrap_or_else(|error| panic!("{error}"));
-    let written = image.write_archive(&archive, Compression::fast());
+    // The archive never leaves this machine.
+    let written = image.write_archive(&archive, Compression::none());
     let written = written.unwrap_or_else(|error| panic!("{error}"));
     println!("{} {}", image.name(), written.digest);
     let imported = node.import_image(&archive);
     imported.unwrap_or_else(|error| panic!("{error}"));
     fs::remove_file(&archive).expect("the archive exists");
+    format!("docker.io/library/{}", image.name())
 }

@@ -92,7 +92,7 @@ impl Image {
         self.files.write_to_directory(directory)
     }
 
-    /// Writes an OCI archive: an OCI image layout in a tar file.
+    /// Writes an OCI archive: an OCI image layout in a tar file. Without compression, the layer is a plain tar file.
     pub fn write_archive(&self, path: &Path, compression: Compression) -> Result<Written, Error> {
         archive::write(self, path, compression)
     }

@@ -332,7 +332,9 @@ impl Place {
             // Pods reach the API server through the Service `kubernetes`, whose endpoint is the advertised address.
             command
                 .args(["--bind-address=0.0.0.0", "--authorization-mode=Node,RBAC"])
-                .arg("--allow-privileged");
+                .arg("--allow-privileged")
+                // No name server knows the name of the node.
+                .arg("--kubelet-preferred-address-types=InternalIP");
         } else {
             command
                 .args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC"])

@@ -100,6 +100,11 @@ impl Node {
         self.containerd.import_image(archive)
     }
 
+    /// Makes an image available under another name, such as `docker.io/library/lockstep:previous`.
+    pub fn tag_image(&self, name: &str, other: &str) -> Result<(), Error> {
+        self.containerd.tag_image(name, other)
+    }
+
     /// Returns a directory that is deleted with the node.
     pub fn directory(&self) -> &Path {
         self.directory.path()

@@ -55,14 +55,21 @@ pub(crate) fn write(
         .files
         .write_tar(&mut files)
         .map_err(Error::file(path))?;
-    let layer = Blob::new(
-        "application/vnd.oci.image.layer.v1.tar+gzip",
-        compress(&files, compression).map_err(Error::file(path))?,
-    );
+    let diff_id = sha256(&files);
+    let layer = if compression == Compression::none() {
+        Blob {
+            media_type: "application/vnd.oci.image.layer.v1.tar",
+            digest: diff_id.clone(),
+            content: files,
+        }
+    } else {
+        let compressed = compress(&files, compression).map_err(Error::file(path))?;
+        Blob::new("application/vnd.oci.image.layer.v1.tar+gzip", compressed)
+    };
     let platform = json!({"os": "linux", "architecture": architecture()});
     let mut configuration = platform.clone();
     configuration["config"] = image.configuration();
-    configuration["rootfs"] = json!({"type": "layers", "diff_ids": [sha256(&files)]});
+    configuration["rootfs"] = json!({"type": "layers", "diff_ids": [diff_id]});
     let configuration = Blob::new(
         "application/vnd.oci.image.config.v1+json",
         json_bytes(configuration),

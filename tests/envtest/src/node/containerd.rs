@@ -112,6 +112,10 @@ conf_dir = "{network}"
         self.ctr(&["images", "import", &archive]).map(drop)
     }
 
+    pub(crate) fn tag_image(&self, name: &str, other: &str) -> Result<(), Error> {
+        self.ctr(&["images", "tag", name, other]).map(drop)
+    }
+
     /// Imports the image of the process that holds the namespaces of a Pod.
     pub(crate) fn import_sandbox_image(&self, pause: &Path, directory: &Path) -> Result<(), Error> {
         let metadata = Metadata {
@@ -121,7 +125,7 @@ conf_dir = "{network}"
         };
         let archive = directory.join("pause.tar");
         Image::of_static_program(pause, metadata)
-            .and_then(|image| image.write_archive(&archive, Compression::fast()))
+            .and_then(|image| image.write_archive(&archive, Compression::none()))
             .map_err(|error| Error::Manifest(error.to_string()))?;
         self.import_image(&archive)
     }

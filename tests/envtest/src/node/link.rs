@@ -22,16 +22,19 @@ impl Link {
             Ipv4Addr::new(10, 253, third, 2),
         );
         let name = format!("lsnode{process}");
-        let (process, outside) = (process.to_string(), format!("{outside}/24"));
+        let (process, router) = (process.to_string(), outside.to_string());
+        let outside = format!("{outside}/24");
         let peer = ["peer", "name", "eth0", "netns", &process];
         run(Command::new("ip")
             .args(["link", "add", &name, "type", "veth"])
             .args(peer))?;
         run(Command::new("ip").args(["addr", "add", &outside, "dev", &name]))?;
         run(Command::new("ip").args(["link", "set", &name, "up"]))?;
-        let steps: [&[&str]; 2] = [
+        let steps: [&[&str]; 3] = [
             &["addr", "add", &format!("{inside}/24"), "dev", "eth0"],
             &["link", "set", "eth0", "up"],
+            // The address of a Service needs a route before kube-proxy's rules replace it.
+            &["route", "add", "default", "via", &router],
         ];
         for step in steps {
             run(Command::new("nsenter")
