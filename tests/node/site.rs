@@ -42,11 +42,12 @@ impl Site {
         let moto = Moto::start_on(&node).await.expect("moto");
         let started = Instant::now();
         let program = stripped(node.directory());
-        for tag in [IMAGE.1, PREVIOUS] {
-            import(&node, &program, tag);
-        }
+        let name = import(&node, &program);
+        let previous = name.replace(env!("CARGO_PKG_VERSION"), PREVIOUS);
+        let tagged = node.tag_image(&name, &previous);
+        tagged.unwrap_or_else(|error| panic!("{error}"));
         println!(
-            "images imported after {:.1} s",
+            "image imported after {:.1} s",
             started.elapsed().as_secs_f64()
         );
         Self { moto, node }
