@@ -24,6 +24,7 @@ mod echo;
 mod env;
 mod failure_policy;
 mod handshakes;
+mod image;
 mod install;
 mod leader;
 mod limits;

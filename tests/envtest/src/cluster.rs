@@ -1,6 +1,9 @@
 //! etcd and kube-apiserver, and usually kube-controller-manager, kube-scheduler and kwok, as one cluster.
 
+#[cfg(feature = "node")]
+use std::ffi::OsString;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +20,8 @@ use crate::cache::on_path;
 use crate::components::{ClusterOptions, Components, Programs};
 use crate::error::Error;
 use crate::kubeconfig;
+#[cfg(feature = "node")]
+use crate::node::Namespaces;
 use crate::process::{Process, free_port, run};
 use crate::tools::{Tools, WorkloadTools};
 use crate::wait::eventually;
@@ -29,6 +34,11 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,dep
 
 const ADMIN_TOKEN: &str = "admin-of-a-test-cluster";
 
+/// Name of the real node of a cluster that has one.
+pub(crate) const NODE: &str = "node";
+const KUBELET_TOKEN: &str = "kubelet-of-a-test-cluster";
+const KUBE_PROXY_TOKEN: &str = "kube-proxy-of-a-test-cluster";
+
 /// Real cluster on loopback addresses. It is stopped when the value is dropped.
 pub struct Cluster {
     // In the order of shutdown.
@@ -37,7 +47,7 @@ pub struct Cluster {
     etcd: Process,
     apiserver_args: Vec<String>,
     tools: Tools,
-    place: Box<Place>,
+    endpoints: Box<Endpoints>,
     client: Client,
     directory: TempDir,
 }
@@ -45,7 +55,7 @@ pub struct Cluster {
 /// Components that run workloads, in the order of shutdown.
 struct Workloads {
     _scheduler: Process,
-    _kwok: Process,
+    _kwok: Option<Process>,
     controller_manager: Process,
 }
 
@@ -80,23 +90,36 @@ impl Cluster {
 
     /// Starts a cluster of the given components.
     pub async fn start_from(options: &ClusterOptions) -> Result<Self, Error> {
+        Self::start_at(Site::Loopback, options).await
+    }
+
+    /// Starts a cluster for a real node, in its namespaces: without kwok, with all controllers, and with an API server
+    /// that Pods can reach.
+    #[cfg(feature = "node")]
+    pub(crate) async fn start_in(namespaces: &Namespaces) -> Result<Self, Error> {
+        let address = namespaces.address();
+        let prefix = namespaces.command_line();
+        Self::start_at(Site::Node { address, prefix }, &ClusterOptions::default()).await
+    }
+
+    async fn start_at(site: Site, options: &ClusterOptions) -> Result<Self, Error> {
         let tools = find_tools(options).await?;
         let directory = TempDir::with_prefix("control-plane-")
             .map_err(Error::file(Path::new("temporary directory")))?;
-        let place = Place::prepare(directory.path())?;
-        let mut etcd = place.etcd(&tools)?;
+        let endpoints = Endpoints::prepare(directory.path(), site)?;
+        let mut etcd = endpoints.etcd(&tools)?;
         let args: Vec<_> = options.apiserver_args.iter().map(String::as_str).collect();
-        let mut apiserver = place.apiserver(&tools, &args)?;
-        let client = place.ready_client(&mut etcd, &mut apiserver).await?;
+        let mut apiserver = endpoints.apiserver(&tools, &args)?;
+        let client = endpoints.ready_client(&mut etcd, &mut apiserver).await?;
         let workloads = tools.workloads.as_ref();
-        let workloads = workloads.map(|tools| place.workloads(tools)).transpose()?;
+        let workloads = workloads.map(|tools| endpoints.workloads(tools)).transpose()?;
         Ok(Self {
             workloads,
             apiserver,
             etcd,
             apiserver_args: options.apiserver_args.clone(),
             tools,
-            place: Box::new(place),
+            endpoints: Box::new(endpoints),
             client,
             directory,
         })
@@ -106,8 +129,8 @@ impl Cluster {
     pub async fn restart_apiserver(&mut self) -> Result<(), Error> {
         self.apiserver.kill();
         let args: Vec<_> = self.apiserver_args.iter().map(String::as_str).collect();
-        self.apiserver = self.place.apiserver(&self.tools, &args)?;
-        let ready = self.place.ready_client(&mut self.etcd, &mut self.apiserver);
+        self.apiserver = self.endpoints.apiserver(&self.tools, &args)?;
+        let ready = self.endpoints.ready_client(&mut self.etcd, &mut self.apiserver);
         ready.await.map(drop)
     }
 
@@ -127,6 +150,18 @@ impl Cluster {
         self.directory.path().join("kubeconfig")
     }
 
+    /// Returns the path of the kubeconfig of a node's kubelet.
+    #[cfg(feature = "node")]
+    pub(crate) fn node_kubeconfig(&self) -> PathBuf {
+        self.directory.path().join("kubeconfig-kubelet")
+    }
+
+    /// Returns the path of the kubeconfig of a node's kube-proxy.
+    #[cfg(feature = "node")]
+    pub(crate) fn kube_proxy_kubeconfig(&self) -> PathBuf {
+        self.directory.path().join("kubeconfig-kube-proxy")
+    }
+
     /// Returns a directory that is deleted with the cluster.
     pub fn directory(&self) -> &Path {
         self.directory.path()
@@ -139,7 +174,7 @@ impl Cluster {
 
     /// Returns the URL of the API server.
     pub fn server(&self) -> &str {
-        &self.place.server
+        &self.endpoints.server
     }
 
     /// Returns a `kubectl` command with cluster-admin rights.
@@ -204,7 +239,7 @@ impl Cluster {
         let authority = self.directory.path().join("apiserver/apiserver.crt");
         kubeconfig::write(
             &path,
-            server.unwrap_or(&self.place.server),
+            server.unwrap_or(&self.endpoints.server),
             &authority,
             &token,
         )?;
@@ -212,8 +247,49 @@ impl Cluster {
     }
 }
 
+/// Where the components run.
+enum Site {
+    /// On loopback addresses of this machine, with nodes that kwok simulates.
+    Loopback,
+    /// In the namespaces of a real node.
+    #[cfg(feature = "node")]
+    Node {
+        address: Ipv4Addr,
+        /// Program and arguments that run a command in the namespaces.
+        prefix: Vec<OsString>,
+    },
+}
+
+impl Site {
+    fn command(&self, program: &Path) -> Command {
+        match self {
+            Self::Loopback => Command::new(program),
+            #[cfg(feature = "node")]
+            Self::Node { prefix, .. } => {
+                let mut command = Command::new(&prefix[0]);
+                command.args(&prefix[1..]).arg(program);
+                command
+            }
+        }
+    }
+
+    /// Returns the address of the API server.
+    fn address(&self) -> Ipv4Addr {
+        match self {
+            Self::Loopback => Ipv4Addr::LOCALHOST,
+            #[cfg(feature = "node")]
+            Self::Node { address, .. } => *address,
+        }
+    }
+
+    fn has_real_node(&self) -> bool {
+        !matches!(self, Self::Loopback)
+    }
+}
+
 /// Paths, URLs and start commands of the components of one cluster.
-struct Place {
+struct Endpoints {
+    site: Site,
     directory: PathBuf,
     logs: PathBuf,
     etcd_url: String,
@@ -225,32 +301,40 @@ struct Place {
     service_account_key: PathBuf,
 }
 
-impl Place {
-    fn prepare(directory: &Path) -> Result<Self, Error> {
-        let place = Self {
+impl Endpoints {
+    fn prepare(directory: &Path, site: Site) -> Result<Self, Error> {
+        let endpoints = Self {
             logs: directory.join("logs"),
             etcd_url: format!("http://127.0.0.1:{}", free_port()),
-            server: format!("https://127.0.0.1:{}", free_port()),
+            server: format!("https://{}:{}", site.address(), free_port()),
             authority: directory.join("apiserver/apiserver.crt"),
             kubeconfig: directory.join("kubeconfig"),
             service_account_key: directory.join("service-account.key"),
             directory: directory.to_owned(),
+            site,
         };
-        fs::create_dir(&place.logs).map_err(Error::file(&place.logs))?;
+        fs::create_dir(&endpoints.logs).map_err(Error::file(&endpoints.logs))?;
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("ring supports P-256 keys");
-        place.write("service-account.key", &key.serialize_pem())?;
-        place.write("service-account.pub", &key.public_key_pem())?;
-        place.write(
+        endpoints.write("service-account.key", &key.serialize_pem())?;
+        endpoints.write("service-account.pub", &key.public_key_pem())?;
+        endpoints.write(
             "tokens.csv",
-            &format!("{ADMIN_TOKEN},admin,admin,system:masters\n"),
+            &format!(
+                "{ADMIN_TOKEN},admin,admin,system:masters\n\
+                 {KUBELET_TOKEN},system:node:{NODE},kubelet,system:nodes\n\
+                 {KUBE_PROXY_TOKEN},system:kube-proxy,kube-proxy\n"
+            ),
         )?;
-        kubeconfig::write(
-            &place.kubeconfig,
-            &place.server,
-            &place.authority,
-            ADMIN_TOKEN,
-        )?;
-        Ok(place)
+        let clients = [
+            ("kubeconfig", ADMIN_TOKEN),
+            ("kubeconfig-kubelet", KUBELET_TOKEN),
+            ("kubeconfig-kube-proxy", KUBE_PROXY_TOKEN),
+        ];
+        for (name, token) in clients {
+            let path = directory.join(name);
+            kubeconfig::write(&path, &endpoints.server, &endpoints.authority, token)?;
+        }
+        Ok(endpoints)
     }
 
     fn write(&self, name: &str, content: &str) -> Result<(), Error> {
@@ -261,7 +345,7 @@ impl Place {
     fn etcd(&self, tools: &Tools) -> Result<Process, Error> {
         let url = &self.etcd_url;
         let peer_url = format!("http://127.0.0.1:{}", free_port());
-        let mut command = Command::new(&tools.etcd);
+        let mut command = self.site.command(&tools.etcd);
         command
             .arg("--data-dir")
             .arg(self.directory.join("etcd"))
@@ -279,11 +363,23 @@ impl Place {
 
     fn apiserver(&self, tools: &Tools, args: &[&str]) -> Result<Process, Error> {
         let port = self.server.rsplit(':').next().unwrap_or_default();
-        let mut command = Command::new(&tools.apiserver);
+        let address = self.site.address();
+        let mut command = self.site.command(&tools.apiserver);
+        if self.site.has_real_node() {
+            // Pods reach the API server through the Service `kubernetes`, whose endpoint is the advertised address.
+            command
+                .args(["--bind-address=0.0.0.0", "--authorization-mode=Node,RBAC"])
+                .arg("--allow-privileged")
+                // No name server knows the name of the node.
+                .arg("--kubelet-preferred-address-types=InternalIP");
+        } else {
+            command
+                .args(["--bind-address=127.0.0.1", "--authorization-mode=RBAC"])
+                .arg("--endpoint-reconciler-type=none");
+        }
         command
             .args(["--etcd-servers", &self.etcd_url, "--secure-port", port])
-            .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
-            .arg("--endpoint-reconciler-type=none")
+            .arg(format!("--advertise-address={address}"))
             .arg("--cert-dir")
             .arg(self.directory.join("apiserver"))
             .arg("--service-account-issuer=https://kubernetes.default.svc")
@@ -291,7 +387,6 @@ impl Place {
             .arg(self.directory.join("service-account.pub"))
             .arg("--service-account-signing-key-file")
             .arg(&self.service_account_key)
-            .arg("--authorization-mode=RBAC")
             .arg("--token-auth-file")
             .arg(self.directory.join("tokens.csv"))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
@@ -312,7 +407,7 @@ impl Place {
         command
             .arg("--service-account-private-key-file")
             .arg(&self.service_account_key)
-            .args(["--controllers", CONTROLLERS, "--leader-elect=false"])
+            .arg("--leader-elect=false")
             // The default client limits would delay tests with hundreds of Deployments.
             .args(["--kube-api-qps=200", "--kube-api-burst=400"])
             .args([
@@ -322,6 +417,12 @@ impl Place {
             ])
             .arg("--cert-dir")
             .arg(self.directory.join("controller-manager"));
+        if self.site.has_real_node() {
+            // Pods verify the API server with the ConfigMap that a controller makes of this file.
+            command.arg("--root-ca-file").arg(&self.authority);
+        } else {
+            command.args(["--controllers", CONTROLLERS]);
+        }
         Process::start("kube-controller-manager", &mut command, &self.logs)
     }
 
@@ -336,7 +437,10 @@ impl Place {
         Process::start("kube-scheduler", &mut command, &self.logs)
     }
 
-    fn kwok(&self, tools: &WorkloadTools) -> Result<Process, Error> {
+    fn kwok(&self, tools: &WorkloadTools) -> Result<Option<Process>, Error> {
+        if self.site.has_real_node() {
+            return Ok(None);
+        }
         let mut command = self.client_command(&tools.kwok);
         command
             .arg("--config")
@@ -345,11 +449,11 @@ impl Place {
             // A node without a current lease makes its Pods unready.
             .arg("--node-lease-duration-seconds=40")
             .args(["--server-address", &format!("127.0.0.1:{}", free_port())]);
-        Process::start("kwok", &mut command, &self.logs)
+        Process::start("kwok", &mut command, &self.logs).map(Some)
     }
 
     fn client_command(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
+        let mut command = self.site.command(program);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
         command
     }
@@ -369,8 +473,8 @@ impl Place {
                 .map_err(|error| Error::Manifest(error.to_string()))?;
             let mut last = String::new();
             let ready = eventually("the API server to become ready", async || {
-                let answering = answering(read.clone()).await;
-                answering.map_err(|error| last = error.to_string()).ok()
+                let client = responding_client(read.clone()).await;
+                client.map_err(|error| last = error.to_string()).ok()
             });
             let ready = ready.await;
             ready.map_err(|error| error.with_hint(&format!("; the last error: {last}")))
@@ -393,7 +497,7 @@ async fn find_tools(options: &ClusterOptions) -> Result<Tools, Error> {
 
 /// Returns a client if the API server answers. Every attempt creates a new client, because an earlier one may have read
 /// the certificate file while it was still empty.
-async fn answering(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
+async fn responding_client(kubeconfig: Kubeconfig) -> Result<Client, Box<dyn std::error::Error>> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let client = Client::try_from(config)?;
     let request = http::Request::get("/readyz").body(Vec::new())?;
@@ -415,15 +519,15 @@ mod tests {
         let taken = taken.local_addr().expect("an address");
         for program in ["etcd", "kube-apiserver"] {
             let directory = TempDir::new().expect("a directory");
-            let mut place = Place::prepare(directory.path()).expect("a place");
+            let mut endpoints = Endpoints::prepare(directory.path(), Site::Loopback).expect("a endpoints");
             if program == "etcd" {
-                place.etcd_url = format!("http://{taken}");
+                endpoints.etcd_url = format!("http://{taken}");
             } else {
-                place.server = format!("https://{taken}");
+                endpoints.server = format!("https://{taken}");
             }
-            let mut etcd = place.etcd(&tools).expect("a process");
-            let mut apiserver = place.apiserver(&tools, &[]).expect("a process");
-            let error = place.ready_client(&mut etcd, &mut apiserver).await;
+            let mut etcd = endpoints.etcd(&tools).expect("a process");
+            let mut apiserver = endpoints.apiserver(&tools, &[]).expect("a process");
+            let error = endpoints.ready_client(&mut etcd, &mut apiserver).await;
             let error = error.err().expect("the program cannot start");
             assert!(
                 matches!(&error, Error::PortInUse { program: named, .. } if named == program),

@@ -17,6 +17,8 @@ mod kubeconfig;
 mod moto;
 mod moto_install;
 mod network;
+#[cfg(feature = "node")]
+mod node;
 mod oracle;
 mod pod;
 mod probe;
@@ -36,6 +38,8 @@ pub use installation::{Installation, Options, wait_until_fail_closed};
 pub use moto::{Moto, aws_environment};
 pub use moto_install::install_moto;
 pub use network::Network;
+#[cfg(feature = "node")]
+pub use node::Node;
 pub use oracle::oracle;
 pub use process::{Process, free_port};
 pub use progress::without_progress;

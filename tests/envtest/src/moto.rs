@@ -1,41 +1,59 @@
 //! moto, a simulation of AWS.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
 
 use crate::error::Error;
 use crate::moto_install::install_moto;
+#[cfg(feature = "node")]
+use crate::node::Node;
 use crate::process::{Process, free_port};
 use crate::wait::eventually;
 
 /// Default AWS account of moto.
 const ACCOUNT: &str = "123456789012";
 
-/// Moto server on a loopback address. It is stopped when the value is dropped.
+/// Moto server. It is stopped when the value is dropped.
 pub struct Moto {
     _process: Process,
-    port: u16,
+    address: SocketAddr,
 }
 
 impl Moto {
-    /// Starts a server without any resources.
+    /// Starts a server without any resources on a loopback address.
     pub async fn start(logs: &Path) -> Result<Self, Error> {
         Self::start_as(logs, ACCOUNT).await
     }
 
     /// Starts a server for another AWS account.
     pub async fn start_as(logs: &Path, account: &str) -> Result<Self, Error> {
-        Self::start_on(free_port(), logs, account).await
+        let command = Command::new(install_moto()?);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        Self::listen(command, address, account, logs).await
     }
 
-    async fn start_on(port: u16, logs: &Path, account: &str) -> Result<Self, Error> {
-        let server = install_moto()?;
+    /// Starts a server on the address of a node, where its Pods reach it.
+    #[cfg(feature = "node")]
+    pub async fn start_on(node: &Node) -> Result<Self, Error> {
+        let command = node.command(&install_moto()?);
+        let address = SocketAddr::from((node.address(), free_port()));
+        Self::listen(command, address, ACCOUNT, node.directory()).await
+    }
+
+    async fn listen(
+        mut command: Command,
+        address: SocketAddr,
+        account: &str,
+        logs: &Path,
+    ) -> Result<Self, Error> {
+        let (host, port) = (address.ip().to_string(), address.port().to_string());
         let mut process = Process::start(
             "moto",
             // With more snapshots than its default limit of 20, moto returns an error although it has created the
             // snapshot.
-            Command::new(server)
-                .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+            command
+                .args(["-H", &host, "-p", &port])
                 .env("MOTO_RDS_SNAPSHOT_LIMIT", "100000")
                 .env("MOTO_ACCOUNT_ID", account),
             logs,
@@ -53,13 +71,13 @@ impl Moto {
         }
         Ok(Self {
             _process: process,
-            port,
+            address,
         })
     }
 
     /// Returns the endpoint of all AWS services.
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}", self.address)
     }
 
     /// Returns the environment variables that make AWS clients use this server.
@@ -83,7 +101,7 @@ pub fn aws_environment(endpoint: &str) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, TcpListener};
+    use std::net::TcpListener;
 
     use tempfile::TempDir;
 
@@ -93,8 +111,9 @@ mod tests {
     async fn a_port_of_another_process_is_the_named_reason() {
         let logs = TempDir::new().expect("a directory");
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let port = taken.local_addr().expect("an address").port();
-        let started = Moto::start_on(port, logs.path(), ACCOUNT).await;
+        let address = taken.local_addr().expect("an address");
+        let command = Command::new(install_moto().expect("moto"));
+        let started = Moto::listen(command, address, ACCOUNT, logs.path()).await;
         let error = started.err().expect("moto cannot start");
         assert!(matches!(error, Error::PortInUse { .. }), "{error}");
         assert!(

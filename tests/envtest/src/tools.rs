@@ -31,6 +31,10 @@ const HELM_LDFLAGS: &str = "-s -w \
 const APISERVER: &str = "k8s.io/kubernetes/cmd/kube-apiserver";
 const CONTROLLER_MANAGER: &str = "k8s.io/kubernetes/cmd/kube-controller-manager";
 const SCHEDULER: &str = "k8s.io/kubernetes/cmd/kube-scheduler";
+#[cfg(feature = "node")]
+const KUBELET: &str = "k8s.io/kubernetes/cmd/kubelet";
+#[cfg(feature = "node")]
+const KUBE_PROXY: &str = "k8s.io/kubernetes/cmd/kube-proxy";
 const KUBECTL: &str = "k8s.io/kubernetes/cmd/kubectl";
 const ETCD: &str = "go.etcd.io/etcd/server/v3";
 
@@ -103,6 +107,30 @@ impl Tools {
                 kubectl: path(kubectl, KUBECTL),
                 workloads: workloads.transpose()?,
             })
+        })
+    }
+}
+
+/// Paths of the programs of a node.
+#[cfg(feature = "node")]
+#[derive(Clone, Debug)]
+pub(crate) struct NodeTools {
+    pub(crate) kubelet: PathBuf,
+    pub(crate) kube_proxy: PathBuf,
+    /// Process of a Pod's sandbox.
+    pub(crate) pause: PathBuf,
+}
+
+#[cfg(feature = "node")]
+impl NodeTools {
+    /// Finds the programs, and builds the missing ones.
+    pub(crate) fn find_or_build() -> Result<Self, Error> {
+        let mut built = build_all("kubernetes", &[KUBELET, KUBE_PROXY], KUBERNETES_LDFLAGS)?.into_iter();
+        let mut next = || built.next().expect("every program has been built");
+        Ok(Self {
+            kubelet: next(),
+            kube_proxy: next(),
+            pause: build("checks", "./pause", PLAIN_LDFLAGS)?,
         })
     }
 }

@@ -1,0 +1,63 @@
+//! Rolling updates and the loss of a Pod, under load.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use lockstep_envtest::eventually;
+
+use crate::installation::{create_credentials, install_by, wait_for_pods};
+use crate::kustomize::apply_base;
+use crate::load::{Load, Tally};
+use crate::site::{NAMESPACE, Site};
+
+const ROLLOUTS: usize = 2;
+
+pub async fn under_load(site: &Site) {
+    install_by(site, apply_base).await;
+    create_credentials(site, "default");
+    let load = Load::start(site.cluster()).await;
+    let started = Instant::now();
+    for _ in 0..ROLLOUTS {
+        site.kubectl(&["rollout", "restart", "deployment/lockstep", "-n", NAMESPACE]);
+        wait_for_pods(site, NAMESPACE, "deployment/lockstep");
+    }
+    let pods: Api<Pod> = Api::namespaced(site.cluster().client(), NAMESPACE);
+    let pods = pods.list(&ListParams::default()).await.expect("a list");
+    let running = pods.items.iter();
+    let mut running = running.filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let lost = running.next().and_then(|pod| pod.metadata.name.clone());
+    let lost = lost.expect("a Pod");
+    let now = ["--force", "--grace-period=0"];
+    site.kubectl(&[&["delete", "pod", &lost, "-n", NAMESPACE], &now[..]].concat());
+    wait_for_pods(site, NAMESPACE, "deployment/lockstep");
+    let tally = stop(site, load).await;
+    report(
+        &format!("{ROLLOUTS} rolling updates and a forced deletion"),
+        started.elapsed(),
+        &tally,
+    );
+}
+
+/// Stops the load after some more requests, so that those after the last change are counted, too.
+pub async fn stop(site: &Site, load: Load) -> std::sync::Arc<Tally> {
+    let before = load.tally().asked();
+    let more = eventually("more requests", async || {
+        (load.tally().asked() > before + 200).then_some(())
+    });
+    let more = more.await;
+    more.unwrap_or_else(|error| site.fail(&error.to_string()));
+    load.stop().await
+}
+
+/// Prints the number of requests, and fails if a response was wrong.
+pub fn report(what: &str, took: Duration, tally: &Tally) {
+    println!(
+        "{what} in {:.0} s: {} requests, unexpected: {:?}",
+        took.as_secs_f64(),
+        tally.asked(),
+        tally.unexpected()
+    );
+    assert!(tally.asked() > 1_000, "too few requests to prove anything");
+    assert!(tally.unexpected().is_empty());
+}
