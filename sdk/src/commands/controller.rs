@@ -27,6 +27,7 @@ use crate::args::reconciliation::ReconciliationArgs;
 use crate::args::scope::InstallScopeArgs;
 use crate::environment::Environment;
 use crate::logging;
+use crate::operator::context::{OperatorContext, OperatorMetrics};
 use crate::registry::Operators;
 use crate::server::admin::AdminArgs;
 use crate::server::{health, runtime};
@@ -106,18 +107,17 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         &args.leader_election_identity,
         &LeaderElectionMetrics::register(&mut registry),
     );
-    let leadership = elector.leadership();
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
-    let operators = Operators::new(
-        &paced,
-        &args.reconciliation,
-        &matches,
-        &kinds,
-        policy,
-        leadership,
-        namespaces,
-    )
-    .await?;
+    let of_operators = OperatorMetrics::new(registry);
+    let context = OperatorContext {
+        client: paced,
+        leadership: elector.leadership(),
+        namespaces: namespaces.to_vec(),
+        installed_kinds: kinds.api_resources(),
+        metrics: of_operators.clone(),
+    };
+    let operators = Operators::new(context, &args.reconciliation, &matches, &kinds, policy).await?;
+    let mut registry = of_operators.take();
     // Webhook configurations are cluster-scoped, so there is no webhook if only some namespaces are watched.
     let has_gate = namespaces.is_empty();
     let gate = has_gate.then(|| args.webhook_tasks(&client, validators, &mut registry));
@@ -167,8 +167,10 @@ async fn client(calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<C
     let config = Config::infer()
         .await
         .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
+    let host = config.cluster_url.authority().map(ToString::to_string);
+    let calls = calls.with_host(&host.unwrap_or_default());
     let builder = ClientBuilder::try_from(config)?;
-    Ok(builder.with_layer(calls).with_layer(bucket).build())
+    Ok(builder.with_layer(&calls).with_layer(bucket).build())
 }
 
 impl Args {
