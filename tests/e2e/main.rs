@@ -23,6 +23,7 @@ mod install;
 mod leader;
 mod limits;
 mod malicious_clients;
+mod monitoring;
 mod namespaced;
 mod pause;
 mod policy;

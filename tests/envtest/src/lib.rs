@@ -16,6 +16,7 @@ mod oracle;
 mod pod;
 mod probe;
 mod process;
+mod prometheus;
 mod tools;
 mod wait;
 
@@ -28,4 +29,5 @@ pub use moto::{Moto, aws_environment};
 pub use network::Network;
 pub use oracle::oracle;
 pub use process::{Process, free_port};
+pub use prometheus::{Answer, Recording, Series, promtool};
 pub use wait::{eventually, eventually_within, stays};
