@@ -5,6 +5,7 @@ pub(crate) mod crd_status;
 pub(crate) mod input_format;
 pub(crate) mod kinds;
 pub(crate) mod limits;
+pub(crate) mod metrics;
 pub(crate) mod policy;
 pub(crate) mod reconciliation;
 pub(crate) mod scope;

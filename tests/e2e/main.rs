@@ -35,6 +35,7 @@ mod rds_location;
 mod rds_missing;
 mod rds_security;
 mod result;
+mod secure_metrics;
 mod slow_rds;
 mod standalone_webhook;
 mod tcp_proxy;

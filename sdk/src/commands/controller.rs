@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use crate::args::cert::CertArgs;
 use crate::args::crd_status::CrdStatusReporterArgs;
 use crate::args::kinds::KindArgs;
+use crate::args::metrics::SecureMetricsArgs;
 use crate::args::policy;
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::args::scope::InstallScopeArgs;
@@ -34,7 +35,7 @@ use crate::server::{health, runtime};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
+    /// Bind address of the HTTP server for /healthz, /readyz and, without `--metrics-secure`, /metrics.
     #[arg(long, default_value = "0.0.0.0:8081")]
     health_probe_bind_address: SocketAddr,
     /// Namespace of the installation.
@@ -61,6 +62,8 @@ pub(crate) struct Args {
     fail_open_when_unavailable: bool,
     #[command(flatten)]
     crd_status: CrdStatusReporterArgs,
+    #[command(flatten)]
+    secure_metrics: SecureMetricsArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]
@@ -90,9 +93,13 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let mut registry = Registry::default();
     let calls = ClientMetrics::register(&mut registry);
     // Requests for the Lease and the certificates never wait for the rate limit of reconciliations.
-    let client = client(&calls, &RateLimiter::unlimited()).await?;
-    let paced =
-        crate::commands::controller::client(&calls, &args.reconciliation.api_calls()).await?;
+    let mut config = Config::infer()
+        .await
+        .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
+    let unlimited = RateLimiter::unlimited();
+    let client = client(config.clone(), &calls, &unlimited)?;
+    let rate = args.reconciliation.api_calls();
+    let paced = crate::commands::controller::client(config.clone(), &calls, &rate)?;
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose(environment.registry())?;
     let validators = kinds.validators();
@@ -130,7 +137,12 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         down => Err(down.join("\n")),
     };
     let more = args.admin.routes(&directory, &metrics);
-    health::serve(args.health_probe_bind_address, registry, ready, more).await?;
+    // The reviews of clients are not repeated: the clients repeat their requests.
+    config.default_retry = false;
+    let reviews = crate::commands::controller::client(config, &calls, &unlimited)?;
+    let certificates = args.certs.directory();
+    let served = args.secure_metrics.serve(registry, certificates, &reviews);
+    health::serve(args.health_probe_bind_address, served.await?, ready, more).await?;
     let arming = gate.map(|gate| {
         tokio::spawn(gate.certificates.run());
         tokio::spawn(gate.crd_status.run());
@@ -163,10 +175,7 @@ struct WebhookTasks {
 }
 
 /// Returns a client that counts its calls and takes one token from the bucket for each.
-async fn client(calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
-    let config = Config::infer()
-        .await
-        .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
+fn client(config: Config, calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
     let host = config.cluster_url.authority().map(ToString::to_string);
     let calls = calls.with_host(&host.unwrap_or_default());
     let builder = ClientBuilder::try_from(config)?;
