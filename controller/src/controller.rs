@@ -252,5 +252,6 @@ impl Drop for RunGuard<'_> {
         self.0.violating_objects.clear();
         self.0.terminating.clear();
         self.0.failing.clear();
+        self.0.stalled.clear();
     }
 }

@@ -5,6 +5,7 @@ mod client;
 mod in_progress;
 mod queue;
 mod registration;
+mod stalled;
 mod threshold_gauge;
 mod watch;
 
@@ -25,6 +26,7 @@ pub use crate::metrics::client::ClientMetrics;
 pub(crate) use crate::metrics::queue::QueueMetrics;
 use crate::metrics::queue::Queues;
 use crate::metrics::registration::registered;
+use crate::metrics::stalled::StalledObjects;
 pub(crate) use crate::metrics::threshold_gauge::ThresholdGauge;
 pub(crate) use crate::metrics::watch::WatchState;
 use crate::metrics::watch::Watches;
@@ -47,6 +49,7 @@ pub struct Metrics {
     pub(crate) violating_objects: ViolatingObjects,
     pub(crate) terminating: ThresholdGauge,
     pub(crate) failing: ThresholdGauge,
+    pub(crate) stalled: StalledObjects,
 }
 
 /// Rules that the stored objects violate, whatever the policy does about it.
@@ -194,6 +197,7 @@ impl Metrics {
             violating_objects,
             terminating: ThresholdGauge::register(&threshold_gauge::TERMINATING, registry),
             failing: ThresholdGauge::register(&threshold_gauge::FAILING, registry),
+            stalled: StalledObjects::register(registry),
         }
     }
 
@@ -215,10 +219,13 @@ impl Metrics {
         duration.observe(took.as_secs_f64());
     }
 
-    /// Sets the maximum number of concurrent reconciliations.
+    /// Sets the maximum number of concurrent reconciliations, and starts the counters of a controller: alerts see an
+    /// increase only of a counter that exists before.
     pub(crate) fn set_max_concurrent_reconciles(&self, controller: &str, workers: usize) {
         let at_most = self.at_most.get_or_create_owned(&labels_of(controller));
         at_most.set(i64::try_from(workers).unwrap_or(i64::MAX));
+        drop(self.panics.get_or_create(&labels_of(controller)));
+        drop(self.errors.get_or_create(&labels_of(controller)));
     }
 
     /// Counts a reconciliation as in progress for as long as the returned value exists.

@@ -178,6 +178,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     /// Patches the status if it differs. Returns true if it was written.
     async fn write_status(&self, status: &mut Status) -> Result<bool, kube::Error> {
         let written = status.write(&self.api, &self.name).await?;
+        let stalled = &self.context.metrics.stalled;
+        stalled.set(&self.context.name, &self.uid, status.stalled_reason());
         let is_written = written.is_some();
         if let Some(object) = written {
             self.context.written.objects.record(object);

@@ -37,6 +37,8 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
+    pub(crate) const ALL: [Self; 3] = [Self::Handshake, Self::Header, Self::Connections];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::HandshakeTimeout => "handshake-timeout",

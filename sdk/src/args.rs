@@ -7,6 +7,7 @@ pub(crate) mod input_format;
 pub(crate) mod installation;
 pub(crate) mod kinds;
 pub(crate) mod limits;
+pub(crate) mod metrics;
 pub(crate) mod policy;
 pub(crate) mod reconciliation;
 pub(crate) mod scope;

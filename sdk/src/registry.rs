@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use clap::ArgMatches;
 use kube::Client;
+use kube::api::ApiResource;
 use lockstep_controller::{
-    Config, ControllerRegistry, DeletionTimeouts, Leadership, Metrics, Runnable, api_resource,
+    Config, ControllerRegistry, DeletionTimeouts, Metrics, Runnable, api_resource,
 };
 use lockstep_shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 use serde_json::Value;
@@ -110,6 +111,14 @@ impl SelectedKinds<'_> {
         beyond.map(|(_, registered, _)| registered.kind)
     }
 
+    /// Returns the API resources of the installed kinds.
+    pub(crate) fn api_resources(&self) -> Vec<ApiResource> {
+        let chosen = self.chosen.iter();
+        chosen
+            .map(|(_, _, ruleset)| api_resource(&**ruleset))
+            .collect()
+    }
+
     /// Returns the RBAC rules of the operators, in addition to those for their own kinds.
     pub(crate) fn rbac_rules(&self) -> Vec<Value> {
         let access = self
@@ -176,23 +185,12 @@ pub(crate) struct Operators {
 impl Operators {
     /// Sets up the parts that outlive a leadership term. `matches` are the arguments of the command `controller`.
     pub(crate) async fn new(
-        client: &Client,
+        context: OperatorContext,
         args: &ReconciliationArgs,
         matches: &ArgMatches,
         kinds: &SelectedKinds<'_>,
         policy: PolicyHandle,
-        leadership: Leadership,
-        namespaces: &[String],
     ) -> anyhow::Result<Self> {
-        let installed = kinds.chosen.iter();
-        let context = OperatorContext {
-            client: client.clone(),
-            leadership,
-            namespaces: namespaces.to_vec(),
-            installed_kinds: installed
-                .map(|(_, _, ruleset)| api_resource(&**ruleset))
-                .collect(),
-        };
         let mut controllers = Vec::new();
         for operator in kinds.operators() {
             let factories = (operator.set_up)(matches, context.clone())?.await?;
@@ -203,8 +201,8 @@ impl Operators {
             }
         }
         Ok(Self {
-            namespaces: namespaces.to_vec(),
-            client: client.clone(),
+            namespaces: context.namespaces,
+            client: context.client,
             controllers,
             policy,
             deletion_timeouts: args.deletion_timeouts()?,

@@ -4,3 +4,5 @@ pub(crate) mod admin;
 pub(crate) mod health;
 pub(crate) mod runtime;
 mod signals;
+mod delegated_auth;
+pub(crate) mod secure_metrics;

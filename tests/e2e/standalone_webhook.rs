@@ -188,6 +188,11 @@ impl StandaloneWebhook {
         .expect("the metric is updated");
     }
 
+    /// Address of the health port.
+    pub fn health(&self) -> &str {
+        &self.health
+    }
+
     /// Address of the webhook port.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()

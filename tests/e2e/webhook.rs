@@ -36,17 +36,26 @@ pub struct WebhookClient {
 
 impl WebhookClient {
     pub async fn of(env: &TestEnv) -> Self {
+        Self::new(env, env.installation.webhook_port(), true).await
+    }
+
+    /// Client of another port with the same serving certificate. It does not repeat requests.
+    pub async fn at_port(env: &TestEnv, port: u16) -> Self {
+        Self::new(env, port, false).await
+    }
+
+    async fn new(env: &TestEnv, port: u16, retries: bool) -> Self {
         let secrets: Api<Secret> = Api::namespaced(env.cluster.client(), "lockstep-system");
         let secret = secrets
             .get("lockstep-webhook-tls")
             .await
             .expect("the Secret of the webhook");
         let authority = secret.data.expect("data")["ca.crt"].0.clone();
-        let port = env.installation.webhook_port();
         let url = format!("https://127.0.0.1:{port}");
         let mut config = Config::new(url.parse().expect("a URL"));
         let der = CertificateDer::from_pem_slice(&authority).expect("a PEM certificate");
         config.root_cert = Some(vec![der.to_vec()]);
+        config.default_retry = retries;
         config.tls_server_name = Some(SERVER_NAME.to_owned());
         Self {
             client: Client::try_from(config).expect("a client"),

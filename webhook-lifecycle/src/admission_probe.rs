@@ -17,6 +17,9 @@ pub(crate) enum ProbeResult {
 }
 
 impl ProbeResult {
+    /// The results as labels.
+    pub(crate) const NAMES: [&'static str; 3] = ["denied", "allowed", "failed"];
+
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Denied => "denied",

@@ -94,6 +94,10 @@ impl FailurePolicyMetrics {
             "Total number of admission probes by result; each should be denied by the webhook",
             metrics.probes.clone(),
         );
+        // Alerts see an increase only of a counter that exists before.
+        for result in ProbeResult::NAMES {
+            drop(metrics.probes.get_or_create(&ProbeLabels { result }));
+        }
         metrics
     }
 }

@@ -50,6 +50,15 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Body,
+        Self::Request,
+        Self::RequestsInflight,
+        Self::RequestBytes,
+        Self::InflightBytes,
+        Self::Depth,
+    ];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::BodyTimeout => "body-timeout",

@@ -48,6 +48,10 @@ const BUCKETS_SECONDS: [f64; 10] = [
 impl Metrics {
     /// Registers the metrics. Those of the server have been registered before.
     pub fn register(registry: &mut Registry, server: lockstep_http_server::Metrics) -> Self {
+        // A counter that starts with its first event has no increase at that event: alerts would miss it.
+        for limit in Limit::ALL {
+            server.start(limit.name());
+        }
         let mut add = Registrar(registry);
         Self {
             requests: add.metric(

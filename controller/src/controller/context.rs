@@ -107,5 +107,6 @@ impl<R> Context<R> {
         self.metrics.violating_objects.forget(uid);
         self.metrics.terminating.forget(uid);
         self.metrics.failing.forget(uid);
+        self.metrics.stalled.forget(uid);
     }
 }

@@ -63,6 +63,8 @@ impl Watches {
             down.started += 1;
             down.started
         };
+        // Alerts see an increase only of a counter that exists before.
+        drop(self.failures.get_or_create(&labels));
         let state = WatchState {
             watches: self.clone(),
             labels,

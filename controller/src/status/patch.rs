@@ -184,6 +184,13 @@ impl Status {
         &self.dropped
     }
 
+    /// Returns the reason of the condition `Stalled`, if the object has it.
+    pub(crate) fn stalled_reason(&self) -> Option<&str> {
+        let all = self.after["conditions"].as_array()?;
+        let stalled = all.iter().find(|condition| condition["type"] == STALLED)?;
+        stalled["reason"].as_str()
+    }
+
     /// Returns true if nothing differs from the stored status.
     pub(crate) fn is_unchanged(&self) -> bool {
         self.before == self.after

@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lockstep_cloud_database_controller::{CloudDatabaseReconciler, RdsClient, RdsConfig};
+use lockstep_cloud_database_controller::{
+    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CloudDatabaseReconciler, RdsClient, RdsConfig,
+};
 use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
 use lockstep_envtest::Moto;
@@ -58,8 +60,11 @@ pub(crate) fn operator() -> Operator<Rds> {
 
 async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
     let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
+    let requests = context.register_metric(AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests::default());
+    let client =
+        RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
     Ok(Rds {
-        client: RdsClient::from_environment(context.leadership, calls, args.cluster_name).await,
+        client: client.await,
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,

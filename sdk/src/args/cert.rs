@@ -1,6 +1,6 @@
 //! Options for the webhook's serving certificate, its CA and CA injection.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -80,6 +80,11 @@ impl CertArgs {
             port: lockstep_manifests::names::SERVICE_PORT.to_owned(),
             server_name: self.service_name(namespace),
         }
+    }
+
+    /// Returns the directory with the serving certificate.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.cert_dir
     }
 
     /// Returns the name of both webhook configurations.

@@ -22,11 +22,13 @@ use tokio::sync::watch;
 use crate::args::cert::CertArgs;
 use crate::args::crd_status::CrdStatusReporterArgs;
 use crate::args::kinds::KindArgs;
+use crate::args::metrics::SecureMetricsArgs;
 use crate::args::policy;
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::args::scope::InstallScopeArgs;
 use crate::environment::Environment;
 use crate::logging;
+use crate::operator::context::{OperatorContext, OperatorMetrics};
 use crate::registry::Operators;
 use crate::server::admin::AdminArgs;
 use crate::server::{health, runtime};
@@ -38,7 +40,7 @@ const FAILURE_POLICY: &str = "Failure policy";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
+    /// Bind address of the HTTP server for /healthz, /readyz and, without `--metrics-secure`, /metrics.
     #[arg(long, default_value = "0.0.0.0:8081")]
     health_probe_bind_address: SocketAddr,
     /// Namespace of the installation.
@@ -65,6 +67,8 @@ pub(crate) struct Args {
     fail_open_when_unavailable: bool,
     #[command(flatten)]
     crd_status: CrdStatusReporterArgs,
+    #[command(flatten)]
+    secure_metrics: SecureMetricsArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]
@@ -94,9 +98,13 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let mut registry = Registry::default();
     let calls = ClientMetrics::register(&mut registry);
     // Requests for the Lease and the certificates never wait for the rate limit of reconciliations.
-    let client = client(&calls, &RateLimiter::unlimited()).await?;
-    let rate_limited =
-        crate::commands::controller::client(&calls, &args.reconciliation.api_calls()).await?;
+    let mut config = Config::infer()
+        .await
+        .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
+    let unlimited = RateLimiter::unlimited();
+    let client = client(config.clone(), &calls, &unlimited)?;
+    let rate = args.reconciliation.api_calls();
+    let rate_limited = crate::commands::controller::client(config.clone(), &calls, &rate)?;
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose(environment.registry())?;
     let validators = kinds.validators();
@@ -111,18 +119,17 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         &args.leader_election_identity,
         &LeaderElectionMetrics::register(&mut registry),
     );
-    let leadership = elector.leadership();
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
-    let operators = Operators::new(
-        &rate_limited,
-        &args.reconciliation,
-        &matches,
-        &kinds,
-        policy,
-        leadership,
-        namespaces,
-    )
-    .await?;
+    let of_operators = OperatorMetrics::new(registry);
+    let context = OperatorContext {
+        client: rate_limited,
+        leadership: elector.leadership(),
+        namespaces: namespaces.to_vec(),
+        installed_kinds: kinds.api_resources(),
+        metrics: of_operators.clone(),
+    };
+    let operators = Operators::new(context, &args.reconciliation, &matches, &kinds, policy).await?;
+    let mut registry = of_operators.take();
     let has_webhook = args.scope.has_webhook();
     let webhook_tasks = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));
     let webhook_tasks = webhook_tasks.transpose()?;
@@ -134,7 +141,12 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         down => Err(down.join("\n")),
     };
     let more = args.admin.routes(&directory, &metrics);
-    health::serve(args.health_probe_bind_address, registry, ready, more).await?;
+    // The reviews of clients are not repeated: the clients repeat their requests.
+    config.default_retry = false;
+    let reviews = crate::commands::controller::client(config, &calls, &unlimited)?;
+    let certificates = args.certs.directory();
+    let served = args.secure_metrics.serve(registry, certificates, &reviews);
+    health::serve(args.health_probe_bind_address, served.await?, ready, more).await?;
     let failure_policy = webhook_tasks.map(|webhook_tasks| {
         tokio::spawn(webhook_tasks.certificates.run());
         tokio::spawn(webhook_tasks.crd_status.run());
@@ -168,12 +180,11 @@ struct WebhookTasks {
 }
 
 /// Returns a client that counts its calls and takes one token from the bucket for each.
-async fn client(calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
-    let config = Config::infer()
-        .await
-        .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
+fn client(config: Config, calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
+    let host = config.cluster_url.authority().map(ToString::to_string);
+    let calls = calls.with_host(&host.unwrap_or_default());
     let builder = ClientBuilder::try_from(config)?;
-    Ok(builder.with_layer(calls).with_layer(bucket).build())
+    Ok(builder.with_layer(&calls).with_layer(bucket).build())
 }
 
 impl Args {

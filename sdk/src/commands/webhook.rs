@@ -25,9 +25,13 @@ pub(crate) struct Args {
     /// Bind address of the admission webhook (HTTPS).
     #[arg(long, default_value = "0.0.0.0:9443")]
     webhook_bind_address: SocketAddr,
-    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
+    /// Bind address of the HTTP server for /healthz, /readyz and, without `--metrics-bind-address`, /metrics.
     #[arg(long, default_value = "0.0.0.0:8080")]
     health_probe_bind_address: SocketAddr,
+    /// Bind address of an HTTP server for /metrics only, such as 127.0.0.1:8082 if the controller of the same Pod
+    /// forwards them (`--webhook-metrics-url`). Default: the health port serves them.
+    #[arg(long)]
+    metrics_bind_address: Option<SocketAddr>,
     /// Directory with tls.crt and tls.key. The files may be created later and are reloaded when they change.
     #[arg(long, default_value = "/run/lockstep/tls")]
     cert_dir: PathBuf,
@@ -84,13 +88,12 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
             Ok(())
         }
     };
-    health::serve(
-        args.health_probe_bind_address,
-        registry,
-        ready,
-        Router::new(),
-    )
-    .await?;
+    let mut registry = Some(Arc::new(registry));
+    if let Some(address) = args.metrics_bind_address {
+        health::serve_metrics(address, registry.take()).await?;
+    }
+    let address = args.health_probe_bind_address;
+    health::serve(address, registry, ready, Router::new()).await?;
     let listener = TcpListener::bind(args.webhook_bind_address)
         .await
         .with_context(|| format!("cannot listen on {}", args.webhook_bind_address))?;

@@ -169,6 +169,20 @@ pub(crate) fn promlint() -> Result<PathBuf, Error> {
     build("checks", "./promlint", PLAIN_LDFLAGS)
 }
 
+/// Builds the tool of Prometheus that checks and tests rules.
+pub(crate) fn promtool() -> Result<PathBuf, Error> {
+    build(
+        "prometheus",
+        "github.com/prometheus/prometheus/cmd/promtool",
+        PLAIN_LDFLAGS,
+    )
+}
+
+/// Builds the program that evaluates queries with the engine of Prometheus.
+pub(crate) fn promql() -> Result<PathBuf, Error> {
+    build("prometheus", "./promql", PLAIN_LDFLAGS)
+}
+
 /// Builds the program that computes the status of an object with kstatus.
 pub(crate) fn kstatus() -> Result<PathBuf, Error> {
     build("checks", "./kstatus", PLAIN_LDFLAGS)

@@ -13,6 +13,7 @@ use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec, Engine, Stor
 use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
 
 use crate::account::Account;
+use crate::aws_metrics::{AwsRequests, CountRequests};
 use crate::call_error::CallError;
 use crate::credentials::MasterUser;
 use crate::location::Location;
@@ -44,11 +45,12 @@ impl RdsClient {
     ///
     /// A call that modifies something is not sent if it might be executed after the `leadership` has ended.
     /// Every call takes a token of the `rate_limiter`. Instances are tagged with the name of the cluster, if
-    /// it has one.
+    /// it has one. The `requests` count the calls to RDS and STS.
     pub async fn from_environment(
         leadership: Leadership,
         calls: RateLimiter,
         cluster_name: Option<String>,
+        requests: AwsRequests,
     ) -> Self {
         let http = Builder::new()
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
@@ -61,7 +63,7 @@ impl RdsClient {
             .timeout_config(timeouts)
             .load()
             .await;
-        Self::of(config, leadership, calls, cluster_name)
+        Self::of(config, leadership, calls, cluster_name, requests)
     }
 
     fn of(
@@ -69,10 +71,13 @@ impl RdsClient {
         leadership: Leadership,
         calls: RateLimiter,
         cluster_name: Option<String>,
+        requests: AwsRequests,
     ) -> Self {
-        let (account, config) = Account::of(config);
+        let count = CountRequests(requests);
+        let (account, config) = Account::of(config, count.clone());
+        let counted = aws_sdk_rds::config::Builder::from(&config).interceptor(count);
         Self {
-            client: Client::new(&config),
+            client: Client::from_conf(counted.build()),
             account,
             region: config.region().map(ToString::to_string),
             cluster_name,
@@ -394,7 +399,13 @@ mod tests {
             }))
             .load()
             .await;
-        let instances = RdsClient::of(config, Leadership::always(), RateLimiter::unlimited(), None);
+        let instances = RdsClient::of(
+            config,
+            Leadership::always(),
+            RateLimiter::unlimited(),
+            None,
+            AwsRequests::default(),
+        );
         let object = serde_json::json!({
             "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
             "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
@@ -419,7 +430,13 @@ mod tests {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
-        let instances = RdsClient::of(config, Leadership::always(), RateLimiter::unlimited(), None);
+        let instances = RdsClient::of(
+            config,
+            Leadership::always(),
+            RateLimiter::unlimited(),
+            None,
+            AwsRequests::default(),
+        );
         let error = instances.location().await.expect_err("no region");
         let is_so = matches!(&error, ReconcileError::Permanent { reason, .. } if *reason == "RegionUnknown");
         assert!(is_so, "{error:?}");
@@ -431,8 +448,15 @@ mod tests {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
-        let instances =
-            |leadership| RdsClient::of(config.clone(), leadership, RateLimiter::unlimited(), None);
+        let instances = |leadership| {
+            RdsClient::of(
+                config.clone(),
+                leadership,
+                RateLimiter::unlimited(),
+                None,
+                AwsRequests::default(),
+            )
+        };
         let message =
             |response: Result<(), CallError>| response.expect_err("no server exists").message;
         let late = instances(Leadership::pending());
