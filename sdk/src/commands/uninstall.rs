@@ -19,6 +19,10 @@ use crate::uninstall::teardown::Step;
 use crate::uninstall::{access, crds, objects, teardown};
 
 #[derive(clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterArgs,

@@ -1,5 +1,7 @@
 //! Objects of the manifests, as they exist in the cluster.
 
+use std::path::Path;
+
 use anyhow::Context;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
@@ -103,7 +105,9 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
     });
     let home = installation.home.as_str();
     let mut objects: Vec<ManifestObject> = Vec::new();
-    let yaml = files.iter().filter(|file| file.name.ends_with(".yaml"));
+    let yaml = files
+        .iter()
+        .filter(|file| Path::new(&file.name).extension() == Some("yaml".as_ref()));
     for file in yaml {
         // The cluster-scoped objects of namespaced installations belong to all of them.
         if installation.is_namespaced() && file.name.starts_with("cluster/") {
