@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long)]
     examples: PathBuf,
     /// Download etcd, kube-apiserver and kubectl with setup-envtest, instead of building them. Not needed if
-    /// KUBEBUILDER_ASSETS names a folder that contains them.
+    /// `KUBEBUILDER_ASSETS` names a folder that contains them.
     #[arg(long)]
     download: bool,
     /// Index of the archives to download. Default: the index of setup-envtest.

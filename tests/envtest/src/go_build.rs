@@ -67,6 +67,7 @@ fn go_build(module: &str, packages: &[&str], ldflags: &str, directory: &Path) ->
     let names: Vec<_> = packages.iter().map(|package| shown(package)).collect();
     let names = names.join(", ");
     let progress = Progress::start(&format!("building {names}"));
+    progress.message("listing packages");
     let source = module_folder(module);
     let go = |subcommand: &str| {
         let mut command = Command::new("go");
@@ -83,15 +84,21 @@ fn go_build(module: &str, packages: &[&str], ldflags: &str, directory: &Path) ->
         &names,
         |line| progress.message(line),
     )?;
-    let count = listed.lines().filter(|line| !line.is_empty()).count();
-    progress.set_length(u64::try_from(count).unwrap_or(u64::MAX), "packages");
+    let mut remaining = listed.lines().filter(|line| !line.is_empty()).count();
+    progress.set_length(u64::try_from(remaining).unwrap_or(u64::MAX), "packages");
     run_go(
         go("build").args(["-v", "-o"]).arg(directory).args(packages),
         &names,
         |line| match line.strip_prefix("go: ") {
             Some(message) => progress.message(message),
             // The name of a package that has been compiled.
-            None => progress.advance(),
+            None => {
+                progress.advance();
+                remaining = remaining.saturating_sub(1);
+                if remaining == 0 {
+                    progress.message("linking");
+                }
+            }
         },
     )?;
     Ok(())
