@@ -112,7 +112,9 @@ impl Cluster {
         let mut apiserver = endpoints.apiserver(&tools, &args)?;
         let client = endpoints.ready_client(&mut etcd, &mut apiserver).await?;
         let workloads = tools.workloads.as_ref();
-        let workloads = workloads.map(|tools| endpoints.workloads(tools)).transpose()?;
+        let workloads = workloads
+            .map(|tools| endpoints.workloads(tools))
+            .transpose()?;
         Ok(Self {
             workloads,
             apiserver,
@@ -130,7 +132,9 @@ impl Cluster {
         self.apiserver.kill();
         let args: Vec<_> = self.apiserver_args.iter().map(String::as_str).collect();
         self.apiserver = self.endpoints.apiserver(&self.tools, &args)?;
-        let ready = self.endpoints.ready_client(&mut self.etcd, &mut self.apiserver);
+        let ready = self
+            .endpoints
+            .ready_client(&mut self.etcd, &mut self.apiserver);
         ready.await.map(drop)
     }
 
@@ -519,7 +523,8 @@ mod tests {
         let taken = taken.local_addr().expect("an address");
         for program in ["etcd", "kube-apiserver"] {
             let directory = TempDir::new().expect("a directory");
-            let mut endpoints = Endpoints::prepare(directory.path(), Site::Loopback).expect("a endpoints");
+            let mut endpoints =
+                Endpoints::prepare(directory.path(), Site::Loopback).expect("the files");
             if program == "etcd" {
                 endpoints.etcd_url = format!("http://{taken}");
             } else {

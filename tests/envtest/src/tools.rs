@@ -125,7 +125,8 @@ pub(crate) struct NodeTools {
 impl NodeTools {
     /// Finds the programs, and builds the missing ones.
     pub(crate) fn find_or_build() -> Result<Self, Error> {
-        let mut built = build_all("kubernetes", &[KUBELET, KUBE_PROXY], KUBERNETES_LDFLAGS)?.into_iter();
+        let mut built =
+            build_all("kubernetes", &[KUBELET, KUBE_PROXY], KUBERNETES_LDFLAGS)?.into_iter();
         let mut next = || built.next().expect("every program has been built");
         Ok(Self {
             kubelet: next(),

@@ -40,7 +40,11 @@ pub struct RecordedResponses {
 /// # Errors
 ///
 /// If the server does not start or does not respond.
-pub async fn record_responses(crd: &Value, version: &str, extent: Extent) -> anyhow::Result<RecordedResponses> {
+pub async fn record_responses(
+    crd: &Value,
+    version: &str,
+    extent: Extent,
+) -> anyhow::Result<RecordedResponses> {
     let Extent {
         objects,
         changes,
