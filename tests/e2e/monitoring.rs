@@ -5,16 +5,9 @@ mod recording;
 mod rules;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use crate::env::root;
 use dashboards::Dashboard;
 use rules::{Alert, RuleTest};
-
-/// Folder of the rules and dashboards.
-fn folder() -> PathBuf {
-    root().join("manifests/monitoring")
-}
 
 /// Alerts whose conditions the recorded run has met on purpose.
 const CAUSED: [&str; 2] = ["LockstepObjectsInvalid", "LockstepObjectsStalled"];

@@ -2,6 +2,7 @@
 
 use http::{Request, StatusCode};
 use lockstep_envtest::{Cluster, Moto, eventually, free_port};
+use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, root};
 use crate::standalone_webhook::{StandaloneWebhook, plain_get};
@@ -114,7 +115,73 @@ async fn metrics_are_served_to_clients_that_the_api_server_authorizes_and_to_no_
     assert!(plain("/metrics").await.contains(" 404 "));
     assert!(plain("/healthz").await.contains(" 200 "));
 
+    the_components_fit_together(&metrics.env);
     outage(&mut metrics, &reader).await;
+}
+
+/// Renders the base with all components: each port that is scraped or admitted is one of a container.
+fn the_components_fit_together(env: &TestEnv) {
+    let folder = tempfile::tempdir().expect("a directory");
+    let up = "../".repeat(folder.path().components().count() - 1);
+    let root = root().canonicalize().expect("the repository");
+    let path = |name: &str| {
+        format!(
+            "{up}{}",
+            root.join(name)
+                .display()
+                .to_string()
+                .trim_start_matches('/')
+        )
+    };
+    let components = ["monitoring", "monitoring/secure", "network-policy"];
+    let components = components.map(|name| path(&format!("manifests/{name}")));
+    let kustomization = json!({"resources": [path("manifests/config")], "components": components});
+    std::fs::write(
+        folder.path().join("kustomization.yaml"),
+        kustomization.to_string(),
+    )
+    .expect("a file");
+    let rendered = env.kubectl(&["kustomize", &folder.path().to_string_lossy()]);
+    let rendered = rendered.unwrap_or_else(|error| env.fail(&error));
+    let objects: Vec<Value> = rendered
+        .split("\n---\n")
+        .map(|document| serde_saphyr::from_str(document).expect("YAML"))
+        .collect();
+    let of_kind = |kind: &str| {
+        objects
+            .iter()
+            .find(|object| object["kind"] == kind)
+            .expect("an object")
+    };
+    let containers = &of_kind("Deployment")["spec"]["template"]["spec"]["containers"];
+    let ports: Vec<&Value> = each(containers)
+        .flat_map(|container| each(&container["ports"]))
+        .collect();
+    let endpoints = &of_kind("PodMonitor")["spec"]["podMetricsEndpoints"];
+    let jobs: Vec<_> = each(endpoints)
+        .map(|endpoint| &endpoint["relabelings"][0]["replacement"])
+        .collect();
+    assert_eq!(jobs, ["lockstep-webhook", "lockstep-controller"]);
+    for endpoint in each(endpoints) {
+        assert!(
+            ports.iter().any(|port| port["name"] == endpoint["port"]),
+            "{endpoint}"
+        );
+        assert_eq!(endpoint["scheme"], "https");
+    }
+    let policy = &of_kind("NetworkPolicy")["spec"]["ingress"];
+    let mut admitted: Vec<_> = each(policy)
+        .flat_map(|rule| each(&rule["ports"]))
+        .map(|port| &port["port"])
+        .collect();
+    let mut served: Vec<_> = ports.iter().map(|port| &port["containerPort"]).collect();
+    admitted.sort_by_key(|port| port.as_u64());
+    served.sort_by_key(|port| port.as_u64());
+    assert_eq!(admitted, served);
+}
+
+fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
 }
 
 /// While the API server cannot be reached, no client is allowed that was not allowed just before, and the number of

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::monitoring::folder;
+use crate::env::root;
 
 /// Time range that Grafana puts in for `$__rate_interval`: at least four scrapes.
 const RATE_INTERVAL: &str = "4m";
@@ -57,7 +57,8 @@ fn text(value: &Value) -> &str {
 }
 
 pub fn all() -> Vec<Dashboard> {
-    let entries = fs::read_dir(folder().join("dashboards")).expect("the dashboards");
+    let entries =
+        fs::read_dir(root().join("manifests/monitoring/dashboards")).expect("the dashboards");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();
     paths.sort();
     let dashboards = paths.iter().map(|path| {

@@ -8,10 +8,14 @@ use lockstep_envtest::promtool;
 use serde_json::{Value, json};
 
 use crate::env::root;
-use crate::monitoring::folder;
 
 /// Beginning of every link to a runbook.
 const RUNBOOKS: &str = "https://github.com/platform/lockstep/blob/main/docs/runbooks.md#";
+
+/// Folder of the rules.
+fn folder() -> PathBuf {
+    root().join("manifests/monitoring")
+}
 
 /// Alerting rule.
 pub struct Alert {
