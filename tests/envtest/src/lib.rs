@@ -44,5 +44,5 @@ pub use node::Node;
 pub use oracle::oracle;
 pub use process::{Process, free_port};
 pub use progress::without_progress;
-pub use prometheus::{Answer, Recording, Series, promtool};
+pub use prometheus::{QueryResult, Recording, Series, promtool};
 pub use wait::{eventually, eventually_within, stays};

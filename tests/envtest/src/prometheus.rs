@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::process::{ask, run};
+use crate::process::{run, run_with_input};
 use crate::tools;
 
 /// Interval between two scrapes, as the recording is presented to Prometheus.
@@ -32,7 +32,7 @@ pub struct Recording {
 
 /// Result of a query.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct QueryResult {
     /// Selectors that no recorded series matches, labels that none has, and errors of the evaluation.
     pub problems: Vec<String>,
     /// Returned series.
@@ -68,7 +68,7 @@ impl Recording {
     ///
     /// If the program cannot be built or run.
     pub fn check_labels(&self, series: &[String]) -> Result<Vec<String>, Error> {
-        let response = self.ask("series", &json!(series))?;
+        let response = self.run_with_input("series", &json!(series))?;
         Ok(texts(&response["problems"]))
     }
 
@@ -80,15 +80,15 @@ impl Recording {
     pub fn query(
         &self,
         queries: &BTreeMap<String, String>,
-    ) -> Result<BTreeMap<String, Answer>, Error> {
-        let response = self.ask("queries", &json!(queries))?;
+    ) -> Result<BTreeMap<String, QueryResult>, Error> {
+        let response = self.run_with_input("queries", &json!(queries))?;
         let answers = response["answers"].as_object().into_iter().flatten();
         Ok(answers
-            .map(|(name, answer)| (name.clone(), Answer::from_json(answer)))
+            .map(|(name, result)| (name.clone(), QueryResult::from_json(result)))
             .collect())
     }
 
-    fn ask(&self, what: &str, value: &Value) -> Result<Value, Error> {
+    fn run_with_input(&self, what: &str, value: &Value) -> Result<Value, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let targets: Vec<_> = self
             .targets
@@ -101,7 +101,7 @@ impl Recording {
             "endSeconds": now.unwrap_or_default().as_secs(),
             what: value,
         });
-        let response = ask(&mut Command::new(tools::promql()?), &request.to_string())?;
+        let response = run_with_input(&mut Command::new(tools::promql()?), &request.to_string())?;
         serde_json::from_str(&response)
             .map_err(|error| Error::Manifest(format!("the response of promql: {error}")))
     }
@@ -119,9 +119,9 @@ fn texts(value: &Value) -> Vec<String> {
     list(value).iter().map(text).collect()
 }
 
-impl Answer {
-    fn from_json(answer: &Value) -> Self {
-        let series = list(&answer["series"]).iter().map(|one| Series {
+impl QueryResult {
+    fn from_json(result: &Value) -> Self {
+        let series = list(&result["series"]).iter().map(|one| Series {
             labels: one["labels"]
                 .as_object()
                 .into_iter()
@@ -131,7 +131,7 @@ impl Answer {
             value: text(&one["value"]),
         });
         Self {
-            problems: texts(&answer["problems"]),
+            problems: texts(&result["problems"]),
             series: series.collect(),
         }
     }
