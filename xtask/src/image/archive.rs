@@ -14,7 +14,7 @@ use super::root_files::header;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// What an archive contains.
+/// Result of writing an archive.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// Digest of the image manifest, which identifies the image in a registry.
@@ -47,7 +47,7 @@ impl Blob {
     }
 }
 
-/// What an archive is made of.
+/// Parts of an archive.
 pub(crate) struct Parts<'a> {
     /// The files of the image, as a tar file.
     pub(crate) files: Vec<u8>,
@@ -138,8 +138,10 @@ fn compress(content: &[u8], compression: Compression) -> std::io::Result<Vec<u8>
 
 fn sha256(content: &[u8]) -> String {
     let digest = Sha256::digest(content);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    let algorithm = "sha256:".to_owned();
+    digest
+        .iter()
+        .fold(algorithm, |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn json_bytes(mut value: Value) -> Vec<u8> {
