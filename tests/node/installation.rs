@@ -1,4 +1,4 @@
-//! What every way to install Lockstep must achieve.
+//! Steps and checks that every way to install Lockstep shares.
 
 use kube::api::{Api, DynamicObject};
 use lockstep_envtest::{eventually_within, wait_until_fail_closed};

@@ -23,7 +23,7 @@ pub const NAMESPACE: &str = "lockstep-system";
 pub const TEAM: &str = "team-a";
 pub const OTHER_TEAM: &str = "team-b";
 
-/// Tag of the image that stands for the previous release.
+/// Tag of the image that represents the previous release.
 pub const PREVIOUS: &str = "0.0.0-previous";
 
 pub struct Site {

@@ -94,7 +94,17 @@ impl Image {
 
     /// Writes an OCI archive: an OCI image layout in a tar file. Without compression, the layer is a plain tar file.
     pub fn write_archive(&self, path: &Path, compression: Compression) -> Result<Written, Error> {
-        archive::write(self, path, compression)
+        let mut files = Vec::new();
+        let written = self.files.write_tar(&mut files);
+        written.map_err(Error::file(path))?;
+        let parts = archive::Parts {
+            files,
+            process: self.configuration(),
+            annotations: json!(self.labels()),
+            repository: &self.metadata.repository,
+            tag: &self.metadata.tag,
+        };
+        archive::write(parts, path, compression)
     }
 
     /// Returns the `config` of the image configuration.

@@ -68,6 +68,9 @@ fn write_image(args: ImageArgs) -> Result<(), Error> {
         tag: args.tag,
         revision: args.revision,
     };
+    if !program.is_file() {
+        return Err(Error::NotBuilt(program));
+    }
     let image = Image::of_program(&program, &args.ca_certificates, metadata)?;
     if let Some(directory) = args.root_directory {
         return image.write_to_directory(&directory);
@@ -80,7 +83,7 @@ fn write_image(args: ImageArgs) -> Result<(), Error> {
         "{} {}\n{} bytes compressed: {}",
         image.name(),
         written.digest,
-        written.compressed_bytes,
+        written.layer_bytes,
         output.display()
     );
     Ok(())

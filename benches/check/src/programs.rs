@@ -44,7 +44,7 @@ impl Program {
     }
 }
 
-/// Builds `lockstep` in release mode and returns its `check` command.
+/// Builds `lockstep` and returns its `check` command.
 pub(crate) fn lockstep() -> anyhow::Result<Program> {
     let program = bench_harness::lockstep()?;
     Ok(Program {

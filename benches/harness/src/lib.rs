@@ -8,12 +8,14 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// Builds `lockstep` in release mode and returns its path.
+/// Builds `lockstep` with the profile of the shipped program and returns its path.
 pub fn lockstep() -> anyhow::Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
-    let arguments = ["build", "--release", "--locked", "--package", "lockstep"];
-    run(Command::new(cargo).current_dir(root()).args(arguments))?;
-    Ok(target().join("release/lockstep"))
+    let profile = ["build", "--profile", "dist"];
+    let package = ["--locked", "--package", "lockstep"];
+    let mut build = Command::new(cargo);
+    run(build.current_dir(root()).args(profile).args(package))?;
+    Ok(target().join("dist/lockstep"))
 }
 
 /// Builds a package of a Go module, which is given by its folder in this repository, and returns the path of the

@@ -251,7 +251,7 @@ impl Cluster {
     }
 }
 
-/// Where the components run.
+/// Place where the components run.
 enum Site {
     /// On loopback addresses of this machine, with nodes that kwok simulates.
     Loopback,

@@ -1,6 +1,7 @@
 //! Real node: containerd, kubelet and kube-proxy, beside a control plane of their own, in namespaces of their own.
 
 mod cgroups;
+mod config_file;
 mod containerd;
 mod kube_proxy;
 mod kubelet;
@@ -8,7 +9,7 @@ mod link;
 mod namespaces;
 
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ impl Node {
         let path = directory.path();
         let cgroups = Cgroups::create()?;
         let namespaces = Namespaces::create(path)?;
-        let containerd = Containerd::start(&namespaces, path)?;
+        let containerd = Containerd::start(&namespaces, path).await?;
         let cluster = Cluster::start_in(&namespaces).await?;
         let kubelet = kubelet::start(&tools, &namespaces, &cluster, &cgroups, path)?;
         let node = Self {
@@ -132,11 +133,4 @@ impl Node {
 
 fn directory() -> Result<TempDir, Error> {
     TempDir::with_prefix("node-").map_err(Error::file(Path::new("temporary directory")))
-}
-
-/// Writes a configuration file. JSON is YAML.
-fn write(directory: &Path, name: &str, content: &serde_json::Value) -> Result<PathBuf, Error> {
-    let path = directory.join(name);
-    std::fs::write(&path, content.to_string()).map_err(Error::file(&path))?;
-    Ok(path)
 }

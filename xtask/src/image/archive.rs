@@ -9,16 +9,18 @@ use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::error::Error;
 use super::root_files::header;
-use super::{Error, Image};
 
-/// What an archive contains.
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// Result of writing an archive.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// Digest of the image manifest, which identifies the image in a registry.
     pub digest: String,
     /// Size of the layer, which is what a node downloads.
-    pub compressed_bytes: usize,
+    pub layer_bytes: usize,
 }
 
 struct Blob {
@@ -45,51 +47,58 @@ impl Blob {
     }
 }
 
+/// Parts of an archive.
+pub(crate) struct Parts<'a> {
+    /// The files of the image, as a tar file.
+    pub(crate) files: Vec<u8>,
+    /// The `config` of the image configuration.
+    pub(crate) process: Value,
+    /// Annotations of the manifest.
+    pub(crate) annotations: Value,
+    /// Repository, with or without a registry.
+    pub(crate) repository: &'a str,
+    /// Tag of the image.
+    pub(crate) tag: &'a str,
+}
+
 pub(crate) fn write(
-    image: &Image,
+    parts: Parts<'_>,
     path: &Path,
     compression: Compression,
 ) -> Result<Written, Error> {
-    let mut files = Vec::new();
-    image
-        .files
-        .write_tar(&mut files)
-        .map_err(Error::file(path))?;
-    let diff_id = sha256(&files);
+    let diff_id = sha256(&parts.files);
     let layer = if compression == Compression::none() {
         Blob {
             media_type: "application/vnd.oci.image.layer.v1.tar",
             digest: diff_id.clone(),
-            content: files,
+            content: parts.files,
         }
     } else {
-        let compressed = compress(&files, compression).map_err(Error::file(path))?;
+        let compressed = compress(&parts.files, compression).map_err(Error::file(path))?;
         Blob::new("application/vnd.oci.image.layer.v1.tar+gzip", compressed)
     };
     let platform = json!({"os": "linux", "architecture": architecture()});
     let mut configuration = platform.clone();
-    configuration["config"] = image.configuration();
+    configuration["config"] = parts.process;
     configuration["rootfs"] = json!({"type": "layers", "diff_ids": [diff_id]});
     let configuration = Blob::new(
         "application/vnd.oci.image.config.v1+json",
         json_bytes(configuration),
     );
-    let manifest = Blob::new(
-        "application/vnd.oci.image.manifest.v1+json",
-        json_bytes(json!({
-            "schemaVersion": 2,
-            "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": configuration.descriptor(),
-            "layers": [layer.descriptor()],
-            "annotations": image.labels(),
-        })),
-    );
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": configuration.descriptor(),
+        "layers": [layer.descriptor()],
+        "annotations": parts.annotations,
+    });
+    let manifest = Blob::new(MANIFEST, json_bytes(manifest));
     let mut descriptor = manifest.descriptor();
     descriptor["platform"] = platform;
     descriptor["annotations"] = json!({
-        "org.opencontainers.image.ref.name": image.metadata.tag,
+        "org.opencontainers.image.ref.name": parts.tag,
         // Name under which containerd imports the image.
-        "io.containerd.image.name": full_name(&image.name()),
+        "io.containerd.image.name": format!("{}:{}", full_name(parts.repository), parts.tag),
     });
     let index = json!({
         "schemaVersion": 2,
@@ -104,7 +113,7 @@ pub(crate) fn write(
     ];
     let written = Written {
         digest: manifest.digest.clone(),
-        compressed_bytes: layer.content.len(),
+        layer_bytes: layer.content.len(),
     };
     let blobs = [manifest, configuration, layer];
     entries.extend(blobs.map(|blob| (blob.path(), blob.content)));
@@ -129,8 +138,10 @@ fn compress(content: &[u8], compression: Compression) -> std::io::Result<Vec<u8>
 
 fn sha256(content: &[u8]) -> String {
     let digest = Sha256::digest(content);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
+    let algorithm = "sha256:".to_owned();
+    digest
+        .iter()
+        .fold(algorithm, |text, byte| text + &format!("{byte:02x}"))
 }
 
 fn json_bytes(mut value: Value) -> Vec<u8> {
@@ -148,14 +159,14 @@ fn architecture() -> &'static str {
     }
 }
 
-/// Returns the name with its registry: a name without one belongs to Docker Hub.
-fn full_name(name: &str) -> String {
-    match name.split_once('/') {
+/// Returns the repository with its registry: one without belongs to Docker Hub.
+fn full_name(repository: &str) -> String {
+    match repository.split_once('/') {
         Some((registry, _)) if registry.contains(['.', ':']) || registry == "localhost" => {
-            name.to_owned()
+            repository.to_owned()
         }
-        Some(_) => format!("docker.io/{name}"),
-        None => format!("docker.io/library/{name}"),
+        Some(_) => format!("docker.io/{repository}"),
+        None => format!("docker.io/library/{repository}"),
     }
 }
 
@@ -164,12 +175,13 @@ mod tests {
     use super::full_name;
 
     #[test]
-    fn a_name_without_a_registry_belongs_to_docker_hub() {
+    fn a_repository_without_a_registry_belongs_to_docker_hub() {
         let names = [
-            ("lockstep:1", "docker.io/library/lockstep:1"),
-            ("team/lockstep:1", "docker.io/team/lockstep:1"),
-            ("ghcr.io/team/lockstep:1", "ghcr.io/team/lockstep:1"),
-            ("localhost/lockstep:1", "localhost/lockstep:1"),
+            ("lockstep", "docker.io/library/lockstep"),
+            ("team/lockstep", "docker.io/team/lockstep"),
+            ("ghcr.io/team/lockstep", "ghcr.io/team/lockstep"),
+            ("registry:5000/lockstep", "registry:5000/lockstep"),
+            ("localhost/lockstep", "localhost/lockstep"),
         ];
         for (name, full) in names {
             assert_eq!(full_name(name), full);

@@ -13,6 +13,11 @@ pub enum Error {
         /// Error of the operating system.
         source: std::io::Error,
     },
+    /// The program does not exist.
+    #[error(
+        "{0} does not exist; build it with `cargo build --profile dist --package lockstep --no-default-features`"
+    )]
+    NotBuilt(PathBuf),
     /// The libraries of the program could not be determined.
     #[error("`ldd {program}` failed: {output}")]
     Libraries {

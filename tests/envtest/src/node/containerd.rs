@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use xtask::image::{Compression, Image, Metadata};
 
 use crate::error::Error;
+use crate::node::config_file::write;
 use crate::node::namespaces::Namespaces;
-use crate::node::write;
+
 use crate::process::{Process, run};
+use crate::wait::eventually;
 
 /// Addresses of Pods. The network is the node's own, so that every node may use the same.
 pub(crate) const POD_CIDR: &str = "10.244.0.0/16";
@@ -62,7 +63,7 @@ fn cni_plugins() -> Result<&'static Path, Error> {
 }
 
 impl Containerd {
-    pub(crate) fn start(namespaces: &Namespaces, directory: &Path) -> Result<Self, Error> {
+    pub(crate) async fn start(namespaces: &Namespaces, directory: &Path) -> Result<Self, Error> {
         let network = network(directory)?;
         let config = directory.join("containerd.toml");
         let data = directory.join("containerd");
@@ -91,7 +92,11 @@ conf_dir = "{network}"
             process: Process::start("containerd", &mut command, directory)?,
             prefix: namespaces.command_line(),
         };
-        containerd.wait()?;
+        let answer = eventually("containerd to answer", async || {
+            containerd.ctr(&["version"]).ok()
+        });
+        let answer = answer.await;
+        answer.map_err(|error| error.with_hint(&containerd.process.tail()))?;
         Ok(containerd)
     }
 
@@ -128,23 +133,6 @@ conf_dir = "{network}"
             .and_then(|image| image.write_archive(&archive, Compression::none()))
             .map_err(|error| Error::Manifest(error.to_string()))?;
         self.import_image(&archive)
-    }
-
-    /// Waits until containerd answers.
-    fn wait(&self) -> Result<(), Error> {
-        let started = Instant::now();
-        loop {
-            // `ctr` itself waits until the socket exists.
-            match self.ctr(&["version"]) {
-                Ok(_) => return Ok(()),
-                Err(error) if started.elapsed() > Duration::from_mins(1) => {
-                    let output = format!("{error}{}", self.process.tail());
-                    let command = "containerd".to_owned();
-                    return Err(Error::Failed { command, output });
-                }
-                Err(_) => std::thread::sleep(Duration::from_millis(50)),
-            }
-        }
     }
 }
 

@@ -6,9 +6,10 @@ use serde_json::json;
 
 use crate::cluster::{Cluster, NODE};
 use crate::error::Error;
+use crate::node::config_file::write;
 use crate::node::containerd::POD_CIDR;
 use crate::node::namespaces::Namespaces;
-use crate::node::write;
+
 use crate::process::Process;
 use crate::tools::NodeTools;
 

@@ -8,8 +8,9 @@ use serde_json::json;
 use crate::cluster::{Cluster, NODE};
 use crate::error::Error;
 use crate::node::cgroups::Cgroups;
+use crate::node::config_file::write;
+use crate::node::containerd;
 use crate::node::namespaces::Namespaces;
-use crate::node::{containerd, write};
 use crate::process::Process;
 use crate::tools::NodeTools;
 

@@ -11,8 +11,8 @@ use crate::node::link::Link;
 
 /// Prepares the namespaces and waits for the end of its input.
 ///
-/// `/run` is empty, and changes below `/var/lib` and `/var/log` go to the folder of the node: containerd, CNI and kubelet
-/// have paths there that no option changes.
+/// `/run` is empty, and changes below `/var/lib` and `/var/log` go to the folder of the node: containerd, CNI and
+/// kubelet have paths there that no option changes.
 const INIT: &str = r#"
 set -e
 mount -t tmpfs tmpfs /run
