@@ -43,7 +43,7 @@ fn with_labels(ruleset: &dyn Validator) -> Value {
     crd
 }
 
-/// Returns the annotations of objects that GitOps tools must never delete: for Argo CD and Flux.
+/// Returns the annotations of objects that Argo CD and Flux must never delete.
 pub(crate) fn kept() -> Value {
     json!({
         "argocd.argoproj.io/sync-options": "Delete=false,Prune=false",

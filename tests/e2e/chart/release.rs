@@ -185,9 +185,24 @@ async fn a_release_is_installed_upgraded_rolled_back_and_uninstalled_without_los
         .expect_err("the deletion is denied");
     assert!(error.contains("lockstep.dev/allow-deletion"), "{error}");
 
-    // The same release takes the CRDs over again. Without `keep`, it deletes them.
-    site.release("install", &[&current, "--wait", "--timeout=2m"]);
+    // A release of another name can take the CRDs over.
+    let install = ["install", "other", &current, "--namespace=lockstep-system"];
+    let error = site
+        .helm(&install)
+        .expect_err("the CRDs belong to another release");
+    assert!(error.contains("invalid ownership metadata"), "{error}");
+    let install = [&install[..], &["--take-ownership"]].concat();
+    site.helm(&install).expect("the CRDs are taken over");
+    let uninstall = ["uninstall", "other", "--namespace=lockstep-system"];
+    site.helm(&uninstall)
+        .expect("the other release is uninstalled");
+
+    let install = [&current, "--take-ownership", "--wait", "--timeout=2m"];
+    site.release("install", &install);
     assert_eq!(site.get(&crd, FIELD), "string");
+    site.release("upgrade", &[&current, "--set=crds.enabled=false"]);
+    assert!(site.exists(&crd));
+    // Without `keep`, the release deletes the CRDs.
     site.release(
         "upgrade",
         &[&current, "--set=crds.keep=false", "--wait", "--timeout=2m"],
