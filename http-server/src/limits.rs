@@ -37,7 +37,11 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 3] = [Self::Handshake, Self::Header, Self::Connections];
+    pub(crate) const ALL: [Self; 3] = [
+        Self::HandshakeTimeout,
+        Self::ReadHeaderTimeout,
+        Self::MaxConnections,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {

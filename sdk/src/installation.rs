@@ -28,6 +28,8 @@ pub(crate) struct Installation<'a> {
     pub(crate) namespaces: Vec<String>,
     /// If true, another installation owns the CRDs and the objects.
     pub(crate) is_webhook_only: bool,
+    /// If false, there are no webhook configurations and no certificates.
+    pub(crate) has_webhook: bool,
 }
 
 impl<'a> Installation<'a> {
@@ -51,6 +53,7 @@ impl<'a> Installation<'a> {
             kinds,
             namespaces,
             is_webhook_only: controller.scope.is_webhook_only(),
+            has_webhook: controller.scope.has_webhook(),
         })
     }
 

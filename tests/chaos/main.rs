@@ -90,6 +90,7 @@ async fn survives(seed: u64) {
         .into(),
         kinds: Some("*,Echo"),
         manifest_args: &[],
+        manifests: None,
         workloads: true,
     };
     let mut env = TestEnv::install(cluster, moto, options).await;

@@ -46,8 +46,8 @@ pub async fn from_another_issuer(site: &Site) {
     let renewed = renewed.await;
     let lives = renewed.unwrap_or_else(|error| site.fail(&error.to_string()));
     assert_eq!(lives.len(), 2);
-    let tally = stop(site, load).await;
-    report("a renewal by another CA", started.elapsed(), &tally);
+    let counts = stop(site, load).await;
+    report("a renewal by another CA", started.elapsed(), &counts);
     denies_a_reserved_name(site);
 }
 

@@ -9,7 +9,7 @@ use lockstep_envtest::eventually_within;
 
 use crate::installation::{create_credentials, install_by, wait_for_pods};
 use crate::kustomize::apply_base;
-use crate::load::{Load, Tally};
+use crate::load::{Load, ResponseCounts};
 use crate::site::{NAMESPACE, PODS, Site};
 
 const ROLLOUTS: usize = 2;
@@ -32,11 +32,11 @@ pub async fn under_load(site: &Site) {
     let now = ["--force", "--grace-period=0"];
     site.kubectl(&[&["delete", "pod", &lost, "-n", NAMESPACE], &now[..]].concat());
     wait_for_pods(site, NAMESPACE, "deployment/lockstep");
-    let tally = stop(site, load).await;
+    let counts = stop(site, load).await;
     report(
         &format!("{ROLLOUTS} rolling updates and a forced deletion"),
         started.elapsed(),
-        &tally,
+        &counts,
     );
 }
 
@@ -44,10 +44,10 @@ pub async fn under_load(site: &Site) {
 const REQUESTS: u64 = 1_000;
 
 /// Stops the load when enough requests have been sent, some of them after the last change.
-pub async fn stop(site: &Site, load: Load) -> Arc<Tally> {
-    let enough = REQUESTS.max(load.tally().asked() + REQUESTS / 5);
+pub async fn stop(site: &Site, load: Load) -> Arc<ResponseCounts> {
+    let enough = REQUESTS.max(load.counts().requests() + REQUESTS / 5);
     let more = eventually_within(PODS, "more requests", async || {
-        (load.tally().asked() >= enough).then_some(())
+        (load.counts().requests() >= enough).then_some(())
     });
     let more = more.await;
     more.unwrap_or_else(|error| site.fail(&error.to_string()));
@@ -55,12 +55,12 @@ pub async fn stop(site: &Site, load: Load) -> Arc<Tally> {
 }
 
 /// Prints the number of requests, and fails if a response was wrong.
-pub fn report(what: &str, took: Duration, tally: &Tally) {
+pub fn report(what: &str, took: Duration, counts: &ResponseCounts) {
     println!(
         "{what} in {:.0} s: {} requests, unexpected: {:?}",
         took.as_secs_f64(),
-        tally.asked(),
-        tally.unexpected()
+        counts.requests(),
+        counts.unexpected()
     );
-    assert!(tally.unexpected().is_empty());
+    assert!(counts.unexpected().is_empty());
 }

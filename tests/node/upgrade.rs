@@ -63,8 +63,8 @@ pub async fn there_and_back(site: &Site) {
     admitted.unwrap_or_else(|error| site.fail(&error.to_string()));
     denies_a_reserved_name(site);
     becomes_ready(site, "default", "orders").await;
-    let tally = stop(site, load).await;
-    report("an upgrade and its rollback", started.elapsed(), &tally);
+    let counts = stop(site, load).await;
+    report("an upgrade and its rollback", started.elapsed(), &counts);
     for name in ["orders", "early", "late"] {
         is_deleted(site, "default", name).await;
     }

@@ -50,12 +50,13 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Body,
-        Self::Request,
-        Self::RequestsInflight,
-        Self::RequestBytes,
-        Self::InflightBytes,
+    pub(crate) const ALL: [Self; 7] = [
+        Self::BodyTimeout,
+        Self::RequestTimeout,
+        Self::MaxRequestsInflight,
+        Self::MaxRequestBytes,
+        Self::MaxConversionBytes,
+        Self::MaxInflightBytes,
         Self::Depth,
     ];
 

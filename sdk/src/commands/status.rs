@@ -83,7 +83,7 @@ async fn read(
         leader = Some(found);
     }
     let mut webhooks = None;
-    if !installation.is_namespaced() {
+    if installation.has_webhook {
         let secret = certificate::read_secret(installation).await?;
         let found = webhooks::read(installation, secret, has_own_files).await?;
         webhooks = Some(found.into_content(&mut problems));

@@ -102,6 +102,7 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         controller_args: Vec::new(),
         namespaces: installation.namespaces.clone(),
         webhook_only: installation.is_webhook_only,
+        no_webhook: !installation.has_webhook && !installation.is_namespaced(),
     });
     let home = installation.home.as_str();
     let mut objects: Vec<ManifestObject> = Vec::new();

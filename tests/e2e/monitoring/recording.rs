@@ -6,7 +6,7 @@ use lockstep_envtest::{Cluster, Moto, Recording, eventually};
 use serde_json::json;
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, database};
-use crate::vector::{pipeline, remapping, rubbish};
+use crate::vector::{pipeline, remapping, invalid_spec};
 
 /// Labels that the Prometheus Operator adds to the series of a PodMonitor.
 const WEBHOOK: [(&str, &str); 6] = [
@@ -60,7 +60,7 @@ async fn apply(env: &TestEnv, name: &str) {
     };
     let mut invalid = database("denied");
     invalid["spec"]["credentials"]["username"] = json!("user");
-    let denied = [invalid, pipeline("denied", &rubbish())];
+    let denied = [invalid, pipeline("denied", &invalid_spec())];
     for object in denied {
         env.kubectl_apply(&object)
             .expect_err("the object is denied");

@@ -91,7 +91,7 @@ pub async fn record_responses(
     });
     let compared: Vec<_> = compared.buffered(16).collect().await;
     Ok(RecordedResponses {
-        cases: answered.into_iter().collect::<anyhow::Result<_>>()?,
+        cases: compared.into_iter().collect::<anyhow::Result<_>>()?,
         left_out: server.left_out().to_vec(),
         validator,
     })

@@ -73,7 +73,7 @@ async fn only_the_desired_fields_of_a_child_are_managed() {
     toys.change_as_other_client(&deployments, "d", &more).await;
     // Until then, each status write of Kubernetes' own controller moves the entries of `managedFields`, and a patch that
     // addresses one of them by its index is sent again.
-    toys.becomes(&deployments, "d", "to be rolled out", is_rolled_out)
+    toys.wait_until(&deployments, "d", "to be rolled out", is_rolled_out)
         .await;
     toys.family("a", &[deployment(&json!([main_container("i:2")]))])
         .await;
