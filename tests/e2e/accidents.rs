@@ -17,7 +17,7 @@ const DATABASES: [(&str, &str); 3] = [
 ];
 
 async fn with_databases() -> TestEnv {
-    let env = TestEnv::start().await;
+    let env = TestEnv::start_with_workloads().await;
     for (name, policy) in DATABASES {
         let mut object = database(name);
         object["spec"]["deletionPolicy"] = json!(policy);
@@ -134,7 +134,7 @@ async fn after_the_deletion_of_the_namespace_of_the_installation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_controller_the_webhook_configurations_can_be_deleted_to_store_objects() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_with_workloads().await;
     stop(&mut env);
     let denied = env.kubectl_apply(&database("new")).expect_err("denied");
     assert!(denied.contains("failed calling webhook"), "{denied}");
@@ -240,7 +240,7 @@ async fn after_the_deletion_of_all_manifests_with_databases() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_the_deletion_of_the_namespace_of_the_objects_without_a_controller() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_with_workloads().await;
     env.kubectl(&["create", "namespace", "team"])
         .expect("a namespace");
     let from = format!("--namespace={NAMESPACE}");

@@ -61,7 +61,7 @@ fn unreadable_inputs_are_reported_with_exit_code_2_and_the_others_are_validated(
         "deep.yaml:1:",
         "huge.yaml: larger than 64 MiB; split it",
         "link.yaml: the symbolic link is broken",
-        "/does/not/exist.yaml: No such file or directory",
+        "/does/not/exist.yaml: cannot be read: it does not exist; check its path",
     ] {
         assert!(
             printed.contains(message),

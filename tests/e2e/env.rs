@@ -72,6 +72,15 @@ impl TestEnv {
         Self::start_with(EnvOptions::default()).await
     }
 
+    /// Starts the same environment in a cluster that also has the controllers of namespaces and workloads.
+    pub async fn start_with_workloads() -> Self {
+        Self::start_with(EnvOptions {
+            workloads: true,
+            ..EnvOptions::default()
+        })
+        .await
+    }
+
     pub async fn start_with(options: EnvOptions) -> Self {
         let cluster = options.start_cluster().await;
         let moto = Moto::start(&cluster.logs()).await.expect("moto");

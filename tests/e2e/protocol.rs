@@ -260,13 +260,13 @@ async fn unregistered_kinds_are_denied(webhook: &WebhookClient) {
         let mut review = review(&database("a"), None);
         review["request"]["kind"][field] = json!(value);
         let response = webhook.post("/validate", &review).await;
-        let review: Value = serde_json::from_slice(response.body()).expect("JSON");
-        assert_eq!(review["response"]["allowed"], false);
-        assert_eq!(review["response"]["uid"], review["request"]["uid"]);
-        let message = review["response"]["status"]["message"]
+        let result: Value = serde_json::from_slice(response.body()).expect("JSON");
+        assert_eq!(result["response"]["allowed"], false);
+        assert_eq!(result["response"]["uid"], review["request"]["uid"]);
+        let message = result["response"]["status"]["message"]
             .as_str()
             .unwrap_or_default();
-        assert!(message.contains(value), "{review}");
+        assert!(message.contains(value), "{result}");
     }
 }
 

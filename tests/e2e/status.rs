@@ -71,6 +71,7 @@ async fn a_healthy_installation_is_told_from_each_problem() {
     let bind = format!("--health-probe-bind-address=0.0.0.0:{port}");
     let mut env = TestEnv::start_with(EnvOptions {
         controller_args: vec![bind],
+        workloads: true,
         ..EnvOptions::default()
     })
     .await;

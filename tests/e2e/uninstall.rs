@@ -48,7 +48,7 @@ impl TestEnv {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_removed_in_order_and_the_deletion_policies_decide_about_the_instances() {
-    let env = TestEnv::start().await;
+    let env = TestEnv::start_with_workloads().await;
     env.ready_database("orders", "Delete").await;
     env.ready_database("invoices", "Retain").await;
 
@@ -97,7 +97,7 @@ async fn everything_is_removed_in_order_and_the_deletion_policies_decide_about_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_controller_only_orphaning_removes_the_objects_and_every_instance_stays() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_with_workloads().await;
     env.ready_database("orders", "Delete").await;
 
     // A running controller would delete the instance: it must stop first.
@@ -129,7 +129,7 @@ async fn without_a_controller_only_orphaning_removes_the_objects_and_every_insta
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
-    let env = TestEnv::start().await;
+    let env = TestEnv::start_with_workloads().await;
     env.ready_database("orders", "Delete").await;
 
     // Missing rights.

@@ -6,7 +6,7 @@ use lockstep_envtest::{Cluster, Moto, Recording, eventually};
 use serde_json::json;
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, database};
-use crate::vector::{pipeline, remapping, invalid_spec};
+use crate::vector::{invalid_spec, pipeline, remapping};
 
 /// Labels that the Prometheus Operator adds to the series of a PodMonitor.
 const WEBHOOK: [(&str, &str); 6] = [

@@ -4,8 +4,8 @@
 
 use fuzz::{input, mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use serde_json::Value;
 use lockstep_shared_validation::{ValidationRequest, Validator};
+use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {
     let Some((object, old)) = input::texts(data) else {

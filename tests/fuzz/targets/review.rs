@@ -11,13 +11,13 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use fuzz::{mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use lockstep_shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
+use lockstep_webhook::{Limits, Metrics, Webhook};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use lockstep_shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use lockstep_webhook::{Limits, Metrics, Webhook};
 
 thread_local! {
     static WEBHOOK: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
@@ -34,7 +34,8 @@ thread_local! {
 
 fuzz_target!(|data: &[u8]| {
     for path in ["/validate", "/mutate"] {
-        let (status, body) = WEBHOOK.with(|webhook| webhook.0.block_on(send(webhook.1.clone(), path, data)));
+        let (status, body) =
+            WEBHOOK.with(|webhook| webhook.0.block_on(send(webhook.1.clone(), path, data)));
         let response: Value = serde_json::from_slice(&body).expect("the response is JSON");
         if status == StatusCode::OK {
             let request = field(data, "request");
@@ -74,7 +75,8 @@ fn allowed_reviews_have_no_violations(request: &str) {
             let result = validator.validate(&request);
             let violations = [&result.errors, &result.warnings, &result.audit_violations];
             let mut violations = violations.into_iter().flatten();
-            let wrong = violations.find(|found| crd != CrdMatch::Same || found.layer == Layer::Rust);
+            let wrong =
+                violations.find(|found| crd != CrdMatch::Same || found.layer == Layer::Rust);
             assert!(wrong.is_none(), "{wrong:?}");
             assert!(crd == CrdMatch::Same || result.defaults.0.is_empty());
         }
