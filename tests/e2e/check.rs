@@ -219,7 +219,8 @@ fn a_policy_changes_the_severity_of_a_rule_and_an_invalid_policy_is_reported() {
     let output = lockstep(&arguments, &object.to_string());
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("rules.CloudDatabase.username-preserved: the rule is unknown"),
+        text(&output.stderr)
+            .contains("rules.CloudDatabase.username-preserved: the rule is unknown"),
         "{}",
         text(&output.stderr)
     );

@@ -68,7 +68,7 @@ impl Node {
         let kubelet = kubelet::start(&tools, &namespaces, &cluster, &cgroups, path)?;
         let node = Self {
             kube_proxy: kube_proxy::start(&tools, &namespaces, &cluster, path)?,
-            kubelet: kubelet,
+            kubelet,
             namespaces,
             containerd,
             cluster,

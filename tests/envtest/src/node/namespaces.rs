@@ -54,7 +54,7 @@ impl Namespaces {
             // A holder without output is reported below.
             let _ = BufReader::new(output).read_line(&mut line);
         }
-        let link = if line.trim() == "ready" {
+        let interface = if line.trim() == "ready" {
             Link::create(holder.id())
         } else {
             Err(Error::Failed {
@@ -62,8 +62,11 @@ impl Namespaces {
                 output: "the namespaces of a node cannot be created; are you root?".to_owned(),
             })
         };
-        match link {
-            Ok(link) => Ok(Self { holder, link }),
+        match interface {
+            Ok(interface) => Ok(Self {
+                holder,
+                link: interface,
+            }),
             Err(error) => {
                 end(&mut holder);
                 Err(error)
