@@ -11,7 +11,7 @@ pub(crate) struct EventRecorder {
     recorder: Recorder,
     secrets: Api<Secret>,
     name: String,
-    last_note: Mutex<Option<String>>,
+    said: Mutex<Option<String>>,
 }
 
 impl EventRecorder {
@@ -24,28 +24,21 @@ impl EventRecorder {
             recorder: Recorder::new(client.clone(), reporter),
             secrets: Api::namespaced(client.clone(), namespace),
             name: secret.to_owned(),
-            last_note: Mutex::default(),
+            said: Mutex::default(),
         }
     }
 
     pub(crate) fn forget(&self) {
-        *self
-            .last_note
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = None;
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) async fn warning(&self, reason: &str, note: &str) {
-        let is_repeated = {
-            let mut last_note = self
-                .last_note
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            last_note
-                .replace(note.to_owned())
-                .is_some_and(|last_note| last_note == note)
+        let was_said = {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            said.replace(note.to_owned())
+                .is_some_and(|said| said == note)
         };
-        if is_repeated {
+        if was_said {
             return;
         }
         let Ok(Some(secret)) = self.secrets.get_opt(&self.name).await else {

@@ -28,26 +28,20 @@ impl Default for Limits {
     }
 }
 
-/// Limit of connections that was exceeded. Its name in the metric is that of the option that sets it.
+/// Limit of connections that was exceeded, as a label value of the metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    HandshakeTimeout,
-    ReadHeaderTimeout,
-    MaxConnections,
+    Handshake,
+    Header,
+    Connections,
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 3] = [
-        Self::HandshakeTimeout,
-        Self::ReadHeaderTimeout,
-        Self::MaxConnections,
-    ];
-
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::HandshakeTimeout => "handshake-timeout",
-            Self::ReadHeaderTimeout => "read-header-timeout",
-            Self::MaxConnections => "max-connections",
+            Self::Handshake => "handshake",
+            Self::Header => "header",
+            Self::Connections => "connections",
         }
     }
 }

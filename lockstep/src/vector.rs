@@ -1,16 +1,11 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
-pub(crate) mod compilers;
 pub(crate) mod configuration;
-#[cfg(not(unix))]
-mod in_process;
 pub(crate) mod lines;
-#[cfg(unix)]
-mod pool;
+pub(crate) mod pool;
 mod problems;
 pub(crate) mod validate;
-#[cfg(unix)]
-mod worker;
+pub(crate) mod worker;
 
 use std::process::ExitCode;
 
@@ -30,7 +25,6 @@ enum Command {
     /// them; 78: it would not.
     Validate(validate::Args),
     /// Run a VRL worker, which compiles VRL programs for another process.
-    #[cfg(unix)]
     #[command(hide = true)]
     VrlWorker,
 }
@@ -38,7 +32,6 @@ enum Command {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(args) => validate::run(args),
-        #[cfg(unix)]
         Command::VrlWorker => worker::run(),
     }
 }

@@ -1,19 +1,17 @@
 //! RBAC roles of the controller and of users.
 
-use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
+use shared_validation::Validator;
 
-use crate::crds;
-use crate::names::{self, DEFAULT, Names};
 use crate::options::InstallOptions;
+use crate::{crds, names};
 
 pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
-    let home = Some(names::NAMESPACE);
     let mut all = vec![
         service_account(names::NAMESPACE),
-        role("ClusterRole", None, &cluster_rules(install, &DEFAULT)),
+        controller_cluster_role(install),
         binding("ClusterRoleBinding", None, names::NAMESPACE),
-        role("Role", home, &own_namespace_rules(install, &DEFAULT)),
+        controller_role(install),
         binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
     ];
     if !install.webhook_only {
@@ -24,50 +22,31 @@ pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
 
 fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     vec![
-        user_role("edit", &edit_rules(install)),
-        user_role("view", &view_rules(install)),
+        user_role(
+            install,
+            "edit",
+            &["create", "delete", "deletecollection", "patch", "update"],
+        ),
+        user_role(install, "view", &["get", "list", "watch"]),
     ]
-}
-
-/// Returns the rights of users who write objects. They may not write a status.
-pub(crate) fn edit_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let verbs = ["create", "delete", "deletecollection", "patch", "update"];
-    user_rules(install, &verbs)
-}
-
-/// Returns the rights of users who read objects.
-pub(crate) fn view_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    user_rules(install, &["get", "list", "watch"])
-}
-
-fn user_rules(install: &InstallOptions<'_>, verbs: &[&str]) -> Vec<Value> {
-    kinds(install)
-        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
-        .collect()
 }
 
 /// Returns the `ClusterRole`s that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
 /// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
 pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
-    let name = format!("{}-loop", names::APP);
-    let mut aggregated = role("ClusterRole", None, &tenant_admin_rules(install));
-    aggregated["metadata"] = metadata(&name, None);
-    aggregated["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] =
-        json!("true");
-    let mut all = user_roles(install);
-    all.push(aggregated);
-    all
-}
-
-/// Returns the rights that `admin` needs to grant the controller its rights in a namespace.
-pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules = object_rules(install);
     rules.push(json!({
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
         "verbs": ["create", "get", "update"],
     }));
-    rules
+    let name = format!("{}-loop", names::APP);
+    let mut of_loop = role("ClusterRole", None, &rules);
+    of_loop["metadata"] = metadata(&name, None);
+    of_loop["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
+    let mut all = user_roles(install);
+    all.push(of_loop);
+    all
 }
 
 /// Returns the role and binding, in one namespace, of a controller that is limited to some namespaces. It runs in
@@ -75,7 +54,7 @@ pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
 pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) -> Vec<Value> {
     let mut rules = object_rules(install);
     if namespace == home {
-        rules.extend(lease_rules(&DEFAULT));
+        rules.extend(lease_rules());
     }
     vec![
         role("Role", Some(namespace), &rules),
@@ -94,7 +73,7 @@ pub(crate) fn service_account(namespace: &str) -> Value {
 }
 
 /// Returns the rights of the controller on the objects of every kind, and the additional rights of the operators.
-pub(crate) fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
         rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
@@ -111,30 +90,26 @@ pub(crate) fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
 }
 
 /// Returns the rights for leader election.
-pub(crate) fn lease_rules(names: &Names) -> [Value; 2] {
+fn lease_rules() -> [Value; 2] {
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]});
-    let (mut create, mut update) = (leases.clone(), leases);
+    let (mut make, mut keep) = (leases.clone(), leases);
     // RBAC cannot bind `create` to a name.
-    create["verbs"] = json!(["create"]);
-    update["resourceNames"] = json!([names.lease]);
-    update["verbs"] = json!(["get", "update"]);
-    [create, update]
+    make["verbs"] = json!(["create"]);
+    keep["resourceNames"] = json!([names::LEASE]);
+    keep["verbs"] = json!(["get", "update"]);
+    [make, keep]
 }
 
-/// Returns the rights of the controller in the whole cluster.
-pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
+fn controller_cluster_role(install: &InstallOptions<'_>) -> Value {
     let mut rules = if install.webhook_only {
         Vec::new()
     } else {
         object_rules(install)
     };
-    if install.no_webhook {
-        return rules;
-    }
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        "resourceNames": [names.webhook_configuration],
+        "resourceNames": [names::WEBHOOK_CONFIGURATION],
         "verbs": ["get", "list", "patch", "watch"],
     }));
     let on_crds = |names: Vec<&str>, verbs: &[&str]| {
@@ -158,7 +133,7 @@ pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<
         rules.push(on_crds(converted, &["patch"]));
     }
     rules.extend(admission_probe_rules(install, false));
-    rules
+    role("ClusterRole", None, &rules)
 }
 
 fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
@@ -170,33 +145,30 @@ fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
     })
 }
 
-/// Returns the rights in the own namespace: for the webhook's certificates, the Lease, and admission probes.
-pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
-    if install.no_webhook {
-        return lease_rules(names).into();
-    }
+/// Returns the role in the own namespace: for the webhook's certificates, the Lease, and admission probes.
+fn controller_role(install: &InstallOptions<'_>) -> Value {
     let mut rules = vec![
         // RBAC cannot bind `create` to a name.
         json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}),
-        json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names.tls_secret], "verbs": ["get", "list", "update", "watch"]}),
+        json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]}),
         // To read the desired number of replicas.
-        json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names.deployment], "verbs": ["get"]}),
+        json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names::APP], "verbs": ["get"]}),
         // To find the replicas of the webhook and check which certificate each of them serves.
         json!({"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}),
     ];
     if !install.webhook_only {
-        rules.extend(lease_rules(names));
+        rules.extend(lease_rules());
     }
     rules.extend(admission_probe_rules(install, true));
-    rules
+    role("Role", Some(names::NAMESPACE), &rules)
 }
 
 /// Returns the rights for admission probes. A dry run needs the same right as a real creation: in the own
 /// namespace, or for cluster-scoped kinds in the cluster.
 fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<Value> {
-    let validates = validators(install)
+    let judges = validators(install)
         .filter(|ruleset| (ruleset.crd()["spec"]["scope"] != "Cluster") == namespaced);
-    validates
+    judges
         .map(|ruleset| {
             let plural = &ruleset.crd()["spec"]["names"]["plural"];
             json!({"apiGroups": [ruleset.group()], "resources": [plural], "verbs": ["create"]})
@@ -204,8 +176,11 @@ fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<
         .collect()
 }
 
-/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`.
-fn user_role(role: &str, rules: &[Value]) -> Value {
+/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`. Neither may write a status.
+fn user_role(install: &InstallOptions<'_>, role: &str, verbs: &[&str]) -> Value {
+    let rules: Vec<_> = kinds(install)
+        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
+        .collect();
     let mut metadata = metadata(&format!("{}-{role}", names::APP), None);
     metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = json!("true");
     if role == "edit" {

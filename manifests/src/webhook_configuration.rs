@@ -1,9 +1,9 @@
 //! Webhook configurations. They match registered kinds only, so they need no exclusions.
 
-use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::{Value, json};
+use shared_validation::ValidatorRegistry;
 
-use crate::names::{self, DEFAULT, Names};
+use crate::names;
 
 /// Match condition that excludes updates that only finalize an object. They are never validated, and must succeed
 /// while the webhook is down.
@@ -11,28 +11,16 @@ const NOT_ONLY_FINALIZING: &str = "!(request.operation == 'UPDATE' && has(object
      && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec))";
 
 pub(crate) fn validating(validators: &ValidatorRegistry) -> Value {
-    let webhook = validating_webhook(validators, &DEFAULT);
+    // The controller sets it to `Fail` once the webhook has denied an admission probe.
+    let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Ignore", validators);
     configuration("ValidatingWebhookConfiguration", &webhook)
 }
 
 pub(crate) fn mutating(validators: &ValidatorRegistry) -> Value {
-    let webhook = mutating_webhook(validators, &DEFAULT);
-    configuration("MutatingWebhookConfiguration", &webhook)
-}
-
-pub(crate) fn validating_webhook(validators: &ValidatorRegistry, names: &Names) -> Value {
-    // The controller sets it to `Fail` once the webhook has denied an admission probe.
-    let mut webhook = webhook("/validate", "Ignore", validators, names);
-    webhook["name"] = json!(names::VALIDATING_WEBHOOK);
-    webhook
-}
-
-pub(crate) fn mutating_webhook(validators: &ValidatorRegistry, names: &Names) -> Value {
     // `Ignore` is enough: the controller sets the same defaults, and the final object is validated anyway.
-    let mut webhook = webhook("/mutate", "Ignore", validators, names);
-    webhook["name"] = json!(names::MUTATING_WEBHOOK);
+    let mut webhook = webhook(names::MUTATING_WEBHOOK, "/mutate", "Ignore", validators);
     webhook["reinvocationPolicy"] = json!("Never");
-    webhook
+    configuration("MutatingWebhookConfiguration", &webhook)
 }
 
 fn configuration(kind: &str, webhook: &Value) -> Value {
@@ -47,12 +35,7 @@ fn configuration(kind: &str, webhook: &Value) -> Value {
     })
 }
 
-fn webhook(
-    path: &str,
-    failure_policy: &str,
-    validators: &ValidatorRegistry,
-    names: &Names,
-) -> Value {
+fn webhook(name: &str, path: &str, failure_policy: &str, validators: &ValidatorRegistry) -> Value {
     let rules: Vec<_> = validators
         .iter()
         .map(|ruleset| {
@@ -66,9 +49,10 @@ fn webhook(
         })
         .collect();
     json!({
+        "name": name,
         "admissionReviewVersions": ["v1"],
         "clientConfig": {
-            "service": {"name": names.service, "namespace": names.namespace, "path": path, "port": 443},
+            "service": {"name": names::SERVICE, "namespace": names::NAMESPACE, "path": path, "port": 443},
         },
         "failurePolicy": failure_policy,
         "matchConditions": [{"name": "not-only-finalizing", "expression": NOT_ONLY_FINALIZING}],

@@ -172,10 +172,10 @@ fn start_up_errors_agree_with_the_real_vector() {
         let wrong = all.iter().filter(|one| is_wrong(one));
         wrong.map(|one| &one.id).collect()
     };
-    let rejected = ids(&|one| one.starts && one.is_refused_at_start());
+    let refused = ids(&|one| one.starts && one.is_refused_at_start());
     assert!(
-        rejected.is_empty(),
-        "--start rejects configurations that start: {rejected:?}"
+        refused.is_empty(),
+        "--start rejects configurations that start: {refused:?}"
     );
     let missed = ids(&|one| one.is_confinement() && one.start);
     assert!(missed.is_empty(), "--start misses confinement: {missed:?}");

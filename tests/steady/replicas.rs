@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lockstep_envtest::eventually;
+use control_plane::eventually;
 
 use crate::block_on;
 use crate::load::Load;
@@ -26,18 +26,15 @@ pub fn ten_rolling_restarts() {
             }
         }
         let took = started.elapsed();
-        let counts = load.stop().await;
+        let tally = load.stop().await;
         println!(
             "10 rolling restarts of 2 replicas in {:.0} s: {} requests, unexpected: {:?}",
             took.as_secs_f64(),
-            counts.requests(),
-            counts.unexpected()
+            tally.asked(),
+            tally.unexpected()
         );
-        assert!(
-            counts.requests() > 1_000,
-            "too few requests to prove anything"
-        );
-        assert!(counts.unexpected().is_empty());
+        assert!(tally.asked() > 1_000, "too few requests to prove anything");
+        assert!(tally.unexpected().is_empty());
     });
 }
 
@@ -62,9 +59,9 @@ pub fn one_is_killed_thirty_times() {
         let mut kills = Vec::new();
         for reconciliation in 0..30 {
             let index = reconciliation % 2;
-            let before = load.counts().requests();
+            let before = load.tally().asked();
             eventually("requests through both replicas", async || {
-                (load.counts().requests() > before + 30).then_some(())
+                (load.tally().asked() > before + 30).then_some(())
             })
             .await
             .expect("the load continues");
@@ -82,15 +79,15 @@ pub fn one_is_killed_thirty_times() {
                 .expect("the process restarts");
             testbed.ready(index).await;
         }
-        let counts = load.stop().await;
-        let (mut broken, mut denied, mut other) = (0, 0, Vec::new());
-        for (when, what) in counts.all_unexpected() {
+        let tally = load.stop().await;
+        let (mut broken, mut refused, mut other) = (0, 0, Vec::new());
+        for (when, what) in tally.all_unexpected() {
             let just_killed = kills.iter().any(|kill| {
                 let since = when.saturating_duration_since(*kill);
                 when >= *kill && since < Duration::from_secs(1)
             });
             if just_killed && what.contains(REFUSED) {
-                denied += 1;
+                refused += 1;
             } else if just_killed && BROKEN.iter().any(|broken| what.contains(broken)) {
                 broken += 1;
             } else {
@@ -98,14 +95,11 @@ pub fn one_is_killed_thirty_times() {
             }
         }
         println!(
-            "30 kills: {} requests, {broken} on a connection that broke, {denied} to a dead address before \
+            "30 kills: {} requests, {broken} on a connection that broke, {refused} to a dead address before \
              its EndpointSlice was updated, other: {other:?}",
-            counts.requests()
+            tally.asked()
         );
-        assert!(
-            counts.requests() > 1_000,
-            "too few requests to prove anything"
-        );
+        assert!(tally.asked() > 1_000, "too few requests to prove anything");
         assert!(other.is_empty());
     });
 }

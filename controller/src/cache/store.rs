@@ -138,18 +138,16 @@ impl Store {
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<CompressedObject>> {
         let objects = self.objects.lock();
         let within = objects.iter().filter(|(key, _)| key.namespace == namespace);
-        within
-            .map(|(_, compressed)| Arc::clone(compressed))
-            .collect()
+        within.map(|(_, kept)| Arc::clone(kept)).collect()
     }
 
     /// Stores the state of an object and returns the previous one.
     pub(crate) fn put(
         &self,
         key: ObjectKey,
-        compressed: Arc<CompressedObject>,
+        kept: Arc<CompressedObject>,
     ) -> Option<Arc<CompressedObject>> {
-        self.objects.lock().insert(key, compressed)
+        self.objects.lock().insert(key, kept)
     }
 
     pub(crate) fn remove(&self, key: &ObjectKey) {
@@ -187,43 +185,39 @@ mod tests {
         });
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
         let pattern = Dictionary::default();
-        let compressed = CompressedObject::compress(&object, &pattern);
-        assert_eq!(compressed.decompress(), object);
+        let kept = CompressedObject::compress(&object, &pattern);
+        assert_eq!(kept.decompress(), object);
         let mut other = object.clone();
         other.metadata.name = Some("b".to_owned());
         other.data["spec"] = json!(["nothing", "of", "the", "kind"]);
         assert_eq!(
-            compressed
-                .compress_with_same_dictionary(&other)
-                .decompress(),
+            kept.compress_with_same_dictionary(&other).decompress(),
             other
         );
         assert!(
-            !compressed
+            !kept
                 .compress_with_same_dictionary(&other)
-                .has_same_content_as(&compressed)
+                .has_same_content_as(&kept)
         );
         assert!(
-            compressed
-                .compress_with_same_dictionary(&object)
-                .has_same_content_as(&compressed)
+            kept.compress_with_same_dictionary(&object)
+                .has_same_content_as(&kept)
         );
-        assert_eq!(compressed.uid(), "1");
-        assert!(compressed.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "x")));
-        assert!(!compressed.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "y")));
+        assert_eq!(kept.uid(), "1");
+        assert!(kept.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "x")));
+        assert!(!kept.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "y")));
         let mut later = object.clone();
         later.metadata.resource_version = Some("11".to_owned());
         assert!(
-            compressed
-                .compress_with_same_dictionary(&later)
-                .is_later_than(&compressed)
+            kept.compress_with_same_dictionary(&later)
+                .is_later_than(&kept)
         );
-        assert!(!compressed.is_later_than(&compressed.compress_with_same_dictionary(&later)));
+        assert!(!kept.is_later_than(&kept.compress_with_same_dictionary(&later)));
         later.metadata.uid = Some("2".to_owned());
         assert!(
-            !compressed
+            !kept
                 .compress_with_same_dictionary(&later)
-                .is_later_than(&compressed),
+                .is_later_than(&kept),
             "another object"
         );
     }

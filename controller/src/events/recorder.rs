@@ -21,7 +21,7 @@ pub(crate) const RENEW_AFTER: Duration = Duration::from_mins(55);
 const COUNT_AFTER: Duration = Duration::from_mins(10);
 
 /// Maximum number of new Events of one object within [`COUNT_AFTER`], for notes that differ each time.
-const MAX_AT_ONCE: usize = 5;
+const MOST_AT_ONCE: usize = 5;
 
 /// The API server's limit for the note of an Event, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
@@ -43,7 +43,7 @@ pub(crate) struct EventRecorder {
 struct ObjectEvents {
     /// The latest Event of each reason.
     last: HashMap<&'static str, RecordedEvent>,
-    started: Vec<Instant>,
+    begun: Vec<Instant>,
 }
 
 #[derive(Clone)]
@@ -78,28 +78,28 @@ impl EventRecorder {
     /// Publishes a Warning. If the same problem persists, its count is increased instead.
     pub(crate) async fn warning(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
-        let incremented = match self.decide(&uid, reason, note) {
+        let said = match self.decide(&uid, reason, note) {
             Decision::Nothing => return,
             Decision::New => None,
             Decision::Increment(last) => self.increment(object, last).await,
         };
-        let event = match incremented {
-            Some(event) => Some(event),
+        let said = match said {
+            Some(said) => Some(said),
             None => self.publish(object, "Warning", reason, note).await,
         };
-        if let Some(event) = event {
+        if let Some(said) = said {
             self.by_uid
                 .lock()
                 .entry(uid)
                 .or_default()
-                .record(reason, event);
+                .record(reason, said);
         }
     }
 
     fn decide(&self, uid: &str, reason: &'static str, note: &str) -> Decision {
         let mut by_uid = self.by_uid.lock();
-        let events = by_uid.entry(uid.to_owned()).or_default();
-        if let Some(last) = events.last.get_mut(reason)
+        let said = by_uid.entry(uid.to_owned()).or_default();
+        if let Some(last) = said.last.get_mut(reason)
             && last.note == note
         {
             last.count += 1;
@@ -110,7 +110,7 @@ impl EventRecorder {
                 Decision::Nothing
             };
         }
-        if events.is_over_spam_limit() {
+        if said.is_over_spam_limit() {
             Decision::Nothing
         } else {
             Decision::New
@@ -122,18 +122,18 @@ impl EventRecorder {
         let uid = object.uid.clone().unwrap_or_default();
         let is_too_much = {
             let mut by_uid = self.by_uid.lock();
-            let events = by_uid.entry(uid.clone()).or_default();
+            let said = by_uid.entry(uid.clone()).or_default();
             // A problem that occurs again later gets a new Event.
-            events.last.clear();
-            events.is_over_spam_limit()
+            said.last.clear();
+            said.is_over_spam_limit()
         };
-        if !is_too_much && let Some(event) = self.publish(object, "Normal", reason, note).await {
+        if !is_too_much && let Some(told) = self.publish(object, "Normal", reason, note).await {
             self.by_uid
                 .lock()
                 .entry(uid)
                 .or_default()
-                .started
-                .push(event.written);
+                .begun
+                .push(told.written);
         }
     }
 
@@ -206,18 +206,17 @@ impl EventRecorder {
 }
 
 impl ObjectEvents {
-    fn record(&mut self, reason: &'static str, event: RecordedEvent) {
-        if event.count == 1 {
-            self.started.push(event.written);
+    fn record(&mut self, reason: &'static str, said: RecordedEvent) {
+        if said.count == 1 {
+            self.begun.push(said.written);
         }
-        self.last.insert(reason, event);
+        self.last.insert(reason, said);
     }
 
     /// Returns true if the object has reached the limit of new Events.
     fn is_over_spam_limit(&mut self) -> bool {
-        self.started
-            .retain(|started| started.elapsed() < COUNT_AFTER);
-        self.started.len() >= MAX_AT_ONCE
+        self.begun.retain(|begun| begun.elapsed() < COUNT_AFTER);
+        self.begun.len() >= MOST_AT_ONCE
     }
 }
 
@@ -247,10 +246,10 @@ mod tests {
             Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
         });
         let recorder = EventRecorder::new(Client::new(server, "default"), "test");
-        let decision = |note: &str| match recorder.decide("1", "Failed", note) {
+        let say = |note: &str| match recorder.decide("1", "Failed", note) {
             Decision::Nothing => "nothing".to_owned(),
             Decision::New => {
-                let event = RecordedEvent {
+                let said = RecordedEvent {
                     note: note.to_owned(),
                     name: "e".to_owned(),
                     count: 1,
@@ -260,22 +259,20 @@ mod tests {
                 by_uid
                     .entry("1".to_owned())
                     .or_default()
-                    .record("Failed", event);
+                    .record("Failed", said);
                 "anew".to_owned()
             }
             Decision::Increment(last) => format!("{} times", last.count),
         };
-        assert_eq!(decision("a"), "anew");
-        assert_eq!([decision("a"), decision("a")], ["nothing", "nothing"]);
+        assert_eq!(say("a"), "anew");
+        assert_eq!([say("a"), say("a")], ["nothing", "nothing"]);
         tokio::time::advance(COUNT_AFTER).await;
-        assert_eq!(decision("a"), "4 times");
-        let differing: Vec<_> = (0..10)
-            .map(|at| decision(&format!("request {at}")))
-            .collect();
-        let anew = differing.iter().filter(|event| *event == "anew").count();
-        assert_eq!(anew, MAX_AT_ONCE);
+        assert_eq!(say("a"), "4 times");
+        let differing: Vec<_> = (0..10).map(|at| say(&format!("request {at}"))).collect();
+        let anew = differing.iter().filter(|said| *said == "anew").count();
+        assert_eq!(anew, MOST_AT_ONCE);
         tokio::time::advance(COUNT_AFTER).await;
-        assert_eq!(decision("request 11"), "anew");
+        assert_eq!(say("request 11"), "anew");
     }
 
     #[test]

@@ -162,18 +162,18 @@ fn value(item: &dyn Val) -> Identity {
 
 /// Positions of items by key, as in a Go map.
 #[derive(Default)]
-pub(crate) struct Positions<'k>(HashMap<&'k Key, usize>);
+pub(crate) struct Places<'k>(HashMap<&'k Key, usize>);
 
-impl<'k> Positions<'k> {
+impl<'k> Places<'k> {
     /// Records the position of an item. If several have the same key, the last one counts.
     pub(crate) fn put(
         &mut self,
         identity: &'k Identity,
-        position: usize,
+        place: usize,
     ) -> Result<(), ExecutionError> {
         match identity {
             Identity::Key(key) => {
-                self.0.insert(key, position);
+                self.0.insert(key, place);
                 Ok(())
             }
             Identity::Unique => Ok(()),

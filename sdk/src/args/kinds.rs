@@ -6,8 +6,7 @@ use crate::operator::registration::{KindDefinition, Registration};
 use crate::registry::{Registry, SelectedKinds};
 
 /// Option for the installed kinds.
-#[derive(Clone, clap::Args)]
-#[command(next_help_heading = "Scope")]
+#[derive(clap::Args)]
 pub(crate) struct KindArgs {
     /// Kinds to install, comma-separated: `*` selects the default kinds, a name adds a kind, and `-` before a name
     /// excludes it.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lockstep_shared_validation::{FieldError, Layer};
+use shared_validation::{FieldError, Layer};
 
 /// The results for one source.
 pub(crate) struct FileReport {

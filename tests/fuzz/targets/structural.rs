@@ -4,7 +4,7 @@
 
 use fuzz::{input, mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use lockstep_shared_validation::{
+use shared_validation::{
     LastValidated, ParsedJson, ValidationRequest, ValidationResult, Validator,
 };
 

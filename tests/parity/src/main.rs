@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lockstep_shared_validation::{CrdValidator, Validator};
 use parity::Summary;
 use parity::files::{read_cases, read_crd};
 use parity::live::{self, Extent};
 use serde_json::Value;
+use shared_validation::{CrdValidator, Validator};
 
 /// Compare the rules engine with the API server on objects of any CRD.
 #[derive(Parser)]
@@ -80,11 +80,7 @@ async fn run(command: Command) -> anyhow::Result<bool> {
                 changes,
                 seed,
             };
-            let recorded = live::record_responses(&crd, resource.version(), extent).await?;
-            for rule in &recorded.left_out {
-                println!("left out, because the API server lacks its functions: {rule}");
-            }
-            let (cases, resource) = (recorded.cases, recorded.validator);
+            let cases = live::ask(&crd, resource.version(), extent, &resource).await?;
             if let Some(path) = record {
                 let mut file = fs::File::create(&path)?;
                 for case in &cases {
@@ -94,12 +90,12 @@ async fn run(command: Command) -> anyhow::Result<bool> {
             (resource, cases)
         }
     };
-    let mut summary = Summary::default();
+    let mut tally = Summary::default();
     for case in &cases {
-        summary.count(case, &resource)?;
+        tally.count(case, &resource)?;
     }
-    println!("{summary}");
-    Ok(summary.is_equal())
+    println!("{tally}");
+    Ok(tally.is_equal())
 }
 
 fn resource(crd: &Value) -> anyhow::Result<CrdValidator> {

@@ -7,15 +7,14 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
-use kube::{Client, ResourceExt};
-use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
-use lockstep_controller::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput,
-    Reconciler, SyncRequest,
+use cloud_database_rules::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
+use controller::{
+    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
+    SyncRequest,
 };
+use kube::{Client, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use crate::deletion_policy;
 use crate::drift;
 use crate::modification::Modification;
 use crate::rds_client::RdsClient;
@@ -146,17 +145,17 @@ impl CloudDatabaseReconciler {
         enforced: &[&str],
     ) -> Result<ReconcileOutput, ReconcileError> {
         let phase = instance.db_instance_status().unwrap_or_default();
-        let mut notes = drift::unrepairable(&object.spec, instance, enforced);
+        let mut remarks = drift::unrepairable(&object.spec, instance, enforced);
         if let Some(id) = instance.dbi_resource_id()
             && replaced(object).contains(id)
         {
-            notes.push(format!(
+            remarks.push(format!(
                 "the annotation {REPLACES_INSTANCE} lists this instance, so that an empty one would replace it if it were missing; remove the annotation"
             ));
         }
         let mut soon = phase != "available";
         if soon {
-            notes.push(format!("RDS reports its status as '{phase}'"));
+            remarks.push(format!("RDS reports its status as '{phase}'"));
         }
         if TAKING_CHANGES.contains(&phase) {
             self.add_tags(object, instance).await?;
@@ -170,13 +169,13 @@ impl CloudDatabaseReconciler {
                 outcomes.push(self.modify(id, part).await);
             }
             for outcome in outcomes {
-                notes.push(outcome?);
+                remarks.push(outcome?);
             }
         }
         let mut message = "the database can be used".to_owned();
-        for note in notes {
+        for remark in remarks {
             message.push_str("; ");
-            message.push_str(&note);
+            message.push_str(&remark);
         }
         let mut progress = self.available(id, instance, message);
         if soon {
@@ -190,8 +189,8 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         instance: &DbInstance,
     ) -> Result<(), ReconcileError> {
-        let expected = tags::managed_tags(object, self.rds.cluster_name());
-        let missing = drift::missing_tags(expected, instance);
+        let kept = tags::managed_tags(object, self.rds.cluster_name());
+        let missing = drift::missing_tags(kept, instance);
         match instance.db_instance_arn() {
             Some(arn) if !missing.is_empty() => Ok(self.rds.tag(arn, &missing).await?),
             _ => Ok(()),
@@ -206,8 +205,8 @@ impl CloudDatabaseReconciler {
         }
         let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "requesting a modification from RDS");
-        let response = self.rds.modify(id, &change).await;
-        match response {
+        let asked = self.rds.modify(id, &change).await;
+        match asked {
             Ok(_) => {
                 let outcome =
                     format!("RDS has accepted the change of {fields} and has not applied it yet");
@@ -364,10 +363,6 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<FinalizeOutcome, ReconcileError> {
         let done = self.finalize(deleted).await;
         Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
-    }
-
-    fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {
-        Some(deletion_policy::effect(deleted))
     }
 }
 

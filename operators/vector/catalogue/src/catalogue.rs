@@ -77,13 +77,11 @@ impl ComponentTraits {
             ("gives", json!(self.gives)),
             ("outputs", json!(self.outputs)),
         ];
-        let restricted = flow.into_iter().filter(|(_, types)| {
+        let told = flow.into_iter().filter(|(_, types)| {
             types.as_array().is_some_and(|types| !types.is_empty())
                 || types.as_object().is_some_and(|types| !types.is_empty())
         });
-        restricted
-            .map(|(name, types)| (name.to_owned(), types))
-            .collect()
+        told.map(|(name, types)| (name.to_owned(), types)).collect()
     }
 }
 

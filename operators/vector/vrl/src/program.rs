@@ -62,9 +62,9 @@ impl Program<'_> {
     fn search(&self) -> Vec<VrlDiagnostic> {
         let read = self.source.parse::<QueryNode>();
         let error = read.err().into_iter();
-        let reported = error
+        let told = error
             .map(|error| VrlDiagnostic::error(format!("is not a valid search query: {error}")));
-        reported.collect()
+        told.collect()
     }
 
     /// Compiles a VRL program. Returns the warnings of the compiler, and the error of a program that compiles but that

@@ -30,13 +30,13 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
         writeln!(out, "{line}")?;
     }
     for problem in &report.problems {
-        let location = problem.location.as_ref();
+        let place = problem.location.as_ref();
         let line = json!({
             "file": report.name,
             "valid": false,
             "problem": problem.message,
-            "line": location.map(|location| location.line),
-            "column": location.map(|location| location.column),
+            "line": place.map(|place| place.line),
+            "column": place.map(|place| place.column),
         });
         writeln!(out, "{line}")?;
     }

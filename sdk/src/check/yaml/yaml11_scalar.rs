@@ -189,7 +189,7 @@ mod tests {
     ];
 
     /// Returns the value that Lockstep reads from a text, or `None` if it is rejected.
-    fn parsed(text: &str) -> Option<Value> {
+    fn here(text: &str) -> Option<Value> {
         let documents = read_all(text).ok()?;
         assert_eq!(documents.len(), 1, "{text}");
         Some(documents[0].to_value())
@@ -228,18 +228,18 @@ mod tests {
                 .map(String::from),
             )
             .collect();
-        let responses =
-            lockstep_envtest::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
+        let answers =
+            control_plane::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
         let mut differing = Vec::new();
-        for (text, response) in texts.iter().zip(responses.as_array().expect("a list")) {
-            let expected = response["json"]
+        for (text, answer) in texts.iter().zip(answers.as_array().expect("a list")) {
+            let there = answer["json"]
                 .as_str()
                 .map(|json| serde_json::from_str::<Value>(json).expect("JSON"));
-            let parsed = parsed(text);
-            if parsed != expected {
+            let here = here(text);
+            if here != there {
                 differing.push(format!(
-                    "{text:?}: here {parsed:?}, kubectl {expected:?} {}",
-                    response["error"]
+                    "{text:?}: here {here:?}, kubectl {there:?} {}",
+                    answer["error"]
                 ));
             }
         }

@@ -11,14 +11,14 @@ use crate::diagnostic::{Check, DiagnosticList};
 const MEASURED: &str = include_str!("measured.txt");
 
 /// Template in an option, and the answer of Vector.
-struct MeasuredCase<'a> {
+struct Asked<'a> {
     option: &'a str,
     template: &'a str,
     is_opted_out: bool,
-    result: char,
+    answer: char,
 }
 
-fn cases() -> Vec<MeasuredCase<'static>> {
+fn asked() -> Vec<Asked<'static>> {
     let mut lines = MEASURED.lines().filter(|line| !line.starts_with('#'));
     let columns = lines.next().expect("the columns");
     let columns: Vec<_> = columns.split('\t').skip(1).collect();
@@ -26,20 +26,20 @@ fn cases() -> Vec<MeasuredCase<'static>> {
     for line in lines {
         let mut cells = line.split('\t');
         let option = cells.next().expect("an option");
-        let results = cells.next().expect("the answers");
-        assert_eq!(results.len(), columns.len(), "{option}");
-        let first = columns.iter().copied().zip(results.chars());
+        let answers = cells.next().expect("the answers");
+        assert_eq!(answers.len(), columns.len(), "{option}");
+        let first = columns.iter().copied().zip(answers.chars());
         let further = cells.map(|cell| {
-            let (template, result) = cell.rsplit_once('=').expect("a template and an answer");
-            (template, result.chars().next().expect("an answer"))
+            let (template, answer) = cell.rsplit_once('=').expect("a template and an answer");
+            (template, answer.chars().next().expect("an answer"))
         });
-        for (template, result) in first.chain(further) {
+        for (template, answer) in first.chain(further) {
             let unmarked = template.strip_prefix('!');
-            all.push(MeasuredCase {
+            all.push(Asked {
                 option,
                 template: unmarked.unwrap_or(template),
                 is_opted_out: unmarked.is_some(),
-                result,
+                answer,
             });
         }
     }
@@ -47,8 +47,8 @@ fn cases() -> Vec<MeasuredCase<'static>> {
 }
 
 /// Returns a sink with a template in one of its options.
-fn sink(case: &MeasuredCase<'_>) -> Value {
-    let (kind, option) = case.option.split_once('.').expect("a sink and an option");
+fn sink(asked: &Asked<'_>) -> Value {
+    let (kind, option) = asked.option.split_once('.').expect("a sink and an option");
     let mut sink = json!({"type": kind, "inputs": ["in"]});
     if kind == "axiom" {
         sink["dataset"] = "d".into();
@@ -56,14 +56,14 @@ fn sink(case: &MeasuredCase<'_>) -> Value {
     if option.starts_with("data_stream.") {
         sink["mode"] = "data_stream".into();
     }
-    if case.is_opted_out {
+    if asked.is_opted_out {
         sink[OPT_OUT] = true.into();
     }
     let mut value = &mut sink;
     let mut parts: Vec<_> = option.split('.').collect();
     if parts.last() == Some(&"KEY") {
         parts.pop();
-        parts.push(case.template);
+        parts.push(asked.template);
         for part in parts {
             value = &mut value[part];
         }
@@ -72,12 +72,12 @@ fn sink(case: &MeasuredCase<'_>) -> Value {
         for part in parts {
             value = &mut value[part];
         }
-        *value = case.template.into();
+        *value = asked.template.into();
     }
     sink
 }
 
-fn is_rejected(sink: &Value) -> bool {
+fn is_refused(sink: &Value) -> bool {
     let component = Component {
         block: "sinks",
         family: ComponentKind::Sink,
@@ -100,15 +100,15 @@ fn is_rejected(sink: &Value) -> bool {
 fn exactly_the_templates_that_vector_rejects_are_invalid() {
     let mut compared = 0;
     let mut different = Vec::new();
-    for case in cases().iter().filter(|case| case.result != '-') {
+    for asked in asked().iter().filter(|asked| asked.answer != '-') {
         compared += 1;
-        if is_rejected(&sink(case)) != (case.result == 'C') {
+        if is_refused(&sink(asked)) != (asked.answer == 'C') {
             different.push(format!(
                 "{} {:?}{}: {}",
-                case.option,
-                case.template,
-                if case.is_opted_out { " opted out" } else { "" },
-                case.result
+                asked.option,
+                asked.template,
+                if asked.is_opted_out { " opted out" } else { "" },
+                asked.answer
             ));
         }
     }

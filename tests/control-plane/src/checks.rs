@@ -1,0 +1,49 @@
+//! External programs that check a server against its specifications.
+
+use std::net::SocketAddr;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::process::{ask, run};
+use crate::tools;
+
+/// Checks metrics with the parser of Prometheus and its naming rules, as `promtool check metrics` does.
+///
+/// # Errors
+///
+/// If the program cannot be built or run, or reports a problem.
+pub fn check_metrics(metrics: &str) -> Result<(), Error> {
+    ask(&mut Command::new(tools::promlint()?), metrics).map(drop)
+}
+
+/// Returns the status of an object as computed by kstatus, the library of cli-utils: `Current`, `InProgress`, `Failed`,
+/// `Terminating`.
+///
+/// # Errors
+///
+/// If the program cannot be built or run, or cannot read the object.
+pub fn kstatus(object: &Value) -> Result<String, Error> {
+    let said = ask(&mut Command::new(tools::kstatus()?), &object.to_string())?;
+    Ok(said.trim().trim_matches('"').to_owned())
+}
+
+/// Checks a server against the specification of HTTP/2 and returns the last line of the report.
+///
+/// # Errors
+///
+/// If the program cannot be built or run, or the server fails a case.
+pub fn h2spec(server: SocketAddr, path: &str) -> Result<String, Error> {
+    let said = run(Command::new(tools::h2spec()?).args([
+        "--host",
+        &server.ip().to_string(),
+        "--port",
+        &server.port().to_string(),
+        "--path",
+        path,
+        "--tls",
+        "--insecure",
+    ]))?;
+    Ok(said.lines().last().unwrap_or_default().to_owned())
+}

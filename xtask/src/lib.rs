@@ -1,3 +1,0 @@
-//! Development tasks that tests use, too.
-
-pub mod image;
