@@ -11,7 +11,7 @@ pub(crate) struct EventRecorder {
     recorder: Recorder,
     secrets: Api<Secret>,
     name: String,
-    said: Mutex<Option<String>>,
+    last_note: Mutex<Option<String>>,
 }
 
 impl EventRecorder {
@@ -24,21 +24,28 @@ impl EventRecorder {
             recorder: Recorder::new(client.clone(), reporter),
             secrets: Api::namespaced(client.clone(), namespace),
             name: secret.to_owned(),
-            said: Mutex::default(),
+            last_note: Mutex::default(),
         }
     }
 
     pub(crate) fn forget(&self) {
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self
+            .last_note
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) async fn warning(&self, reason: &str, note: &str) {
-        let was_said = {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            said.replace(note.to_owned())
-                .is_some_and(|said| said == note)
+        let is_repeated = {
+            let mut last_note = self
+                .last_note
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            last_note
+                .replace(note.to_owned())
+                .is_some_and(|last_note| last_note == note)
         };
-        if was_said {
+        if is_repeated {
             return;
         }
         let Ok(Some(secret)) = self.secrets.get_opt(&self.name).await else {

@@ -21,7 +21,7 @@ use crate::replica_probe::ReplicaProbe;
 use crate::source::{external, self_signed};
 
 /// Debounce time: changes within it are handled together.
-const SETTLE: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// Longest delay before a failure is retried.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -34,7 +34,7 @@ pub enum CertificateSource {
     /// Another component, such as cert-manager, fills the Secret.
     Secret {
         /// Propagation delay: how long a new CA is injected before a certificate that it signed is served.
-        settle: Duration,
+        propagation_delay: Duration,
     },
     /// The webhook has its own files. Only their CA is injected into the configurations, if it is given.
     Files {
@@ -96,7 +96,7 @@ impl CertificateManager {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 // The delay limits the write rate if another client keeps overwriting a target.
-                Some(()) = changes.next() => tokio::time::sleep(SETTLE).await,
+                Some(()) = changes.next() => tokio::time::sleep(DEBOUNCE).await,
             }
         }
     }
@@ -115,9 +115,9 @@ impl CertificateManager {
                 self.metrics.set(&keys);
                 Ok(())
             }
-            CertificateSource::Secret { settle } => {
+            CertificateSource::Secret { propagation_delay } => {
                 let name = &self.replica_probe.server_name;
-                external::sync(&cluster, name, *settle, &self.targets, memory).await
+                external::sync(&cluster, name, *propagation_delay, &self.targets, memory).await
             }
             CertificateSource::Files { ca: None } => Ok(()),
             CertificateSource::Files { ca: Some(path) } => {

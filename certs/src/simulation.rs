@@ -25,7 +25,7 @@ use crate::source::self_signed;
 use crate::store::secret;
 
 const HOUR: Duration = Duration::from_hours(1);
-const SETTLE: Duration = Duration::from_mins(10);
+const PROPAGATION_DELAY: Duration = Duration::from_mins(10);
 
 /// Longest time until an API server observes a change. It is shorter than the propagation delay.
 const LATEST_NEWS: Duration = Duration::from_mins(9);
@@ -48,7 +48,7 @@ struct Configuration {
     version: u64,
     bundle: String,
     /// CA bundle that each API server has observed, and the time since which it is stale.
-    heard: Vec<(String, Option<OffsetDateTime>)>,
+    observed: Vec<(String, Option<OffsetDateTime>)>,
 }
 
 /// Cluster as seen by one replica.
@@ -80,9 +80,9 @@ impl Replica {
     /// Performs one call. Other replicas can run before it is executed and before it returns.
     async fn call<T>(&self, done: impl FnOnce(&mut World) -> T) -> T {
         turn().await;
-        let answer = done(&mut self.world());
+        let result = done(&mut self.world());
         turn().await;
-        answer
+        result
     }
 }
 
@@ -116,16 +116,16 @@ impl ClusterApi for Replica {
         if target.injected_cas(found) == [Some(trusted.to_owned())] {
             return Ok(InjectOutcome::Already);
         }
-        let seen = found.metadata.resource_version.clone();
+        let resource_version = found.metadata.resource_version.clone();
         let written = self.call(|world| {
             let (now, configuration) = (world.now, &mut world.configurations[position(target)]);
-            if seen != Some(configuration.version.to_string()) {
+            if resource_version != Some(configuration.version.to_string()) {
                 return InjectOutcome::Conflict;
             }
             world.writes += 1;
             configuration.version += 1;
             trusted.clone_into(&mut configuration.bundle);
-            for (_, fresh_until) in &mut configuration.heard {
+            for (_, fresh_until) in &mut configuration.observed {
                 fresh_until.get_or_insert(now);
             }
             InjectOutcome::Now
@@ -186,7 +186,7 @@ fn is_of(pair: &CertKeyPair, trusted: &str) -> bool {
 impl World {
     fn new() -> Self {
         let configuration = || Configuration {
-            heard: vec![(String::new(), None); API_SERVERS],
+            observed: vec![(String::new(), None); API_SERVERS],
             ..Configuration::default()
         };
         Self {
@@ -203,9 +203,9 @@ impl World {
         secret::read(self.secret.as_ref()?)
     }
 
-    fn tell(&mut self, api_server: usize) {
+    fn deliver(&mut self, api_server: usize) {
         for configuration in &mut self.configurations {
-            configuration.heard[api_server] = (configuration.bundle.clone(), None);
+            configuration.observed[api_server] = (configuration.bundle.clone(), None);
         }
     }
 
@@ -213,9 +213,9 @@ impl World {
     fn pass(&mut self, period: Duration) {
         let then = self.now + period;
         for configuration in &mut self.configurations {
-            for (heard, stale_since) in &mut configuration.heard {
+            for (observed, stale_since) in &mut configuration.observed {
                 if stale_since.is_some_and(|since| then - since >= LATEST_NEWS) {
-                    configuration.bundle.clone_into(heard);
+                    configuration.bundle.clone_into(observed);
                     *stale_since = None;
                 }
             }
@@ -223,7 +223,7 @@ impl World {
         self.now = then;
     }
 
-    fn ask_for_rotation(&mut self) {
+    fn request_rotation(&mut self) {
         if let Some(mut keys) = self.keys() {
             keys.rotation_requested = true;
             self.writes += 1;
@@ -247,7 +247,7 @@ impl World {
             configuration
                 .bundle
                 .clone_from(&keys.current_ca.certificate);
-            for (_, stale_since) in &mut configuration.heard {
+            for (_, stale_since) in &mut configuration.observed {
                 stale_since.get_or_insert(self.now);
             }
         }
@@ -256,10 +256,10 @@ impl World {
     fn assert_everybody_is_trusted(&self, seed: u64, known: &mut HashSet<(String, String)>) {
         for pair in self.served.iter().flatten() {
             for configuration in &self.configurations {
-                for (heard, _) in &configuration.heard {
-                    let meeting = (pair.certificate.clone(), heard.clone());
+                for (observed, _) in &configuration.observed {
+                    let meeting = (pair.certificate.clone(), observed.clone());
                     assert!(
-                        known.contains(&meeting) || is_of(pair, heard),
+                        known.contains(&meeting) || is_of(pair, observed),
                         "seed {seed}: an API server met a certificate that it does not trust, in phase {:?}",
                         self.keys().map(|keys| keys.phase())
                     );
@@ -270,9 +270,9 @@ impl World {
     }
 }
 
-type Tending = Pin<Box<dyn Future<Output = Result<CertificateBundle, CertError>>>>;
+type SyncFuture = Pin<Box<dyn Future<Output = Result<CertificateBundle, CertError>>>>;
 
-fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
+fn new_sync(world: &Arc<Mutex<World>>, index: usize) -> SyncFuture {
     let replica = Replica {
         world: Arc::clone(world),
         index,
@@ -290,7 +290,7 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
             dns_names: vec!["webhook".to_owned()],
             ca_duration: 96 * HOUR,
             cert_duration: 24 * HOUR,
-            propagation_delay: SETTLE,
+            propagation_delay: PROPAGATION_DELAY,
         };
         self_signed::sync(&replica, "keys", &plan, &targets).await
     })
@@ -300,7 +300,7 @@ fn tending(world: &Arc<Mutex<World>>, index: usize) -> Tending {
 fn history(seed: u64) -> (usize, usize) {
     let mut random = Rng::with_seed(seed);
     let world = Arc::new(Mutex::new(World::new()));
-    let mut tendings: Vec<Option<Tending>> = (0..REPLICAS).map(|_| None).collect();
+    let mut syncs: Vec<Option<SyncFuture>> = (0..REPLICAS).map(|_| None).collect();
     let (mut cas, mut cut_off) = (Vec::new(), 0);
     let (mut is_installed, mut known) = (false, HashSet::new());
     let mut context = Context::from_waker(Waker::noop());
@@ -309,7 +309,7 @@ fn history(seed: u64) -> (usize, usize) {
         match random.u32(..1_000) {
             // A replica is killed, and restarts with or without its volume.
             0..5 => {
-                cut_off += usize::from(tendings[index].take().is_some());
+                cut_off += usize::from(syncs[index].take().is_some());
                 if random.bool() {
                     world.lock().expect("whole").served[index] = None;
                 }
@@ -317,7 +317,7 @@ fn history(seed: u64) -> (usize, usize) {
             5..15 => world
                 .lock()
                 .expect("whole")
-                .tell(random.usize(..API_SERVERS)),
+                .deliver(random.usize(..API_SERVERS)),
             15..55 => {
                 let minutes = random.u64(..8);
                 world
@@ -326,7 +326,7 @@ fn history(seed: u64) -> (usize, usize) {
                     .pass(Duration::from_mins(minutes));
             }
             55..60 => world.lock().expect("whole").pass(random.u32(1..12) * HOUR),
-            60..62 => world.lock().expect("whole").ask_for_rotation(),
+            60..62 => world.lock().expect("whole").request_rotation(),
             // At any point of its work.
             62..65 => {
                 let mut world = world.lock().expect("whole");
@@ -335,7 +335,7 @@ fn history(seed: u64) -> (usize, usize) {
             }
             // While no replica is about to write: one that has already read could not detect the change.
             65..68 => {
-                tendings.fill_with(|| None);
+                syncs.fill_with(|| None);
                 world.lock().expect("whole").overwrite();
             }
             _ => {
@@ -345,9 +345,9 @@ fn history(seed: u64) -> (usize, usize) {
                         continue;
                     }
                 }
-                let running = tendings[index].get_or_insert_with(|| tending(&world, index));
+                let running = syncs[index].get_or_insert_with(|| new_sync(&world, index));
                 if let Poll::Ready(done) = running.as_mut().poll(&mut context) {
-                    tendings[index] = None;
+                    syncs[index] = None;
                     assert!(matches!(done, Ok(_) | Err(CertError::Conflict)));
                 }
             }
@@ -358,15 +358,15 @@ fn history(seed: u64) -> (usize, usize) {
             cas.push(keys.current_ca.certificate.clone());
         }
         let everybody_has_heard = || {
-            let mut all = world.configurations.iter().flat_map(|one| &one.heard);
-            all.all(|(heard, _)| !heard.is_empty())
+            let mut all = world.configurations.iter().flat_map(|one| &one.observed);
+            all.all(|(observed, _)| !observed.is_empty())
         };
         is_installed = is_installed || everybody_has_heard();
         if is_installed {
             world.assert_everybody_is_trusted(seed, &mut known);
         }
     }
-    drop(tendings);
+    drop(syncs);
     assert_comes_to_rest(&world, seed);
     (cas.len(), cut_off)
 }
@@ -376,10 +376,10 @@ fn assert_comes_to_rest(world: &Arc<Mutex<World>>, seed: u64) {
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..12 {
         for index in 0..REPLICAS {
-            let mut running = tending(world, index);
+            let mut running = new_sync(world, index);
             while running.as_mut().poll(&mut context).is_pending() {}
         }
-        world.lock().expect("whole").pass(SETTLE);
+        world.lock().expect("whole").pass(PROPAGATION_DELAY);
     }
     let world = world.lock().expect("whole");
     let keys = world.keys().expect("keys");
@@ -394,8 +394,10 @@ fn assert_comes_to_rest(world: &Arc<Mutex<World>>, seed: u64) {
 
 /// Number of histories. `LOCKSTEP_HISTORIES` overrides it.
 fn histories() -> u64 {
-    let asked = std::env::var("LOCKSTEP_HISTORIES").ok();
-    asked.and_then(|asked| asked.parse().ok()).unwrap_or(12)
+    let configured = std::env::var("LOCKSTEP_HISTORIES").ok();
+    configured
+        .and_then(|configured| configured.parse().ok())
+        .unwrap_or(12)
 }
 
 #[test]

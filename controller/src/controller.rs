@@ -17,7 +17,7 @@ use futures::{FutureExt, StreamExt};
 use kube::Client;
 use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
-use shared_validation::{PolicyHandle, Validator};
+use lockstep_shared_validation::{PolicyHandle, Validator};
 use tokio::sync::watch;
 
 use crate::api::reconciler::Reconciler;
@@ -40,10 +40,10 @@ use crate::watch::stores::Stores;
 /// ```no_run
 /// use std::sync::Arc;
 ///
-/// use controller::{Controller, Metrics, Reconciler, Runnable};
+/// use lockstep_controller::{Controller, Metrics, Reconciler, Runnable};
 /// use kube::Client;
 /// use prometheus_client::registry::Registry;
-/// use shared_validation::{PolicyHandle, Ruleset};
+/// use lockstep_shared_validation::{PolicyHandle, Ruleset};
 /// use tokio::sync::watch;
 ///
 /// async fn run<R: Reconciler>(client: Client, operator: R, stop: watch::Receiver<bool>) {
@@ -99,9 +99,9 @@ impl<R: Reconciler> Controller<R> {
         let watches = reconciler.watches();
         let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
         let finalizer = finalizer(&*ruleset, is_namespaced, &reconciler, &child_types);
-        let announcer = EventRecorder::new(client.clone(), "lockstep");
+        let recorder = EventRecorder::new(client.clone(), "lockstep");
         let backoffs = Backoffs::default();
-        let cycle = Context {
+        let context = Context {
             client,
             controller: ruleset.kind().to_lowercase(),
             name: ruleset.kind().to_lowercase(),
@@ -116,13 +116,13 @@ impl<R: Reconciler> Controller<R> {
             finalizer,
             deletion_timeouts: DeletionTimeouts::default(),
             written: WriteThrough::new(resource),
-            recorder: announcer,
+            recorder,
             backoffs,
             metrics,
             policy,
         };
         Self {
-            context: cycle,
+            context,
             directory: ControllerRegistry::default(),
             config: Config::default(),
         }
@@ -143,29 +143,29 @@ impl<R: Reconciler> Controller<R> {
     /// If its objects, or some of their children, are cluster-scoped.
     #[must_use]
     pub fn namespaced(mut self, namespace: &str) -> Self {
-        let cycle = &mut self.context;
-        let types = &cycle.owned_types;
+        let context = &mut self.context;
+        let types = &context.owned_types;
         assert!(
-            cycle.is_namespaced && types.iter().all(|type_| type_.is_namespaced),
+            context.is_namespaced && types.iter().all(|type_| type_.is_namespaced),
             "{} cannot be restricted to a namespace: the kind or a type of its children is cluster-scoped",
-            cycle.validator.kind()
+            context.validator.kind()
         );
-        cycle.name = format!("{}/{namespace}", cycle.controller);
-        cycle.namespace = Some(namespace.to_owned());
+        context.name = format!("{}/{namespace}", context.controller);
+        context.namespace = Some(namespace.to_owned());
         self
     }
 
     /// Sets the concurrency and the debounce time.
     #[must_use]
-    pub fn with_config(mut self, pace: Config) -> Self {
-        self.config = pace;
+    pub fn with_config(mut self, config: Config) -> Self {
+        self.config = config;
         self
     }
 
     /// Sets the time limits for deletions.
     #[must_use]
-    pub fn with_deletion_timeouts(mut self, stalls: DeletionTimeouts) -> Self {
-        self.context.deletion_timeouts = stalls;
+    pub fn with_deletion_timeouts(mut self, timeouts: DeletionTimeouts) -> Self {
+        self.context.deletion_timeouts = timeouts;
         self
     }
 }
@@ -252,5 +252,6 @@ impl Drop for RunGuard<'_> {
         self.0.violating_objects.clear();
         self.0.terminating.clear();
         self.0.failing.clear();
+        self.0.stalled.clear();
     }
 }

@@ -103,7 +103,7 @@ pub mod watch;
 
 pub use crate::api::error::ReconcileError;
 pub use crate::api::reconciler::{
-    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
 };
 pub use crate::api::request::SyncRequest;
 pub use crate::api::sync::{SyncHandler, SyncReconciler, SyncResponse};

@@ -5,6 +5,7 @@ mod client;
 mod in_progress;
 mod queue;
 mod registration;
+mod stalled;
 mod threshold_gauge;
 mod watch;
 
@@ -12,6 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lockstep_shared_validation::ValidationResult;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -19,12 +21,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use shared_validation::ValidationResult;
 
 pub use crate::metrics::client::ClientMetrics;
 pub(crate) use crate::metrics::queue::QueueMetrics;
 use crate::metrics::queue::Queues;
 use crate::metrics::registration::registered;
+use crate::metrics::stalled::StalledObjects;
 pub(crate) use crate::metrics::threshold_gauge::ThresholdGauge;
 pub(crate) use crate::metrics::watch::WatchState;
 use crate::metrics::watch::Watches;
@@ -36,7 +38,7 @@ pub struct Metrics {
     reconciles: Family<ResultLabels, Counter>,
     errors: Family<ControllerLabels, Counter>,
     panics: Family<ControllerLabels, Counter>,
-    judgements: Family<ControllerLabels, Counter>,
+    validations: Family<ControllerLabels, Counter>,
     active: Family<ControllerLabels, Gauge>,
     at_most: Family<ControllerLabels, Gauge>,
     duration: Family<ControllerLabels, Histogram>,
@@ -47,6 +49,7 @@ pub struct Metrics {
     pub(crate) violating_objects: ViolatingObjects,
     pub(crate) terminating: ThresholdGauge,
     pub(crate) failing: ThresholdGauge,
+    pub(crate) stalled: StalledObjects,
 }
 
 /// Rules that the stored objects violate, whatever the policy does about it.
@@ -131,12 +134,12 @@ const BUCKETS_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let standing = ViolatingObjects::default();
+        let violating_objects = ViolatingObjects::default();
         registered(
             registry,
             "lockstep_rule_violating_objects",
             "Number of stored objects that violate a rule, whatever its policy does about it",
-            standing.broken.clone(),
+            violating_objects.broken.clone(),
         );
         let histogram = || Histogram::new(BUCKETS_SECONDS);
         Self {
@@ -177,7 +180,7 @@ impl Metrics {
                 "Duration of a reconciliation",
                 Family::new_with_constructor(histogram as fn() -> Histogram),
             ),
-            judgements: registered(
+            validations: registered(
                 registry,
                 "lockstep_controller_validations",
                 "Total number of validations; an object whose status is current need not be validated again",
@@ -186,14 +189,15 @@ impl Metrics {
             violations: registered(
                 registry,
                 "lockstep_rule_violations",
-                "Total number of rule violations by kind, rule and place",
+                "Total number of rule violations by kind, rule and component",
                 Family::default(),
             ),
             queues: Queues::register(registry),
             child_writes: ChildWrites::register(registry),
-            violating_objects: standing,
+            violating_objects,
             terminating: ThresholdGauge::register(&threshold_gauge::TERMINATING, registry),
             failing: ThresholdGauge::register(&threshold_gauge::FAILING, registry),
+            stalled: StalledObjects::register(registry),
         }
     }
 
@@ -215,10 +219,13 @@ impl Metrics {
         duration.observe(took.as_secs_f64());
     }
 
-    /// Sets the maximum number of concurrent reconciliations.
+    /// Sets the maximum number of concurrent reconciliations, and starts the counters of a controller: alerts see an
+    /// increase only of a counter that exists before.
     pub(crate) fn set_max_concurrent_reconciles(&self, controller: &str, workers: usize) {
         let at_most = self.at_most.get_or_create_owned(&labels_of(controller));
         at_most.set(i64::try_from(workers).unwrap_or(i64::MAX));
+        drop(self.panics.get_or_create(&labels_of(controller)));
+        drop(self.errors.get_or_create(&labels_of(controller)));
     }
 
     /// Counts a reconciliation as in progress for as long as the returned value exists.
@@ -230,7 +237,7 @@ impl Metrics {
 
     /// Counts a validation.
     pub(crate) fn validated(&self, controller: &str) {
-        self.judgements.get_or_create(&labels_of(controller)).inc();
+        self.validations.get_or_create(&labels_of(controller)).inc();
     }
 
     /// Counts a reconciliation that panicked.

@@ -66,14 +66,14 @@ impl ValidationLayer for Cel {
             budget: Budget::new(),
             exhausted: false,
         };
-        let place = Place {
+        let location = Location {
             schema: case.schema,
             rules,
             value: case.object,
             before: case.before,
             ratchet: Ratchet::new(root),
         };
-        walk.node(place, Cursor::Root);
+        walk.node(location, Cursor::Root);
     }
 }
 
@@ -86,7 +86,7 @@ struct Walk<'a, 'r, 'k> {
 
 /// Value with its schema and its old value.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Location<'a> {
     schema: &'a Schema,
     rules: &'a CelValidator,
     value: &'a Value,
@@ -96,41 +96,41 @@ struct Place<'a> {
 }
 
 impl<'a> Walk<'a, '_, '_> {
-    fn node(&mut self, place: Place<'a>, at: Cursor<'_>) {
+    fn node(&mut self, location: Location<'a>, at: Cursor<'_>) {
         // Rules apply only to values that exist. A rule about null belongs to the parent.
-        if place.value.is_null() || self.exhausted {
+        if location.value.is_null() || self.exhausted {
             return;
         }
-        self.rules(place, at);
-        match place.value {
+        self.rules(location, at);
+        match location.value {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     let is_root = matches!(at, Cursor::Root);
                     if is_root && name == "status" && self.case.has_status_subresource {
                         continue;
                     }
-                    let own = place.schema.properties.get(name);
+                    let own = location.schema.properties.get(name);
                     let below = match own {
-                        Some(schema) => Some(schema).zip(place.rules.properties.get(name)),
+                        Some(schema) => Some(schema).zip(location.rules.properties.get(name)),
                         None => {
-                            let rules = place.rules.additional.as_deref();
-                            place.schema.additional().zip(rules)
+                            let rules = location.rules.additional.as_deref();
+                            location.schema.additional().zip(rules)
                         }
                     };
                     let Some((schema, rules)) = below else {
                         continue;
                     };
-                    let below = Place {
+                    let below = Location {
                         schema,
                         rules,
                         value,
-                        before: place
+                        before: location
                             .before
                             .and_then(|before| before.as_object()?.get(name)),
                         ratchet: if is_root && matches!(name.as_str(), "apiVersion" | "kind") {
                             Ratchet::new(None)
                         } else {
-                            place.ratchet.field(name)
+                            location.ratchet.field(name)
                         },
                     };
                     let at = if own.is_some() {
@@ -142,21 +142,22 @@ impl<'a> Walk<'a, '_, '_> {
                 }
             }
             Value::Array(items) => {
-                let items_schema = place.schema.items.as_deref();
-                let Some((schema, rules)) = items_schema.zip(place.rules.items.as_deref()) else {
+                let items_schema = location.schema.items.as_deref();
+                let Some((schema, rules)) = items_schema.zip(location.rules.items.as_deref())
+                else {
                     return;
                 };
-                let before = place
+                let before = location
                     .before
-                    .map(|before| Counterparts::new(place.schema, before));
-                let correlated = place.ratchet.items();
+                    .map(|before| Counterparts::new(location.schema, before));
+                let correlated = location.ratchet.items();
                 for (index, value) in items.iter().enumerate() {
-                    let below = Place {
+                    let below = Location {
                         schema,
                         rules,
                         value,
                         before: before.as_ref().and_then(|before| before.of(value)),
-                        ratchet: place.ratchet.item(correlated.as_ref(), index),
+                        ratchet: location.ratchet.item(correlated.as_ref(), index),
                     };
                     self.node(below, at.index(index));
                 }
@@ -165,24 +166,24 @@ impl<'a> Walk<'a, '_, '_> {
         }
     }
 
-    fn rules(&mut self, place: Place<'a>, at: Cursor<'_>) {
-        if place.rules.rules.is_empty() {
+    fn rules(&mut self, location: Location<'a>, at: Cursor<'_>) {
+        if location.rules.rules.is_empty() {
             return;
         }
         let is_resource = matches!(at, Cursor::Root);
         let activation = Activation::new(
-            place.schema,
-            place.value,
-            place.before,
+            location.schema,
+            location.value,
+            location.before,
             is_resource,
-            &place.rules.reach,
-            place.rules.sees_old_self,
+            &location.rules.reach,
+            location.rules.sees_old_self,
         );
         let inputs = OnceCell::new();
         // Every update changes the metadata, `managedFields` at least, so the API server never ratchets a rule on the
         // whole object.
         let can_be_ratcheted = !is_resource;
-        for rule in &place.rules.rules {
+        for rule in &location.rules.rules {
             let (error, may_be_ratcheted) = match rule.evaluate(&activation, at, &mut self.budget) {
                 Outcome::Holds => continue,
                 Outcome::Broken(error) => (error, can_be_ratcheted && !rule.uses_old_self),
@@ -198,9 +199,9 @@ impl<'a> Walk<'a, '_, '_> {
                 at: error.path.clone(),
                 error,
                 inputs: may_be_ratcheted
-                    .then(|| *inputs.get_or_init(|| fingerprint([place.value]))),
+                    .then(|| *inputs.get_or_init(|| fingerprint([location.value]))),
             };
-            let ratcheted = may_be_ratcheted && place.ratchet.is_unchanged();
+            let ratcheted = may_be_ratcheted && location.ratchet.is_unchanged();
             self.report.deny_or_ratchet(violation, ratcheted);
             if self.exhausted {
                 return;

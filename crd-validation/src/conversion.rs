@@ -175,28 +175,28 @@ fn annotation(version: &str) -> String {
 fn relocate(object: &mut Value, from: &str, to: &str) {
     let (parent, field) = from.rsplit_once('.').unwrap_or(("", from));
     let mut parent = parent.split('.').filter(|name| !name.is_empty());
-    let place = parent.try_fold(&mut *object, |place, name| place.get_mut(name));
-    let Some(fields) = place.and_then(Value::as_object_mut) else {
+    let node = parent.try_fold(&mut *object, |node, name| node.get_mut(name));
+    let Some(fields) = node.and_then(Value::as_object_mut) else {
         return;
     };
     if let Some(value) = fields.remove(field) {
-        place_at(object, to, value);
+        insert_at(object, to, value);
     }
 }
 
 /// Sets a value like [`pointer::set`], but does not replace a null parent.
-fn place_at(object: &mut Value, name: &str, value: Value) {
+fn insert_at(object: &mut Value, name: &str, value: Value) {
     let (parent, field) = name.rsplit_once('.').unwrap_or(("", name));
-    let mut place = object;
+    let mut target = object;
     for name in parent.split('.').filter(|name| !name.is_empty()) {
-        let Some(fields) = place.as_object_mut() else {
+        let Some(fields) = target.as_object_mut() else {
             return;
         };
-        place = fields
+        target = fields
             .entry(name)
             .or_insert_with(|| Value::Object(Map::new()));
     }
-    if let Some(fields) = place.as_object_mut() {
+    if let Some(fields) = target.as_object_mut() {
         fields.insert(field.to_owned(), value);
     }
 }
@@ -208,10 +208,10 @@ fn restored(
     moved: impl Fn(&Value) -> Value,
     source: &Value,
 ) -> Value {
-    let Some(kept) = take_annotation(&mut object, &annotation(version)) else {
+    let Some(stored) = take_annotation(&mut object, &annotation(version)) else {
         return object;
     };
-    let Ok(spec) = serde_json::from_str::<Value>(&kept) else {
+    let Ok(spec) = serde_json::from_str::<Value>(&stored) else {
         return object;
     };
     let mut original = object.clone();
@@ -329,16 +329,16 @@ mod tests {
         let object = json!({"apiVersion": "example.com/v2", "metadata": {}});
         let error = versions().convert(&object, "example.com/v1");
         let known = "the versions of Database are `example.com/v1`, `example.com/v1beta1`";
-        let said = error.expect_err("unknown").to_string();
+        let message = error.expect_err("unknown").to_string();
         assert_eq!(
-            said,
+            message,
             format!("unknown `apiVersion` `example.com/v2`; {known}")
         );
         let object = json!({"apiVersion": "example.com/v1", "metadata": {}});
         let error = versions().convert(&object, "v1beta1");
-        let said = error.expect_err("unknown").to_string();
+        let message = error.expect_err("unknown").to_string();
         assert_eq!(
-            said,
+            message,
             format!("unknown `desiredAPIVersion` `v1beta1`; {known}")
         );
     }

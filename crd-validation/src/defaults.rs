@@ -29,9 +29,9 @@ pub(crate) fn fill_static(
         },
     };
     if has_nulls(object) {
-        filling.drop_nulls(object, schema, Place::Root);
+        filling.drop_nulls(object, schema, Location::Root);
     }
-    filling.below(object, schema, Place::Root, true);
+    filling.below(object, schema, Location::Root, true);
     filling.operations
 }
 
@@ -46,13 +46,13 @@ fn has_nulls(value: &Value) -> bool {
 
 /// Location in an object during a walk. It becomes a JSON pointer only if an operation is recorded.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum Location<'a> {
     Root,
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Field(&'a Location<'a>, &'a str),
+    Item(&'a Location<'a>, usize),
 }
 
-impl Place<'_> {
+impl Location<'_> {
     fn to_pointer(self) -> PointerBuf {
         match self {
             Self::Root => PointerBuf::root(),
@@ -77,7 +77,7 @@ struct Defaulting {
 
 impl Defaulting {
     /// Removes nulls that the schema does not allow and for which it has no default.
-    fn drop_nulls(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>) {
+    fn drop_nulls(&mut self, value: &mut Value, schema: &Schema, at: Location<'_>) {
         match value {
             Value::Object(fields) => {
                 fields.retain(|name, value| {
@@ -86,7 +86,7 @@ impl Defaulting {
                             .field(name)
                             .is_some_and(|child| !child.nullable && child.default.is_none());
                     if drops {
-                        let path = Place::Field(&at, name).to_pointer();
+                        let path = Location::Field(&at, name).to_pointer();
                         self.operations
                             .push(PatchOperation::Remove(RemoveOperation { path }));
                     }
@@ -94,14 +94,14 @@ impl Defaulting {
                 });
                 for (name, value) in fields {
                     if let Some(child) = schema.field(name) {
-                        self.drop_nulls(value, child, Place::Field(&at, name));
+                        self.drop_nulls(value, child, Location::Field(&at, name));
                     }
                 }
             }
             Value::Array(items) => {
                 if let Some(child) = &schema.items {
                     for (index, item) in items.iter_mut().enumerate() {
-                        self.drop_nulls(item, child, Place::Item(&at, index));
+                        self.drop_nulls(item, child, Location::Item(&at, index));
                     }
                 }
             }
@@ -111,14 +111,14 @@ impl Defaulting {
 
     /// Fills the defaults below a value. Defaults within a newly added default are part of that operation, so
     /// they are not `recorded` separately.
-    fn below(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>, recorded: bool) {
+    fn below(&mut self, value: &mut Value, schema: &Schema, at: Location<'_>, recorded: bool) {
         match value {
             Value::Object(fields) => {
                 for (name, child) in &schema.properties {
-                    if matches!(at, Place::Root) && self.left_out.contains(&name.as_str()) {
+                    if matches!(at, Location::Root) && self.left_out.contains(&name.as_str()) {
                         continue;
                     }
-                    let at = Place::Field(&at, name);
+                    let at = Location::Field(&at, name);
                     match (fields.get_mut(name), &child.default) {
                         (Some(value), Some(default)) if value.is_null() && !child.nullable => {
                             *value = default.clone();
@@ -139,7 +139,7 @@ impl Defaulting {
                     if schema.properties.contains_key(name) {
                         continue;
                     }
-                    let at = Place::Field(&at, name);
+                    let at = Location::Field(&at, name);
                     match &child.default {
                         Some(default) if value.is_null() && !child.nullable => {
                             *value = default.clone();
@@ -152,7 +152,7 @@ impl Defaulting {
             Value::Array(items) => {
                 let Some(child) = &schema.items else { return };
                 for (index, item) in items.iter_mut().enumerate() {
-                    let at = Place::Item(&at, index);
+                    let at = Location::Item(&at, index);
                     match &child.default {
                         Some(default) if item.is_null() && !child.nullable => {
                             *item = default.clone();
@@ -174,7 +174,7 @@ impl Defaulting {
         }
     }
 
-    fn added(&mut self, value: &mut Value, schema: &Schema, at: Place<'_>, recorded: bool) {
+    fn added(&mut self, value: &mut Value, schema: &Schema, at: Location<'_>, recorded: bool) {
         self.below(value, schema, at, false);
         if recorded {
             self.operations.push(add(at.to_pointer(), value.clone()));

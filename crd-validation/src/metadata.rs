@@ -130,8 +130,8 @@ fn owners(metadata: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
                 invalid(report, below.child(field), "", "must not be empty");
             }
         }
-        let said = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
-        let (api_version, kind) = (said("apiVersion"), said("kind"));
+        let field_text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (field_text("apiVersion"), field_text("kind"));
         if api_version.matches('/').count() > 1 {
             let detail = "must be a version, or a group and a version with a slash between them";
             invalid(report, below.child("apiVersion"), api_version, detail);

@@ -103,6 +103,6 @@ impl<'a> Report<'a> {
 }
 
 fn order(a: &Violation, b: &Violation) -> Ordering {
-    let by_place = (&a.at, a.layer).cmp(&(&b.at, b.layer));
-    by_place.then_with(|| a.error.body().cmp(&b.error.body()))
+    let by_location = (&a.at, a.layer).cmp(&(&b.at, b.layer));
+    by_location.then_with(|| a.error.body().cmp(&b.error.body()))
 }

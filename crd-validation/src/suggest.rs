@@ -12,7 +12,7 @@ pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Str
 const LONGEST_NAME: usize = 64;
 
 /// Maximum number of known names that are compared.
-const MOST_COMPARED: usize = 1000;
+const MAX_COMPARED: usize = 1000;
 
 /// Returns the known name that differs only in case or by a few typing errors.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -24,7 +24,7 @@ fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
     let allowed = (1 + length / 5).min(3);
     // Names with a very different length are skipped, because the time of a comparison grows with the length.
     let close = known.filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed);
-    let close = close.take(MOST_COMPARED);
+    let close = close.take(MAX_COMPARED);
     let compared = close.map(|candidate| {
         let distance = strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
         (distance, candidate)

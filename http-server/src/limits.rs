@@ -28,20 +28,26 @@ impl Default for Limits {
     }
 }
 
-/// Limit of connections that was exceeded, as a label value of the metric.
+/// Limit of connections that was exceeded. Its name in the metric is that of the option that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    Handshake,
-    Header,
-    Connections,
+    HandshakeTimeout,
+    ReadHeaderTimeout,
+    MaxConnections,
 }
 
 impl Limit {
+    pub(crate) const ALL: [Self; 3] = [
+        Self::HandshakeTimeout,
+        Self::ReadHeaderTimeout,
+        Self::MaxConnections,
+    ];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Handshake => "handshake",
-            Self::Header => "header",
-            Self::Connections => "connections",
+            Self::HandshakeTimeout => "handshake-timeout",
+            Self::ReadHeaderTimeout => "read-header-timeout",
+            Self::MaxConnections => "max-connections",
         }
     }
 }

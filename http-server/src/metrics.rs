@@ -6,6 +6,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::limits::Limit;
+
 /// Metrics of the webhook's server.
 #[derive(Clone)]
 pub struct Metrics {
@@ -46,10 +48,19 @@ impl Metrics {
         );
         registry.register(
             "lockstep_webhook_rejected_requests",
-            "Connections and requests that were closed or rejected because of a limit, by limit",
+            "Connections and requests that were closed or rejected because of a limit, by the option that sets the limit",
             metrics.rejected.clone(),
         );
+        for limit in Limit::ALL {
+            metrics.start(limit.name());
+        }
         metrics
+    }
+
+    /// Starts the counter of a limit at 0.
+    pub fn start(&self, limit: &'static str) {
+        let labels = RejectionLabels { reason: limit };
+        drop(self.rejected.get_or_create(&labels));
     }
 
     /// Counts a connection or request that exceeded the limit with this name. The routes count the limits of their

@@ -122,7 +122,7 @@ impl Server {
                 Ok((stream, _)) => {
                     let admitted = connections.try_admit();
                     if admitted.as_ref().is_none_or(|(_, evicts)| *evicts) {
-                        count_rejection(shared.metrics.as_ref(), Limit::Connections);
+                        count_rejection(shared.metrics.as_ref(), Limit::MaxConnections);
                     }
                     if let Some((connection, _)) = admitted {
                         let shared = shared.clone();
@@ -179,7 +179,7 @@ impl Shared {
         let stream = match stream {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => return count_rejection(self.metrics.as_ref(), Limit::Handshake),
+            Err(_) => return count_rejection(self.metrics.as_ref(), Limit::HandshakeTimeout),
         };
         let alpn = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
         self.serve_connection(stream, alpn, connection, drain).await;
@@ -232,7 +232,7 @@ impl Shared {
                     tracing::debug!(%error, "connection ended");
                 }
             }
-            () = late, if !is_http2 => count_rejection(self.metrics.as_ref(), Limit::Header),
+            () = late, if !is_http2 => count_rejection(self.metrics.as_ref(), Limit::ReadHeaderTimeout),
             () = connection.evicted() => {}
         }
     }

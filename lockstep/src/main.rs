@@ -1,6 +1,8 @@
 //! The `lockstep` program: the SDK with three operators.
 
 mod operators;
+#[cfg(test)]
+mod reference_pages;
 mod vector;
 
 use std::process::ExitCode;

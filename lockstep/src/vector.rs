@@ -1,11 +1,16 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
+pub(crate) mod compilers;
 pub(crate) mod configuration;
+#[cfg(not(unix))]
+mod in_process;
 pub(crate) mod lines;
-pub(crate) mod pool;
+#[cfg(unix)]
+mod pool;
 mod problems;
 pub(crate) mod validate;
-pub(crate) mod worker;
+#[cfg(unix)]
+mod worker;
 
 use std::process::ExitCode;
 
@@ -25,6 +30,7 @@ enum Command {
     /// them; 78: it would not.
     Validate(validate::Args),
     /// Run a VRL worker, which compiles VRL programs for another process.
+    #[cfg(unix)]
     #[command(hide = true)]
     VrlWorker,
 }
@@ -32,6 +38,7 @@ enum Command {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(args) => validate::run(args),
+        #[cfg(unix)]
         Command::VrlWorker => worker::run(),
     }
 }

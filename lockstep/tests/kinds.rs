@@ -18,12 +18,12 @@ fn installed(arguments: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let output = manifests(folder.path(), arguments);
     assert!(output.status.success(), "{output:?}");
-    let entries = fs::read_dir(folder.path()).expect("a folder");
+    let entries = fs::read_dir(folder.path().join("crds")).expect("a folder");
     let names = entries.map(|entry| entry.expect("a file").file_name());
     let mut plurals: Vec<_> = names
         .filter_map(|name| {
-            let name = name.to_str()?.strip_prefix("crd-")?.strip_suffix(".yaml")?;
-            Some(name.to_owned())
+            let name = name.to_str()?.strip_suffix(".yaml")?;
+            (name != "kustomization").then(|| name.to_owned())
         })
         .collect();
     plurals.sort();

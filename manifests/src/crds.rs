@@ -1,7 +1,7 @@
 //! `CustomResourceDefinition` manifests.
 
+use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
-use shared_validation::Validator;
 
 use crate::names;
 
@@ -39,7 +39,16 @@ pub(crate) fn stored_version_only(ruleset: &dyn Validator) -> Value {
 fn with_labels(ruleset: &dyn Validator) -> Value {
     let mut crd = ruleset.crd().clone();
     crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
+    crd["metadata"]["annotations"] = kept();
     crd
+}
+
+/// Returns the annotations of objects that Argo CD and Flux must never delete.
+pub(crate) fn kept() -> Value {
+    json!({
+        "argocd.argoproj.io/sync-options": "Delete=false,Prune=false",
+        "kustomize.toolkit.fluxcd.io/prune": "disabled",
+    })
 }
 
 /// Returns true if the kind has another version than the one that is validated.

@@ -110,11 +110,9 @@ fn webhook_container() -> Value {
 
 /// Returns the Deployment of a controller without webhook.
 pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &str) -> Value {
-    let args = [format!(
-        "--watch-namespaces={}",
-        install.namespaces.join(",")
-    )];
-    let mut container = container(install, args.into());
+    let watched = install.namespaces.join(",");
+    let watched = (!watched.is_empty()).then(|| format!("--watch-namespaces={watched}"));
+    let mut container = container(install, watched.into_iter().collect());
     container["readinessProbe"] =
         json!({"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 10});
     controllers(names::APP, namespace, &container)
@@ -153,6 +151,7 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
         format!("--tls-secret={}", names::TLS_SECRET),
         format!("--webhook-service={}", names::SERVICE),
         format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
+        format!("--webhook-deployment={}", names::APP),
     ];
     let converted = install
         .validators
@@ -202,7 +201,11 @@ pub(crate) fn disruption_budget() -> Value {
     json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": names::APP, "namespace": names::NAMESPACE},
+        "metadata": {
+            "name": names::APP,
+            "namespace": names::NAMESPACE,
+            "labels": {"app.kubernetes.io/name": names::APP},
+        },
         "spec": {
             "minAvailable": 1,
             "selector": {"matchLabels": {"app.kubernetes.io/name": names::APP}},

@@ -1,5 +1,7 @@
 //! Kubernetes manifests of an installation, generated from the Rust types.
 
+mod chart;
+mod crd_protection;
 mod crds;
 mod deployment;
 mod json_schema;
@@ -10,10 +12,12 @@ mod namespaced;
 mod options;
 mod rbac;
 mod separate_pods;
+mod values_table;
 mod webhook_configuration;
 
-use crate::manifest::{crd_file, manifest, schemas};
+use crate::manifest::{manifest, schemas};
 
+pub use crate::chart::render as render_chart_files;
 pub use crate::manifest::Manifest;
 pub use crate::options::InstallOptions;
 
@@ -26,36 +30,41 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     // The webhook configurations come first. On apply this is safe: their failure policy is `Ignore` until the
     // webhook is known to work. On delete it avoids a configuration that refers to a webhook already deleted.
     let mut files = Vec::new();
-    if !install.webhook_only {
+    if install.webhook_changes_objects() {
         let mutating = webhook_configuration::mutating(install.validators);
         files.push(manifest("mutating-webhook.yaml", &[mutating]));
     }
-    let validating = webhook_configuration::validating(install.validators);
-    files.push(manifest("validating-webhook.yaml", &[validating]));
+    if !install.no_webhook {
+        let validating = webhook_configuration::validating(install.validators);
+        files.push(manifest("validating-webhook.yaml", &[validating]));
+    }
     files.push(manifest("namespace.yaml", &[deployment::namespace()]));
-    let validators = install.validators.iter().filter(|_| !install.webhook_only);
-    files
-        .extend(validators.map(|ruleset| crd_file(ruleset.as_ref(), &crds::crd(ruleset.as_ref()))));
     files.push(manifest("rbac.yaml", &rbac::all(install)));
-    files.push(manifest("service.yaml", &[deployment::service()]));
-    files.push(manifest(
-        "disruption-budget.yaml",
-        &[deployment::disruption_budget()],
-    ));
-    files.push(manifest(
-        "deployment.yaml",
-        &[deployment::deployment(install)],
-    ));
+    if install.no_webhook {
+        let controller = deployment::standalone_controller(install, names::NAMESPACE);
+        files.push(manifest("deployment.yaml", &[controller]));
+    } else {
+        files.extend(webhook_workload(install));
+    }
     let kustomization = kustomization::kustomization(&files);
     files.push(manifest("kustomization.yaml", &[kustomization]));
-    files.push(manifest(
-        "split/controller.yaml",
-        &[separate_pods::controller(install)],
-    ));
-    files.push(manifest(
-        "split/kustomization.yaml",
-        &[separate_pods::kustomization()],
-    ));
+    if !install.no_webhook {
+        let controller = manifest("controller.yaml", &[separate_pods::controller(install)]);
+        let component = manifest("kustomization.yaml", &[separate_pods::kustomization()]);
+        files.extend([controller, component].map(|file| file.within("split")));
+    }
+    if !install.webhook_only {
+        files.extend(crd_protection::bases(install));
+    }
     files.extend(schemas(install));
     files
+}
+
+/// Renders the files of the Pods with the webhook.
+fn webhook_workload(install: &InstallOptions<'_>) -> [Manifest; 3] {
+    [
+        manifest("service.yaml", &[deployment::service()]),
+        manifest("disruption-budget.yaml", &[deployment::disruption_budget()]),
+        manifest("deployment.yaml", &[deployment::deployment(install)]),
+    ]
 }

@@ -1,9 +1,10 @@
 //! Generated files.
 
+use lockstep_shared_validation::Validator;
 use serde_json::Value;
-use shared_validation::Validator;
 
 use crate::json_schema;
+use crate::kustomization::kustomization;
 use crate::options::InstallOptions;
 
 /// Generated file.
@@ -18,8 +19,25 @@ pub struct Manifest {
 /// Returns the file with the CRD of a kind.
 pub(crate) fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
     let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
-    let name = format!("crd-{}.yaml", plural.unwrap_or_default());
+    let name = format!("{}.yaml", plural.unwrap_or_default());
     manifest(&name, std::slice::from_ref(crd))
+}
+
+/// Returns the files with a kustomization, as the kustomize base `folder`.
+pub(crate) fn base(folder: &str, mut files: Vec<Manifest>) -> impl Iterator<Item = Manifest> {
+    let kustomization = kustomization(&files);
+    files.push(manifest("kustomization.yaml", &[kustomization]));
+    files.into_iter().map(move |file| file.within(folder))
+}
+
+impl Manifest {
+    /// Returns the same file in a folder.
+    pub(crate) fn within(self, folder: &str) -> Self {
+        Self {
+            name: format!("{folder}/{}", self.name),
+            ..self
+        }
+    }
 }
 
 /// Returns the file with the JSON Schema of a kind.

@@ -22,3 +22,27 @@ pub const MUTATING_WEBHOOK: &str = "mutate.lockstep.dev";
 pub const LEASE: &str = "lockstep-controller";
 /// Name of the optional `ConfigMap` with the policy, in its key `policy.yaml`.
 pub const POLICY: &str = "lockstep-policy";
+/// Name of the policy and its binding that deny the deletion of the CRDs.
+pub const CRD_DELETION_POLICY: &str = "lockstep-crd-deletion";
+/// Annotation that allows the deletion of a CRD, with the value `true`.
+pub const ALLOW_DELETION: &str = "lockstep.dev/allow-deletion";
+
+/// Names that depend on the installation. The files of the Helm chart contain template expressions instead.
+pub(crate) struct Names {
+    pub(crate) namespace: &'static str,
+    pub(crate) deployment: &'static str,
+    pub(crate) service: &'static str,
+    pub(crate) tls_secret: &'static str,
+    pub(crate) webhook_configuration: &'static str,
+    pub(crate) lease: &'static str,
+}
+
+/// Names in the manifests.
+pub(crate) const DEFAULT: Names = Names {
+    namespace: NAMESPACE,
+    deployment: APP,
+    service: SERVICE,
+    tls_secret: TLS_SECRET,
+    webhook_configuration: WEBHOOK_CONFIGURATION,
+    lease: LEASE,
+};

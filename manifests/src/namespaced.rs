@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use crate::manifest::{Manifest, crd_file, manifest, schemas};
+use crate::manifest::{Manifest, base, manifest, schemas};
 use crate::options::InstallOptions;
-use crate::{crds, deployment, kustomization, rbac};
+use crate::{crd_protection, deployment, kustomization, rbac};
 
-/// Renders the objects in the namespaces, and in the directory `cluster/` the cluster-scoped objects, which need a
-/// cluster administrator.
+/// Renders the objects in the namespaces, and in the directories `crds/`, `crd-protection/` and `cluster/` the
+/// cluster-scoped objects, which need a cluster administrator.
 pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> {
     let roles: Vec<Value> = install
         .namespaces
@@ -25,24 +25,11 @@ pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> 
             &[deployment::standalone_controller(install, home)],
         ),
     ];
-    let base = kustomization::kustomization(&files);
-    files.push(manifest("kustomization.yaml", &[base]));
-    let validators = install.validators.iter();
-    let mut of_cluster: Vec<_> = validators
-        .map(|ruleset| {
-            crd_file(
-                ruleset.as_ref(),
-                &crds::stored_version_only(ruleset.as_ref()),
-            )
-        })
-        .collect();
-    of_cluster.push(manifest("roles.yaml", &rbac::tenant_roles(install)));
-    let base = kustomization::kustomization(&of_cluster);
-    of_cluster.push(manifest("kustomization.yaml", &[base]));
-    files.extend(of_cluster.into_iter().map(|file| Manifest {
-        name: format!("cluster/{}", file.name),
-        ..file
-    }));
+    let kustomization = kustomization::kustomization(&files);
+    files.push(manifest("kustomization.yaml", &[kustomization]));
+    files.extend(crd_protection::bases(install));
+    let roles = manifest("roles.yaml", &rbac::tenant_roles(install));
+    files.extend(base("cluster", vec![roles]));
     files.extend(schemas(install));
     files
 }

@@ -1,9 +1,10 @@
 //! Options of an installation.
 
+use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::Value;
-use shared_validation::ValidatorRegistry;
 
 /// Options of an installation.
+#[derive(Clone)]
 pub struct InstallOptions<'a> {
     /// Kinds to install.
     pub validators: &'a ValidatorRegistry,
@@ -17,4 +18,13 @@ pub struct InstallOptions<'a> {
     /// If true, only the webhook is installed. Another installation owns the CRDs, the objects and their statuses,
     /// and this one does not modify them.
     pub webhook_only: bool,
+    /// If true, only the controller is installed.
+    pub no_webhook: bool,
+}
+
+impl InstallOptions<'_> {
+    /// Returns true if the webhook changes objects: it sets defaults and converts between versions.
+    pub(crate) fn webhook_changes_objects(&self) -> bool {
+        !self.webhook_only && !self.no_webhook && self.namespaces.is_empty()
+    }
 }

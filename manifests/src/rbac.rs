@@ -1,17 +1,19 @@
 //! RBAC roles of the controller and of users.
 
+use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
-use shared_validation::Validator;
 
+use crate::crds;
+use crate::names::{self, DEFAULT, Names};
 use crate::options::InstallOptions;
-use crate::{crds, names};
 
 pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
+    let home = Some(names::NAMESPACE);
     let mut all = vec![
         service_account(names::NAMESPACE),
-        controller_cluster_role(install),
+        role("ClusterRole", None, &cluster_rules(install, &DEFAULT)),
         binding("ClusterRoleBinding", None, names::NAMESPACE),
-        controller_role(install),
+        role("Role", home, &own_namespace_rules(install, &DEFAULT)),
         binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
     ];
     if !install.webhook_only {
@@ -22,31 +24,50 @@ pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
 
 fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     vec![
-        user_role(
-            install,
-            "edit",
-            &["create", "delete", "deletecollection", "patch", "update"],
-        ),
-        user_role(install, "view", &["get", "list", "watch"]),
+        user_role("edit", &edit_rules(install)),
+        user_role("view", &view_rules(install)),
     ]
+}
+
+/// Returns the rights of users who write objects. They may not write a status.
+pub(crate) fn edit_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+    let verbs = ["create", "delete", "deletecollection", "patch", "update"];
+    user_rules(install, &verbs)
+}
+
+/// Returns the rights of users who read objects.
+pub(crate) fn view_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+    user_rules(install, &["get", "list", "watch"])
+}
+
+fn user_rules(install: &InstallOptions<'_>, verbs: &[&str]) -> Vec<Value> {
+    kinds(install)
+        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
+        .collect()
 }
 
 /// Returns the `ClusterRole`s that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
 /// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
 pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
+    let name = format!("{}-loop", names::APP);
+    let mut aggregated = role("ClusterRole", None, &tenant_admin_rules(install));
+    aggregated["metadata"] = metadata(&name, None);
+    aggregated["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] =
+        json!("true");
+    let mut all = user_roles(install);
+    all.push(aggregated);
+    all
+}
+
+/// Returns the rights that `admin` needs to grant the controller its rights in a namespace.
+pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules = object_rules(install);
     rules.push(json!({
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
         "verbs": ["create", "get", "update"],
     }));
-    let name = format!("{}-loop", names::APP);
-    let mut of_loop = role("ClusterRole", None, &rules);
-    of_loop["metadata"] = metadata(&name, None);
-    of_loop["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
-    let mut all = user_roles(install);
-    all.push(of_loop);
-    all
+    rules
 }
 
 /// Returns the role and binding, in one namespace, of a controller that is limited to some namespaces. It runs in
@@ -54,7 +75,7 @@ pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
 pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) -> Vec<Value> {
     let mut rules = object_rules(install);
     if namespace == home {
-        rules.extend(lease_rules());
+        rules.extend(lease_rules(&DEFAULT));
     }
     vec![
         role("Role", Some(namespace), &rules),
@@ -73,7 +94,7 @@ pub(crate) fn service_account(namespace: &str) -> Value {
 }
 
 /// Returns the rights of the controller on the objects of every kind, and the additional rights of the operators.
-fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+pub(crate) fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
         rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
@@ -90,26 +111,30 @@ fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
 }
 
 /// Returns the rights for leader election.
-fn lease_rules() -> [Value; 2] {
+pub(crate) fn lease_rules(names: &Names) -> [Value; 2] {
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]});
-    let (mut make, mut keep) = (leases.clone(), leases);
+    let (mut create, mut update) = (leases.clone(), leases);
     // RBAC cannot bind `create` to a name.
-    make["verbs"] = json!(["create"]);
-    keep["resourceNames"] = json!([names::LEASE]);
-    keep["verbs"] = json!(["get", "update"]);
-    [make, keep]
+    create["verbs"] = json!(["create"]);
+    update["resourceNames"] = json!([names.lease]);
+    update["verbs"] = json!(["get", "update"]);
+    [create, update]
 }
 
-fn controller_cluster_role(install: &InstallOptions<'_>) -> Value {
+/// Returns the rights of the controller in the whole cluster.
+pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
     let mut rules = if install.webhook_only {
         Vec::new()
     } else {
         object_rules(install)
     };
+    if install.no_webhook {
+        return rules;
+    }
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        "resourceNames": [names::WEBHOOK_CONFIGURATION],
+        "resourceNames": [names.webhook_configuration],
         "verbs": ["get", "list", "patch", "watch"],
     }));
     let on_crds = |names: Vec<&str>, verbs: &[&str]| {
@@ -133,7 +158,7 @@ fn controller_cluster_role(install: &InstallOptions<'_>) -> Value {
         rules.push(on_crds(converted, &["patch"]));
     }
     rules.extend(admission_probe_rules(install, false));
-    role("ClusterRole", None, &rules)
+    rules
 }
 
 fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
@@ -145,30 +170,33 @@ fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
     })
 }
 
-/// Returns the role in the own namespace: for the webhook's certificates, the Lease, and admission probes.
-fn controller_role(install: &InstallOptions<'_>) -> Value {
+/// Returns the rights in the own namespace: for the webhook's certificates, the Lease, and admission probes.
+pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
+    if install.no_webhook {
+        return lease_rules(names).into();
+    }
     let mut rules = vec![
         // RBAC cannot bind `create` to a name.
         json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}),
-        json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names::TLS_SECRET], "verbs": ["get", "list", "update", "watch"]}),
+        json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [names.tls_secret], "verbs": ["get", "list", "update", "watch"]}),
         // To read the desired number of replicas.
-        json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names::APP], "verbs": ["get"]}),
+        json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": [names.deployment], "verbs": ["get"]}),
         // To find the replicas of the webhook and check which certificate each of them serves.
         json!({"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}),
     ];
     if !install.webhook_only {
-        rules.extend(lease_rules());
+        rules.extend(lease_rules(names));
     }
     rules.extend(admission_probe_rules(install, true));
-    role("Role", Some(names::NAMESPACE), &rules)
+    rules
 }
 
 /// Returns the rights for admission probes. A dry run needs the same right as a real creation: in the own
 /// namespace, or for cluster-scoped kinds in the cluster.
 fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<Value> {
-    let judges = validators(install)
+    let validates = validators(install)
         .filter(|ruleset| (ruleset.crd()["spec"]["scope"] != "Cluster") == namespaced);
-    judges
+    validates
         .map(|ruleset| {
             let plural = &ruleset.crd()["spec"]["names"]["plural"];
             json!({"apiGroups": [ruleset.group()], "resources": [plural], "verbs": ["create"]})
@@ -176,11 +204,8 @@ fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<
         .collect()
 }
 
-/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`. Neither may write a status.
-fn user_role(install: &InstallOptions<'_>, role: &str, verbs: &[&str]) -> Value {
-    let rules: Vec<_> = kinds(install)
-        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
-        .collect();
+/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`.
+fn user_role(role: &str, rules: &[Value]) -> Value {
     let mut metadata = metadata(&format!("{}-{role}", names::APP), None);
     metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = json!("true");
     if role == "edit" {

@@ -1,9 +1,9 @@
 //! Webhook configurations. They match registered kinds only, so they need no exclusions.
 
+use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::{Value, json};
-use shared_validation::ValidatorRegistry;
 
-use crate::names;
+use crate::names::{self, DEFAULT, Names};
 
 /// Match condition that excludes updates that only finalize an object. They are never validated, and must succeed
 /// while the webhook is down.
@@ -11,16 +11,28 @@ const NOT_ONLY_FINALIZING: &str = "!(request.operation == 'UPDATE' && has(object
      && has(object.spec) == has(oldObject.spec) && (!has(object.spec) || object.spec == oldObject.spec))";
 
 pub(crate) fn validating(validators: &ValidatorRegistry) -> Value {
-    // The controller sets it to `Fail` once the webhook has denied an admission probe.
-    let webhook = webhook(names::VALIDATING_WEBHOOK, "/validate", "Ignore", validators);
+    let webhook = validating_webhook(validators, &DEFAULT);
     configuration("ValidatingWebhookConfiguration", &webhook)
 }
 
 pub(crate) fn mutating(validators: &ValidatorRegistry) -> Value {
-    // `Ignore` is enough: the controller sets the same defaults, and the final object is validated anyway.
-    let mut webhook = webhook(names::MUTATING_WEBHOOK, "/mutate", "Ignore", validators);
-    webhook["reinvocationPolicy"] = json!("Never");
+    let webhook = mutating_webhook(validators, &DEFAULT);
     configuration("MutatingWebhookConfiguration", &webhook)
+}
+
+pub(crate) fn validating_webhook(validators: &ValidatorRegistry, names: &Names) -> Value {
+    // The controller sets it to `Fail` once the webhook has denied an admission probe.
+    let mut webhook = webhook("/validate", "Ignore", validators, names);
+    webhook["name"] = json!(names::VALIDATING_WEBHOOK);
+    webhook
+}
+
+pub(crate) fn mutating_webhook(validators: &ValidatorRegistry, names: &Names) -> Value {
+    // `Ignore` is enough: the controller sets the same defaults, and the final object is validated anyway.
+    let mut webhook = webhook("/mutate", "Ignore", validators, names);
+    webhook["name"] = json!(names::MUTATING_WEBHOOK);
+    webhook["reinvocationPolicy"] = json!("Never");
+    webhook
 }
 
 fn configuration(kind: &str, webhook: &Value) -> Value {
@@ -35,7 +47,12 @@ fn configuration(kind: &str, webhook: &Value) -> Value {
     })
 }
 
-fn webhook(name: &str, path: &str, failure_policy: &str, validators: &ValidatorRegistry) -> Value {
+fn webhook(
+    path: &str,
+    failure_policy: &str,
+    validators: &ValidatorRegistry,
+    names: &Names,
+) -> Value {
     let rules: Vec<_> = validators
         .iter()
         .map(|ruleset| {
@@ -49,10 +66,9 @@ fn webhook(name: &str, path: &str, failure_policy: &str, validators: &ValidatorR
         })
         .collect();
     json!({
-        "name": name,
         "admissionReviewVersions": ["v1"],
         "clientConfig": {
-            "service": {"name": names::SERVICE, "namespace": names::NAMESPACE, "path": path, "port": 443},
+            "service": {"name": names.service, "namespace": names.namespace, "path": path, "port": 443},
         },
         "failurePolicy": failure_policy,
         "matchConditions": [{"name": "not-only-finalizing", "expression": NOT_ONLY_FINALIZING}],

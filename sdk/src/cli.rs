@@ -31,6 +31,16 @@ pub(crate) enum Command {
     /// Validate all stored objects of a cluster, using the current kubeconfig. Exit codes: 0: no object would be
     /// denied; 1: at least one would be denied; 2: the cluster could not be read.
     Audit(commands::audit::Args),
+    /// Report what an installation does, using the current kubeconfig: Pods, CRDs, webhook configurations,
+    /// certificates, leader, queues and objects, with the problems first. Exit codes: 0: healthy; 1: problems were
+    /// found; 2: the cluster could not be read. What you may not read is unknown, and no problem.
+    #[command(args_override_self = true)]
+    Status(commands::status::Args),
+    /// Remove the objects and the installation in a safe order, using the current kubeconfig. Prints the
+    /// effect on each object, and asks for confirmation. Exit codes: 0: everything is removed; 1: a part still exists; 2: the
+    /// removal was not started; 3: it was not confirmed.
+    #[command(args_override_self = true)]
+    Uninstall(commands::uninstall::Args),
     /// Print a shell completion script.
     Completions(commands::shell::CompletionsArgs),
     /// Write manual pages.

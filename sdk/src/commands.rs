@@ -8,4 +8,6 @@ pub(crate) mod dev;
 pub(crate) mod manifests;
 pub(crate) mod rules;
 pub(crate) mod shell;
+pub(crate) mod status;
+pub(crate) mod uninstall;
 pub(crate) mod webhook;

@@ -16,15 +16,17 @@
 //! | `manifests` | writes the YAML files of an installation |
 //! | `rules` | lists and explains the rules |
 //! | `audit` | validates the objects that a cluster stores |
+//! | `status` | reports what an installation does |
+//! | `uninstall` | removes the objects and the installation in a safe order |
 //! | `completions`, `man` | print shell completions, write manual pages |
 //! | `dev` | starts a control plane with an installation on this machine (feature `dev`) |
 //!
 //! # Operator
 //!
 //! An [`Operator`] registers one or several kinds. A kind is a type that implements
-//! [`ValidatedResource`](shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset that is
-//! compiled from it validates the objects in all subcommands. A kind also has a
-//! [`Reconciler`](controller::Reconciler), which the command `controller` runs.
+//! [`ValidatedResource`](lockstep_shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset
+//! that is compiled from it validates the objects in all subcommands. A kind also has a
+//! [`Reconciler`](lockstep_controller::Reconciler), which the command `controller` runs.
 //!
 //! [`Operator::of`] registers a reconciler that needs only the cluster. [`Operator::with_args`] is for an operator that
 //! uses other systems: its arguments, a type that implements [`clap::Args`], become arguments of the command
@@ -51,20 +53,24 @@ mod check;
 mod cli;
 mod commands;
 mod environment;
+mod installation;
 mod logging;
 mod operator;
 mod printer;
 mod program;
+mod read_error;
 mod registry;
 mod server;
+mod status;
 mod tracing_export;
+mod uninstall;
 
 pub use anyhow;
 pub use clap;
-pub use controller;
 pub use kube;
+pub use lockstep_controller as controller;
+pub use lockstep_shared_validation as shared_validation;
 pub use serde_json;
-pub use shared_validation;
 
 pub use crate::args::input_format::InputFormat;
 pub use crate::check::diagnostic::on_one_line;
@@ -75,4 +81,5 @@ pub use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 pub use crate::operator::dev_service::{DevService, RunningService};
 pub use crate::program::Program;
-pub use crate::server::runtime::{MOST_WAITING_THREADS, duration};
+pub use crate::read_error::describe_read_error;
+pub use crate::server::runtime::{MAX_WAITING_THREADS, duration};

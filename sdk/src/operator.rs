@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Parser};
-use controller::{OwnedType, Reconciler};
 use futures::FutureExt;
+use lockstep_controller::{OwnedType, Reconciler};
 use serde_json::Value;
 
 use crate::operator::audit_snapshot::AuditSnapshot;
@@ -118,7 +118,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
         mut self,
         reconciler: impl Fn(&S, &OperatorContext) -> R + Send + Sync + 'static,
     ) -> Self {
-        self.definition.kinds.push(KindDefinition::of::<R::Kind>());
+        self.definition.kinds.push(KindDefinition::of::<R>());
         self.starts
             .push(Arc::new(move |state, context, ruleset, wiring| {
                 wiring.controller(reconciler(state, context), ruleset)
@@ -155,8 +155,8 @@ impl<S: Send + Sync + 'static> Operator<S> {
     }
 
     /// Sets a function that creates the value that the Rust rules of all kinds of this operator read, see
-    /// [`Ruleset::with_extension`](shared_validation::Ruleset::with_extension). It is called once, with the name of the
-    /// subcommand that runs.
+    /// [`Ruleset::with_extension`](lockstep_shared_validation::Ruleset::with_extension). It is called once, with the
+    /// name of the subcommand that runs.
     #[must_use]
     pub fn ruleset_extension(
         mut self,

@@ -160,6 +160,8 @@ impl Program {
         let result = match command {
             Command::Check(args) => return commands::check::run(&args, environment),
             Command::Audit(args) => return commands::audit::run(&args, environment),
+            Command::Status(args) => return commands::status::run(&args, environment),
+            Command::Uninstall(args) => return commands::uninstall::run(&args, environment),
             Command::Manifests(args) => commands::manifests::run(&args, environment),
             Command::Completions(args) => {
                 commands::shell::completions(&args, self.command(), environment)

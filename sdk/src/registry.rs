@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use clap::ArgMatches;
-use controller::{
-    Config, ControllerRegistry, DeletionTimeouts, Leadership, Metrics, Runnable, api_resource,
-};
 use kube::Client;
+use kube::api::ApiResource;
+use lockstep_controller::{
+    Config, ControllerRegistry, DeletionTimeouts, Metrics, Runnable, api_resource,
+};
+use lockstep_shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 use serde_json::Value;
-use shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::operator::context::OperatorContext;
@@ -58,14 +59,6 @@ impl Registry {
         subcommands.find(|subcommand| subcommand.name() == name)
     }
 
-    /// Returns the services that the command `dev` starts.
-    #[cfg(feature = "dev")]
-    pub(crate) fn dev_services(&self) -> impl Iterator<Item = &DevService> {
-        self.operators
-            .iter()
-            .flat_map(|operator| &operator.definition.dev_services)
-    }
-
     /// Returns the kinds that `is_chosen` accepts, with their rulesets.
     pub(crate) fn select(
         &self,
@@ -101,6 +94,13 @@ impl SelectedKinds<'_> {
         validators.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
     }
 
+    /// Returns the installed kinds with their compiled rulesets.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (KindDefinition, &Arc<dyn Validator>)> {
+        self.chosen
+            .iter()
+            .map(|(_, kind, ruleset)| (*kind, ruleset))
+    }
+
     /// Returns a kind that is cluster-scoped or whose operator creates cluster-scoped objects, if any.
     pub(crate) fn cluster_scoped_kind(&self) -> Option<&'static str> {
         let mut chosen = self.chosen.iter();
@@ -111,6 +111,14 @@ impl SelectedKinds<'_> {
         beyond.map(|(_, registered, _)| registered.kind)
     }
 
+    /// Returns the API resources of the installed kinds.
+    pub(crate) fn api_resources(&self) -> Vec<ApiResource> {
+        let chosen = self.chosen.iter();
+        chosen
+            .map(|(_, _, ruleset)| api_resource(&**ruleset))
+            .collect()
+    }
+
     /// Returns the RBAC rules of the operators, in addition to those for their own kinds.
     pub(crate) fn rbac_rules(&self) -> Vec<Value> {
         let access = self
@@ -118,6 +126,25 @@ impl SelectedKinds<'_> {
             .into_iter()
             .map(|operator| &operator.definition.rbac_rules);
         access.flatten().cloned().collect()
+    }
+
+    /// Returns the services that the command `dev` starts for the installed kinds.
+    #[cfg(feature = "dev")]
+    pub(crate) fn dev_services(&self) -> impl Iterator<Item = &DevService> {
+        let operators = self.operators().into_iter();
+        operators.flat_map(|operator| &operator.definition.dev_services)
+    }
+
+    /// Returns true if an operator of the installed kinds may create objects in the cluster, such as Deployments.
+    #[cfg(feature = "dev")]
+    pub(crate) fn create_objects(&self) -> bool {
+        let rules = self.rbac_rules();
+        let verbs = rules
+            .iter()
+            .flat_map(|rule| rule["verbs"].as_array().into_iter().flatten());
+        verbs
+            .into_iter()
+            .any(|verb| verb == "create" || verb == "*")
     }
 
     /// Returns the operators of the installed kinds.
@@ -158,23 +185,12 @@ pub(crate) struct Operators {
 impl Operators {
     /// Sets up the parts that outlive a leadership term. `matches` are the arguments of the command `controller`.
     pub(crate) async fn new(
-        client: &Client,
+        context: OperatorContext,
         args: &ReconciliationArgs,
         matches: &ArgMatches,
         kinds: &SelectedKinds<'_>,
         policy: PolicyHandle,
-        leadership: Leadership,
-        namespaces: &[String],
     ) -> anyhow::Result<Self> {
-        let installed = kinds.chosen.iter();
-        let context = OperatorContext {
-            client: client.clone(),
-            leadership,
-            namespaces: namespaces.to_vec(),
-            installed_kinds: installed
-                .map(|(_, _, ruleset)| api_resource(&**ruleset))
-                .collect(),
-        };
         let mut controllers = Vec::new();
         for operator in kinds.operators() {
             let factories = (operator.set_up)(matches, context.clone())?.await?;
@@ -185,8 +201,8 @@ impl Operators {
             }
         }
         Ok(Self {
-            namespaces: namespaces.to_vec(),
-            client: client.clone(),
+            namespaces: context.namespaces,
+            client: context.client,
             controllers,
             policy,
             deletion_timeouts: args.deletion_timeouts()?,
@@ -203,7 +219,7 @@ impl Operators {
     ) -> Vec<Box<dyn Runnable>> {
         let named = self.namespaces.iter().map(|name| Some(name.as_str()));
         let everywhere = self.namespaces.is_empty().then_some(None);
-        let places = named.chain(everywhere).map(|within| Wiring {
+        let wirings = named.chain(everywhere).map(|within| Wiring {
             client: &self.client,
             policy: &self.policy,
             deletion_timeouts: self.deletion_timeouts,
@@ -212,10 +228,10 @@ impl Operators {
             registry: directory,
             namespace: within,
         });
-        let loops = places.flat_map(|place| {
+        let controllers = wirings.flat_map(|wiring| {
             let controllers = self.controllers.iter();
-            controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &place))
+            controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &wiring))
         });
-        loops.collect()
+        controllers.collect()
     }
 }

@@ -24,7 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Target prefix of the spans that are exported: those of the webhook.
-pub(crate) const SPAN_TARGET: &str = "webhook";
+pub(crate) const SPAN_TARGET: &str = "lockstep_webhook";
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tracing")]

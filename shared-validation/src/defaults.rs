@@ -39,10 +39,10 @@ pub(crate) fn fill_dynamic(
         if !has_parent || pointer::get(object, default.field).is_some() {
             continue;
         }
-        let kept = before
+        let existing = before
             .and_then(|before| pointer::get(before, default.field))
             .cloned();
-        if let Some(value) = kept.or_else(|| (default.value)(object)) {
+        if let Some(value) = existing.or_else(|| (default.value)(object)) {
             let at = PointerBuf::from_tokens(default.field.split('.'));
             record(object, &at, value, additions);
             fills = true;

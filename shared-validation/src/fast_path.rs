@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn an_old_object_is_used_for_transitions_only_if_it_has_the_last_validated_values() {
         let fields = ["spec.size".to_owned()].into();
-        let stands = |status: &str| {
+        let is_unchanged = |status: &str| {
             let text = format!(r#"{{"spec": {{"size": 100}}, "status": {status}}}"#);
             let old: RawObject<'_> = serde_json::from_str(&text).expect("JSON");
             is_as_accepted(old.tree(), &[], &fields)
@@ -100,7 +100,7 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(stands(status), expected, "{status}");
+            assert_eq!(is_unchanged(status), expected, "{status}");
         }
     }
 }

@@ -19,8 +19,8 @@
 //!    [`ValidatorRegistry`] is the registry of all kinds.
 //! 5. [`ValidationRequest`]: the validation request. It contains the object, the operation, the old object and the
 //!    context.
-//! 6. [`ValidationResult`]: the validation result, returned by [`Validator::validate`]. It contains the defaulted object, the
-//!    default patch, and the errors and warnings as [`Violation`]s.
+//! 6. [`ValidationResult`]: the validation result, returned by [`Validator::validate`]. It contains the defaulted
+//!    object, the default patch, and the errors and warnings as [`Violation`]s.
 //! 7. Ratcheting: an error that an update did not introduce is reported as a warning, so a new, stricter rule
 //!    does not block unrelated changes to stored objects. [`RatchetedViolation`] identifies such an error across
 //!    updates.
@@ -31,7 +31,7 @@
 //! 10. [`CrdMatch`]: the CRD status. It states whether the CRD in the cluster equals the compiled one, and so
 //!     whether the API server has already run the first two layers.
 
-pub mod crd_status;
+pub mod crd_match;
 mod crd_validator;
 mod defaults;
 mod fast_path;
@@ -56,7 +56,7 @@ mod validator;
 
 use crd_validation::format;
 
-pub use crate::crd_status::{CrdMatch, crd_fingerprint};
+pub use crate::crd_match::{CrdMatch, crd_fingerprint};
 pub use crate::crd_validator::CrdValidator;
 pub use crate::rule_info::RuleInfo;
 pub use crate::rust_rules::decode;

@@ -52,7 +52,7 @@ pub enum PolicyError {
     )]
     Shape(String),
     /// The kind is not registered.
-    #[error("rules.{kind}: unknown kind; the registered kinds are {known}")]
+    #[error("rules.{kind}: the kind is unknown; the registered kinds are {known}")]
     Kind {
         /// The kind in the file.
         kind: String,
@@ -67,9 +67,21 @@ pub enum PolicyError {
         /// Description of the problem.
         problem: String,
     },
+    /// The action is unknown.
+    #[error(
+        "rules.{kind}.{id}: the action {action} is unknown; set it to `deny`, `warn` or `audit`"
+    )]
+    Action {
+        /// The kind.
+        kind: String,
+        /// The rule id.
+        id: String,
+        /// The action in the file.
+        action: Value,
+    },
     /// The rule does not exist.
     #[error(
-        "rules.{kind}.{id}: unknown rule; run `lockstep rules --kind {kind}` to list the rules"
+        "rules.{kind}.{id}: the rule is unknown; run `lockstep rules --kind {kind}` to list the rules"
     )]
     Rule {
         /// The kind.

@@ -3,7 +3,7 @@
 use crd_validation::FieldPath;
 use serde_json::Value;
 
-use crate::crd_status::CrdMatch;
+use crate::crd_match::CrdMatch;
 use crate::last_validated::LastValidated;
 use crate::operation::Operation;
 use crate::policy::Policy;

@@ -54,7 +54,7 @@ pub enum Severity {
 /// # Examples
 ///
 /// ```
-/// use shared_validation::{Rule, Severity};
+/// use lockstep_shared_validation::{Rule, Severity};
 ///
 /// struct User {
 ///     name: String,
@@ -104,7 +104,7 @@ pub struct RuleContext<'a, K> {
     others: Option<&'a Value>,
     extension: Option<&'a (dyn Any + Send + Sync)>,
     /// If true, a rule has called `related` since this flag was last reset.
-    is_asked_for_others: Cell<bool>,
+    reads_related: Cell<bool>,
     prepared: OnceCell<Box<dyn Any>>,
 }
 
@@ -122,7 +122,7 @@ impl<'a, K> RuleContext<'a, K> {
             settings,
             others: None,
             extension: None,
-            is_asked_for_others: Cell::new(false),
+            reads_related: Cell::new(false),
             prepared: OnceCell::new(),
         }
     }
@@ -145,13 +145,13 @@ impl<'a, K> RuleContext<'a, K> {
     /// Returns the related objects, in the format of the kind's operator. Only the controller provides them: in
     /// the webhook and in the CLI this is `None`.
     pub fn related(&self) -> Option<&'a Value> {
-        self.is_asked_for_others.set(true);
+        self.reads_related.set(true);
         self.others
     }
 
     /// Returns true if related objects were read since the last call of this function, and resets the flag.
     pub(crate) fn has_read_related(&self) -> bool {
-        self.is_asked_for_others.take() && self.others.is_some()
+        self.reads_related.take() && self.others.is_some()
     }
 
     /// Returns a value that several rules of a kind share. The first rule that calls this computes it.
@@ -168,7 +168,7 @@ impl<'a, K> RuleContext<'a, K> {
 }
 
 /// Maximum number of errors that one rule reports. Users do not read more, and every response would carry them.
-const MOST_TOLD: usize = 200;
+const MAX_REPORTED: usize = 200;
 
 /// Errors that a Rust rule found.
 #[derive(Default)]
@@ -186,7 +186,7 @@ impl Diagnostics {
 
     /// Reports an error.
     pub fn push(&mut self, error: FieldError) {
-        if self.errors.len() < MOST_TOLD {
+        if self.errors.len() < MAX_REPORTED {
             self.errors.push(error);
         } else {
             self.left_out += 1;

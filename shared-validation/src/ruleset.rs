@@ -10,7 +10,7 @@ use crd_validation::{CompileError, CrdValidator};
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::crd_status::CrdMatch;
+use crate::crd_match::CrdMatch;
 use crate::defaults::DynamicDefault;
 use crate::fast_path;
 use crate::kind::ValidatedResource;
@@ -32,7 +32,7 @@ pub(crate) use crate::validator::Validator;
 /// ```
 /// use serde::Deserialize;
 /// use serde_json::{Value, json};
-/// use shared_validation::{
+/// use lockstep_shared_validation::{
 ///     Rule, Ruleset, Severity, ValidatedResource, ValidationRequest, Validator,
 /// };
 ///
@@ -89,7 +89,7 @@ pub(crate) use crate::validator::Validator;
 ///     result.message(),
 ///     r#"spec.name: Invalid value: "admin": is reserved [reserved-name]"#
 /// );
-/// # Ok::<(), shared_validation::CompileError>(())
+/// # Ok::<(), lockstep_shared_validation::CompileError>(())
 /// ```
 pub struct Ruleset<K: ValidatedResource> {
     resource: CrdValidator,

@@ -138,14 +138,14 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                     inputs: (!is_of_others).then_some(inputs),
                     is_of_related: is_of_others,
                 };
-                let said = match rule.severity {
+                let default_action = match rule.severity {
                     Severity::Error => Action::Deny,
                     Severity::Warning => Action::Warn,
                 };
                 let policy = case
                     .policy
                     .and_then(|policy| policy.action(K::KIND, rule.id));
-                let action = policy.unwrap_or(said);
+                let action = policy.unwrap_or(default_action);
                 if action != Action::Deny {
                     // If a policy denies this later, the object was already stored with the violation.
                     report.record_ratcheted(&violation);
@@ -211,11 +211,11 @@ mod tests {
 
     thread_local! {
         /// Number of calls of each of the two rules.
-        static ASKED: [Cell<u32>; 2] = const { [Cell::new(0), Cell::new(0)] };
+        static EVALUATIONS: [Cell<u32>; 2] = const { [Cell::new(0), Cell::new(0)] };
     }
 
-    fn is_asked(rule: usize) {
-        ASKED.with(|asked| asked[rule].set(asked[rule].get() + 1));
+    fn count_evaluation(rule: usize) {
+        EVALUATIONS.with(|evaluations| evaluations[rule].set(evaluations[rule].get() + 1));
     }
 
     #[derive(Deserialize)]
@@ -258,11 +258,11 @@ mod tests {
             };
             vec![
                 rule("alone", |_, findings| {
-                    is_asked(0);
+                    count_evaluation(0);
                     findings.invalid("", "", "is wrong");
                 }),
                 rule("among", |subject, findings| {
-                    is_asked(1);
+                    count_evaluation(1);
                     if let Some(others) = subject.related() {
                         findings.invalid("", others.clone(), "is taken");
                     }
@@ -278,15 +278,16 @@ mod tests {
         let object =
             json!({"apiVersion": "example.com/v1", "kind": "Neighbour", "metadata": metadata});
         let others = json!("it");
-        let asked = |request: &ValidationRequest<'_>| {
-            ASKED.with(|asked| asked.iter().for_each(|count| count.set(0)));
+        let evaluations = |request: &ValidationRequest<'_>| {
+            EVALUATIONS.with(|evaluations| evaluations.iter().for_each(|count| count.set(0)));
             let errors = rules.validate(request).errors.len();
-            let asked = ASKED.with(|asked| [asked[0].get(), asked[1].get()]);
-            (errors, asked)
+            let evaluations =
+                EVALUATIONS.with(|evaluations| [evaluations[0].get(), evaluations[1].get()]);
+            (errors, evaluations)
         };
         let request = || ValidationRequest::create(&object);
-        assert_eq!(asked(&request()), (1, [1, 1]));
-        assert_eq!(asked(&request().with_related(&others)), (2, [1, 2]));
+        assert_eq!(evaluations(&request()), (1, [1, 1]));
+        assert_eq!(evaluations(&request().with_related(&others)), (2, [1, 2]));
     }
 
     #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use crd_validation::json::{has_floats, reread};
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::crd_status::CrdMatch;
+use crate::crd_match::CrdMatch;
 use crate::defaults::{self, DynamicDefault};
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::report::Report;

@@ -7,7 +7,7 @@ use crd_validation::json::RawObject;
 use json_patch::Patch;
 use serde_json::Value;
 
-use crate::crd_status::CrdMatch;
+use crate::crd_match::CrdMatch;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
 use crate::rule_info::RuleInfo;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 /// use std::sync::Arc;
 ///
 /// use serde_json::json;
-/// use shared_validation::{CrdValidator, ValidationRequest, Validator, ValidatorRegistry};
+/// use lockstep_shared_validation::{CrdValidator, ValidationRequest, Validator, ValidatorRegistry};
 ///
 /// let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}, "required": ["spec"]});
 /// let crd = json!({"spec": {
@@ -35,7 +35,7 @@ use crate::settings::Settings;
 /// let widget = json!({});
 /// let result = validator.validate(&ValidationRequest::create(&widget));
 /// assert_eq!(result.message(), "spec: Required value");
-/// # Ok::<(), shared_validation::CompileError>(())
+/// # Ok::<(), lockstep_shared_validation::CompileError>(())
 /// ```
 pub trait Validator: Send + Sync {
     /// Returns the API group.

@@ -59,7 +59,7 @@ fn no_dependency_is_an_async_runtime_network_or_client_crate() {
 }
 
 #[test]
-fn validation_by_a_crd_stands_alone() {
+fn validation_by_a_crd_depends_on_no_other_crate() {
     let tree = tree("crd-validation", "{p}");
     let ours: Vec<_> = tree
         .lines()

@@ -62,8 +62,8 @@ fn valid_lines(recorded: &[&Value], flags: &[&str]) -> BTreeMap<String, bool> {
         .join()
         .expect("a thread")
         .expect("the program reads all its input");
-    let said = String::from_utf8(output.stdout).expect("text");
-    let results = said.lines().map(|line| {
+    let output_lines = String::from_utf8(output.stdout).expect("text");
+    let results = output_lines.lines().map(|line| {
         let result: Value = serde_json::from_str(line).expect("a validation result");
         let id = result["id"].as_str().expect("an id").to_owned();
         (id, result["valid"].as_bool().expect("a validation result"))
@@ -142,14 +142,14 @@ const WHERE_IT_IS_STRICTER: &str = "
 fn results_agree_with_the_real_vector() {
     let all = compared();
     assert!(all.len() > 2_000, "recorded results are missing");
-    let refused: Vec<_> = all
+    let rejected: Vec<_> = all
         .iter()
         .filter(|one| one.real && !one.ours)
         .map(|one| &one.id)
         .collect();
     assert!(
-        refused.is_empty(),
-        "Lockstep rejects configurations that Vector accepts: {refused:?}"
+        rejected.is_empty(),
+        "Lockstep rejects configurations that Vector accepts: {rejected:?}"
     );
     let equal = all.iter().filter(|one| one.real == one.ours).count();
     #[expect(clippy::cast_precision_loss, reason = "thousands")]

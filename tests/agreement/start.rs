@@ -172,10 +172,10 @@ fn start_up_errors_agree_with_the_real_vector() {
         let wrong = all.iter().filter(|one| is_wrong(one));
         wrong.map(|one| &one.id).collect()
     };
-    let refused = ids(&|one| one.starts && one.is_refused_at_start());
+    let rejected = ids(&|one| one.starts && one.is_refused_at_start());
     assert!(
-        refused.is_empty(),
-        "--start rejects configurations that start: {refused:?}"
+        rejected.is_empty(),
+        "--start rejects configurations that start: {rejected:?}"
     );
     let missed = ids(&|one| one.is_confinement() && one.start);
     assert!(missed.is_empty(), "--start misses confinement: {missed:?}");

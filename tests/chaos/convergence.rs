@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use control_plane::{eventually_within, stays};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
+use lockstep_envtest::{eventually_within, stays};
 use serde_json::{Value, json};
 
 use crate::env::{NAMESPACE, TestEnv, condition, database};
@@ -20,9 +20,9 @@ const DEADLINE: Duration = Duration::from_mins(5);
 const THE_CLUSTERS_OWN: &str = "kubernetes";
 
 /// Waits until everything matches the desired state, and checks that it stays so.
-pub async fn as_wished(env: &TestEnv, author: &Author) {
+pub async fn reaches_desired_state(env: &TestEnv, author: &Author) {
     let mut last = Vec::new();
-    let settled = eventually_within(
+    let converged = eventually_within(
         DEADLINE,
         "the convergence to the desired state",
         async || {
@@ -30,23 +30,23 @@ pub async fn as_wished(env: &TestEnv, author: &Author) {
             last.is_empty().then_some(())
         },
     );
-    if let Err(error) = settled.await {
+    if let Err(error) = converged.await {
         last.truncate(20);
         env.fail(&format!("{error}: {last:#?}"));
     }
-    let look = async || differences(env, author).await;
-    stays(Duration::from_secs(2), "the list of differences", look).await;
+    let check = async || differences(env, author).await;
+    stays(Duration::from_secs(2), "the list of differences", check).await;
 }
 
 /// Waits until all objects, instances and children are deleted.
 pub async fn all_gone(env: &TestEnv) {
     let mut left = Vec::new();
     let gone = eventually_within(DEADLINE, "the deletion of everything", async || {
-        let there = There::look(env).await?;
-        left = there.objects.into_keys().collect();
-        left.extend(there.instances.into_keys());
-        left.extend(there.deployments.into_keys());
-        left.extend(there.services);
+        let actual = ActualState::read(env).await?;
+        left = actual.objects.into_keys().collect();
+        left.extend(actual.instances.into_keys());
+        left.extend(actual.deployments.into_keys());
+        left.extend(actual.services);
         left.is_empty().then_some(())
     });
     if let Err(error) = gone.await {
@@ -55,7 +55,7 @@ pub async fn all_gone(env: &TestEnv) {
 }
 
 /// Actual state of cluster and AWS.
-struct There {
+struct ActualState {
     objects: BTreeMap<String, DynamicObject>,
     /// Instances by the UID in their tag, with the compared fields.
     instances: BTreeMap<String, Vec<Value>>,
@@ -64,9 +64,9 @@ struct There {
     services: Vec<String>,
 }
 
-impl There {
+impl ActualState {
     /// Reads the state; None if the API server does not respond.
-    async fn look(env: &TestEnv) -> Option<Self> {
+    async fn read(env: &TestEnv) -> Option<Self> {
         let all = ListParams::default();
         let echo = json!({"kind": "Echo"});
         let mut objects = BTreeMap::new();
@@ -128,61 +128,67 @@ impl There {
 
 /// Differences from the desired state, as text.
 async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
-    let mut there = There::look(env).await?;
+    let mut actual = ActualState::read(env).await?;
     let mut found = Vec::new();
-    for (name, wish) in author.wishes() {
-        let standing = there.objects.remove(name);
-        match (wish, standing) {
-            (DesiredState::Leaves { .. }, None) => {}
-            (DesiredState::Leaves { .. }, Some(object)) => {
+    for (name, desired) in author.desired() {
+        let existing = actual.objects.remove(name);
+        match (desired, existing) {
+            (DesiredState::Deleted { .. }, None) => {}
+            (DesiredState::Deleted { .. }, Some(object)) => {
                 found.push(format!(
                     "{name} still exists, finalizers: {:?}",
                     object.metadata.finalizers
                 ));
             }
-            (DesiredState::Stands { .. }, None) => found.push(format!("{name} does not exist")),
-            (DesiredState::Stands { object, uid }, Some(standing)) => {
-                let ready = condition(&standing, "Ready");
+            (DesiredState::Exists { .. }, None) => found.push(format!("{name} does not exist")),
+            (DesiredState::Exists { object, uid }, Some(existing)) => {
+                let ready = condition(&existing, "Ready");
                 let is_ready = ready.as_ref().is_some_and(|ready| {
                     ready.status == "True"
-                        && ready.observed_generation == standing.metadata.generation
+                        && ready.observed_generation == existing.metadata.generation
                 });
                 if !is_ready {
                     found.push(format!("{name} is not ready: {ready:?}"));
                 }
-                found.extend(stands_otherwise(name, object, uid, &mut there));
+                found.extend(difference_of(name, object, uid, &mut actual));
             }
         }
     }
     found.extend(
-        there
+        actual
             .instances
             .iter()
             .map(|(owner, them)| format!("instances of {owner}: {them:?}")),
     );
     found.extend(
-        there
+        actual
             .deployments
             .iter()
             .map(|(name, it)| format!("Deployment {name}: {it}")),
     );
-    found.extend(there.services.iter().map(|name| format!("Service {name}")));
+    found.extend(actual.services.iter().map(|name| format!("Service {name}")));
     Some(found)
 }
 
 /// Waits until a replica with this name prefix leads.
-fn stands_otherwise(name: &str, object: &Value, uid: &str, there: &mut There) -> Option<String> {
+fn difference_of(
+    name: &str,
+    object: &Value,
+    uid: &str,
+    actual: &mut ActualState,
+) -> Option<String> {
     let spec = &object["spec"];
     if object["kind"] == "Echo" {
-        let at = there.services.iter().position(|service| service == name);
-        let service = at.map(|at| there.services.remove(at));
-        let deployment = there.deployments.remove(name);
-        let wished = json!([[uid], spec["text"], spec["replicas"]]);
-        let is_so = service.is_some() && deployment.as_ref() == Some(&wished);
+        let at = actual.services.iter().position(|service| service == name);
+        let service = at.map(|at| actual.services.remove(at));
+        let deployment = actual.deployments.remove(name);
+        let expected = json!([[uid], spec["text"], spec["replicas"]]);
+        let is_so = service.is_some() && deployment.as_ref() == Some(&expected);
         return (!is_so)
-            .then(|| format!("{name}: {service:?} and {deployment:?} instead of {wished}"));
+            .then(|| format!("{name}: {service:?} and {deployment:?} instead of {expected}"));
     }
-    let instances = there.instances.remove(uid).unwrap_or_default();
-    let wished = json!([spec["instanceClass"], spec["backup"]["retentionDays"]]);
-    (instances != [wished.clone()]).then(|| format!("{name}: {instances:?} instead of {wished}"))
+    let instances = actual.instances.remove(uid).unwrap_or_default();
+    let expected = json!([spec["instanceClass"], spec["backup"]["retentionDays"]]);
+    (instances != [expected.clone()])
+        .then(|| format!("{name}: {instances:?} instead of {expected}"))
 }

@@ -27,7 +27,7 @@ const LONGEST_MS: u64 = 2_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// The server responds with 503.
-    Refused,
+    Rejected,
     /// The call does not reach the server.
     Lost,
     /// The call is delayed.
@@ -39,7 +39,7 @@ pub enum Fault {
 }
 
 const FAULTS: [Fault; 5] = [
-    Fault::Refused,
+    Fault::Rejected,
     Fault::Lost,
     Fault::Delayed,
     Fault::Unanswered,
@@ -50,21 +50,21 @@ const FAULTS: [Fault; 5] = [
 #[derive(Clone)]
 pub struct FaultSchedule {
     url: String,
-    sky: Arc<FaultProxy>,
+    proxy: Arc<FaultProxy>,
 }
 
 struct FaultProxy {
     client: Client,
-    dice: Mutex<Rng>,
+    rng: Mutex<Rng>,
     /// Percentage of calls that get a fault.
     share: u32,
-    is_foul: AtomicBool,
+    is_active: AtomicBool,
     /// Changes when every watch is cut.
     cuts: watch::Sender<u64>,
-    tally: Mutex<BTreeMap<Option<Fault>, usize>>,
+    counts: Mutex<BTreeMap<Option<Fault>, usize>>,
     /// Number of repetitions of a call that share its fault: the retries of the client's library.
     repeats: u32,
-    spells: Mutex<HashMap<Bytes, (Fault, u32)>>,
+    repeated: Mutex<HashMap<Bytes, (Fault, u32)>>,
 }
 
 impl FaultSchedule {
@@ -72,42 +72,42 @@ impl FaultSchedule {
     pub async fn before(server: Config, seed: u64, share: u32, repeats: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let sky = Arc::new(FaultProxy {
+        let proxy = Arc::new(FaultProxy {
             client: Client::try_from(server).expect("a client"),
-            dice: Mutex::new(Rng::with_seed(seed)),
+            rng: Mutex::new(Rng::with_seed(seed)),
             share,
-            is_foul: AtomicBool::new(false),
+            is_active: AtomicBool::new(false),
             cuts: watch::channel(0).0,
-            tally: Mutex::default(),
+            counts: Mutex::default(),
             repeats,
-            spells: Mutex::default(),
+            repeated: Mutex::default(),
         });
-        let routes = Router::new().fallback(pass).with_state(Arc::clone(&sky));
+        let routes = Router::new().fallback(pass).with_state(Arc::clone(&proxy));
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { url, sky }
+        Self { url, proxy }
     }
 
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    pub fn turns_foul(&self) {
-        self.sky.is_foul.store(true, Ordering::SeqCst);
+    pub fn start_faults(&self) {
+        self.proxy.is_active.store(true, Ordering::SeqCst);
     }
 
-    pub fn clears(&self) {
-        self.sky.is_foul.store(false, Ordering::SeqCst);
+    pub fn stop_faults(&self) {
+        self.proxy.is_active.store(false, Ordering::SeqCst);
     }
 
     /// Ends every response that is still being sent.
     pub fn cuts_watches(&self) {
-        self.sky.cuts.send_modify(|cuts| *cuts += 1);
+        self.proxy.cuts.send_modify(|cuts| *cuts += 1);
     }
 
     /// Number of calls by fault; None for those without a fault.
-    pub fn tally(&self) -> BTreeMap<Option<Fault>, usize> {
-        self.sky
-            .tally
+    pub fn counts(&self) -> BTreeMap<Option<Fault>, usize> {
+        self.proxy
+            .counts
             .lock()
             .expect("no panic under the lock")
             .clone()
@@ -116,27 +116,27 @@ impl FaultSchedule {
 
 impl FaultProxy {
     /// Chooses the fault of a call, and its delay.
-    fn throws(&self, body: &Bytes) -> (Option<Fault>, Duration) {
-        let mut dice = self.dice.lock().expect("no panic under the lock");
-        let goes_wrong = self.is_foul.load(Ordering::SeqCst) && dice.u32(..100) < self.share;
-        let fault = goes_wrong.then(|| FAULTS[dice.usize(..FAULTS.len())]);
-        let mut spells = self.spells.lock().expect("no panic under the lock");
-        let fault = match (spells.remove(body), fault) {
-            (Some((fault, left)), _) if self.is_foul.load(Ordering::SeqCst) => {
+    fn choose(&self, body: &Bytes) -> (Option<Fault>, Duration) {
+        let mut rng = self.rng.lock().expect("no panic under the lock");
+        let goes_wrong = self.is_active.load(Ordering::SeqCst) && rng.u32(..100) < self.share;
+        let fault = goes_wrong.then(|| FAULTS[rng.usize(..FAULTS.len())]);
+        let mut repeated = self.repeated.lock().expect("no panic under the lock");
+        let fault = match (repeated.remove(body), fault) {
+            (Some((fault, left)), _) if self.is_active.load(Ordering::SeqCst) => {
                 if left > 1 {
-                    spells.insert(body.clone(), (fault, left - 1));
+                    repeated.insert(body.clone(), (fault, left - 1));
                 }
                 Some(fault)
             }
             (_, Some(fault)) if self.repeats > 0 => {
-                spells.insert(body.clone(), (fault, self.repeats));
+                repeated.insert(body.clone(), (fault, self.repeats));
                 Some(fault)
             }
             (_, fault) => fault,
         };
-        let time = Duration::from_millis(dice.u64(..LONGEST_MS));
+        let time = Duration::from_millis(rng.u64(..LONGEST_MS));
         *self
-            .tally
+            .counts
             .lock()
             .expect("no panic under the lock")
             .entry(fault)
@@ -145,28 +145,28 @@ impl FaultProxy {
     }
 }
 
-async fn pass(State(sky): State<Arc<FaultProxy>>, request: Request) -> Response {
+async fn pass(State(proxy): State<Arc<FaultProxy>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let call = http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
-    let (fault, time) = sky.throws(&body);
+    let (fault, time) = proxy.choose(&body);
     match fault {
-        Some(Fault::Refused) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        Some(Fault::Rejected) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
         Some(Fault::Lost) => return cut_off(),
         Some(Fault::Late) => {
             tokio::spawn(async move {
                 sleep(time).await;
-                let _ = sky.client.send(call).await;
+                let _ = proxy.client.send(call).await;
             });
             return cut_off();
         }
         Some(Fault::Delayed) => sleep(time).await,
         Some(Fault::Unanswered) | None => {}
     }
-    let mut cuts = sky.cuts.subscribe();
-    let Ok(answer) = sky.client.send(call).await else {
+    let mut cuts = proxy.cuts.subscribe();
+    let Ok(response) = proxy.client.send(call).await else {
         return StatusCode::BAD_GATEWAY.into_response();
     };
     if fault == Some(Fault::Unanswered) {
@@ -175,7 +175,7 @@ async fn pass(State(sky): State<Arc<FaultProxy>>, request: Request) -> Response 
     let cut = async move {
         let _ = cuts.changed().await;
     };
-    let (parts, body) = answer.into_parts();
+    let (parts, body) = response.into_parts();
     // A response that is still open when the watches are cut ends there.
     let pieces = Body::new(body).into_data_stream().take_until(Box::pin(cut));
     Response::from_parts(parts, Body::from_stream(pieces))

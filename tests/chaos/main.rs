@@ -17,8 +17,8 @@ mod workload;
 
 use std::time::Instant;
 
-use control_plane::{Cluster, Moto};
 use libtest_mimic::{Arguments, Trial};
+use lockstep_envtest::{Cluster, Moto};
 
 use crate::env::{EnvOptions, TestEnv};
 use crate::fault_proxy::FaultSchedule;
@@ -40,15 +40,15 @@ fn main() {
     let mut arguments = Arguments::from_args();
     // Each trial has a cluster of its own, with two hundred objects.
     arguments.test_threads.get_or_insert(1);
-    let given = std::env::var("CHAOS_SEED").ok();
-    let given = given.map(|seed| seed.parse().expect("CHAOS_SEED is a number"));
-    let seeds = given.map_or(1..=ALL, |seed| seed..=seed);
+    let seed_variable = std::env::var("CHAOS_SEED").ok();
+    let seed_variable = seed_variable.map(|seed| seed.parse().expect("CHAOS_SEED is a number"));
+    let seeds = seed_variable.map_or(1..=ALL, |seed| seed..=seed);
     let trials = seeds.map(|seed| {
         let run = move || {
             block_on(survives(seed));
             Ok(())
         };
-        let is_ignored = seed > FEW && given.is_none();
+        let is_ignored = seed > FEW && seed_variable.is_none();
         Trial::test(format!("seed_{seed}"), run).with_ignored_flag(is_ignored)
     });
     libtest_mimic::run(&arguments, trials.collect()).exit();
@@ -63,7 +63,7 @@ fn block_on(trial: impl Future<Output = ()>) {
 }
 
 async fn survives(seed: u64) {
-    let began = Instant::now();
+    let started = Instant::now();
     println!("chaos test with seed {seed}");
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
@@ -78,7 +78,7 @@ async fn survives(seed: u64) {
     let towards_aws = proxy::towards_aws(&moto);
     let before_aws =
         FaultSchedule::before(towards_aws, seed + 1_000, AWS_FAULTS, AWS_REPEATS).await;
-    let detours = EnvOptions {
+    let options = EnvOptions {
         aws_endpoint: Some(before_aws.url()),
         controller_server: Some(before_apiserver.url()),
         controller_args: [
@@ -90,20 +90,22 @@ async fn survives(seed: u64) {
         .into(),
         kinds: Some("*,Echo"),
         manifest_args: &[],
+        manifests: None,
+        workloads: true,
     };
-    let mut env = TestEnv::install(cluster, moto, detours).await;
-    before_apiserver.turns_foul();
-    before_aws.turns_foul();
+    let mut env = TestEnv::install(cluster, moto, options).await;
+    before_apiserver.start_faults();
+    before_aws.start_faults();
 
     let mut author = Author::new(&env, seed);
     author.makes_all().await;
-    let mut storm = ProcessFaults::new(seed, before_apiserver.clone());
-    let told = {
-        let (raging, mut over) = tokio::sync::oneshot::channel::<()>();
-        let storming = async {
-            let told = storm.rages(&mut env).await;
-            drop(raging);
-            told
+    let mut process_faults = ProcessFaults::new(seed, before_apiserver.clone());
+    let counts = {
+        let (running, mut over) = tokio::sync::oneshot::channel::<()>();
+        let injecting = async {
+            let counts = process_faults.run_all(&mut env).await;
+            drop(running);
+            counts
         };
         let writing = async {
             while matches!(
@@ -113,27 +115,27 @@ async fn survives(seed: u64) {
                 author.does_something().await;
             }
         };
-        tokio::join!(storming, writing).0
+        tokio::join!(injecting, writing).0
     };
-    before_apiserver.clears();
-    before_aws.clears();
+    before_apiserver.stop_faults();
+    before_aws.stop_faults();
     println!(
-        "{} s; operations on objects: {:?}; process faults: {told:?}; calls to the API server: {:?}, to AWS: {:?}",
-        began.elapsed().as_secs(),
+        "{} s; operations on objects: {:?}; process faults: {counts:?}; calls to the API server: {:?}, to AWS: {:?}",
+        started.elapsed().as_secs(),
         author.has_done(),
-        before_apiserver.tally(),
-        before_aws.tally(),
+        before_apiserver.counts(),
+        before_aws.counts(),
     );
-    let calm = Instant::now();
-    convergence::as_wished(&env, &author).await;
+    let ended = Instant::now();
+    convergence::reaches_desired_state(&env, &author).await;
     println!(
         "cluster and AWS match the objects {} s after the faults",
-        calm.elapsed().as_secs()
+        ended.elapsed().as_secs()
     );
     author.deletes_all().await;
     convergence::all_gone(&env).await;
     println!(
         "everything is deleted after {} s",
-        began.elapsed().as_secs()
+        started.elapsed().as_secs()
     );
 }

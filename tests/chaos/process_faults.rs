@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use control_plane::{Process, eventually};
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams};
+use lockstep_envtest::{Process, eventually};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -25,55 +25,55 @@ pub enum ProcessFault {
     /// The leader is frozen until the other replica leads, and then continues without knowing it.
     LeaderFrozen,
     /// Another holder is written into the lease, with the times of another clock.
-    LeaseTaken,
+    LeaseStolen,
     /// The times in the lease are those of another clock.
     LeaseSkewed,
     ApiserverKilled,
     WatchesCut,
 }
 
-const STROKES: [ProcessFault; 8] = [
+const ALL_FAULTS: [ProcessFault; 8] = [
     ProcessFault::LeaderKilled,
     ProcessFault::BothKilled,
     ProcessFault::LeaderEnded,
     ProcessFault::LeaderFrozen,
-    ProcessFault::LeaseTaken,
+    ProcessFault::LeaseStolen,
     ProcessFault::LeaseSkewed,
     ProcessFault::ApiserverKilled,
     ProcessFault::WatchesCut,
 ];
 
 pub struct ProcessFaults {
-    dice: Rng,
+    rng: Rng,
     before_apiserver: FaultSchedule,
 }
 
 impl ProcessFaults {
     pub fn new(seed: u64, before_apiserver: FaultSchedule) -> Self {
         Self {
-            dice: Rng::with_seed(seed + 3_000),
+            rng: Rng::with_seed(seed + 3_000),
             before_apiserver,
         }
     }
 
     /// Runs every fault once, in random order.
-    pub async fn rages(&mut self, env: &mut TestEnv) -> BTreeMap<ProcessFault, usize> {
+    pub async fn run_all(&mut self, env: &mut TestEnv) -> BTreeMap<ProcessFault, usize> {
         let start_other = |env: &TestEnv| env.installation.start_other_controller("pod-1");
         let mut other = start_other(env).expect("a second replica");
-        let mut strokes = STROKES;
-        self.dice.shuffle(&mut strokes);
-        let mut told = BTreeMap::new();
-        for stroke in strokes {
-            sleep(Duration::from_millis(self.dice.u64(500..4_000))).await;
-            let leads_other = match stroke {
+        let mut faults = ALL_FAULTS;
+        self.rng.shuffle(&mut faults);
+        let mut counts = BTreeMap::new();
+        for fault in faults {
+            sleep(Duration::from_millis(self.rng.u64(500..4_000))).await;
+            let leads_other = match fault {
                 ProcessFault::LeaderKilled
                 | ProcessFault::LeaderEnded
                 | ProcessFault::LeaderFrozen => leader(env).await == "pod-1",
                 _ => false,
             };
-            match stroke {
+            match fault {
                 ProcessFault::LeaderKilled | ProcessFault::LeaderEnded if leads_other => {
-                    if stroke == ProcessFault::LeaderEnded {
+                    if fault == ProcessFault::LeaderEnded {
                         ends(&mut other).await;
                     }
                     other.kill();
@@ -81,7 +81,7 @@ impl ProcessFaults {
                 }
                 ProcessFault::LeaderKilled | ProcessFault::LeaderEnded => {
                     let leader = env.installation.controller();
-                    if stroke == ProcessFault::LeaderEnded {
+                    if fault == ProcessFault::LeaderEnded {
                         ends(leader).await;
                     }
                     leader.kill();
@@ -104,9 +104,9 @@ impl ProcessFaults {
                     let thawed = replica(env, &mut other, leads_other).thaw();
                     thawed.expect("the process continues");
                 }
-                ProcessFault::LeaseTaken | ProcessFault::LeaseSkewed => {
-                    let is_taken = stroke == ProcessFault::LeaseTaken;
-                    self.writes_lease(env, is_taken).await;
+                ProcessFault::LeaseStolen | ProcessFault::LeaseSkewed => {
+                    let is_stolen = fault == ProcessFault::LeaseStolen;
+                    self.writes_lease(env, is_stolen).await;
                 }
                 ProcessFault::ApiserverKilled => {
                     env.cluster
@@ -116,18 +116,18 @@ impl ProcessFaults {
                 }
                 ProcessFault::WatchesCut => self.before_apiserver.cuts_watches(),
             }
-            *told.entry(stroke).or_default() += 1;
+            *counts.entry(fault).or_default() += 1;
         }
-        told
+        counts
     }
 
     /// Writes the lease with the clock of a process that is hours ahead or behind.
-    async fn writes_lease(&mut self, env: &TestEnv, is_taken: bool) {
-        let hours = SignedDuration::from_hours(self.dice.i64(-12..12));
+    async fn writes_lease(&mut self, env: &TestEnv, is_stolen: bool) {
+        let hours = SignedDuration::from_hours(self.rng.i64(-12..12));
         // The API server expects microseconds in the times of a lease.
         let time = format!("{:.6}", Timestamp::now() + hours);
         let mut spec = json!({"renewTime": time, "acquireTime": time});
-        if is_taken {
+        if is_stolen {
             spec["holderIdentity"] = json!("another holder");
         }
         let patch = Patch::Merge(json!({"spec": spec}));

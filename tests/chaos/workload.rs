@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use control_plane::eventually;
 use fastrand::Rng;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PropagationPolicy};
 use kube::{Error, ResourceExt};
+use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::env::{NAMESPACE, TestEnv, database, resource_of};
@@ -16,15 +16,15 @@ const OBJECTS: usize = 100;
 /// Desired state of one object.
 pub enum DesiredState {
     /// The object exists as it was last applied, with this UID.
-    Stands { object: Value, uid: String },
+    Exists { object: Value, uid: String },
     /// The object was deleted and may still exist.
-    Leaves { like: Value },
+    Deleted { like: Value },
 }
 
 pub struct Author {
     client: kube::Client,
-    dice: Rng,
-    wishes: BTreeMap<String, DesiredState>,
+    rng: Rng,
+    desired: BTreeMap<String, DesiredState>,
     done: BTreeMap<&'static str, usize>,
 }
 
@@ -32,14 +32,14 @@ impl Author {
     pub fn new(env: &TestEnv, seed: u64) -> Self {
         Self {
             client: env.cluster.client(),
-            dice: Rng::with_seed(seed + 2_000),
-            wishes: BTreeMap::new(),
+            rng: Rng::with_seed(seed + 2_000),
+            desired: BTreeMap::new(),
             done: BTreeMap::new(),
         }
     }
 
-    pub fn wishes(&self) -> &BTreeMap<String, DesiredState> {
-        &self.wishes
+    pub fn desired(&self) -> &BTreeMap<String, DesiredState> {
+        &self.desired
     }
 
     /// Number of operations, by name.
@@ -57,14 +57,14 @@ impl Author {
     }
 
     pub async fn does_something(&mut self) {
-        let kind = ["database", "echo"][self.dice.usize(..2)];
-        let name = format!("{kind}-{}", self.dice.usize(..OBJECTS));
-        match self.wishes.get(&name) {
-            Some(DesiredState::Stands { object, .. }) if self.dice.u8(..4) == 0 => {
+        let kind = ["database", "echo"][self.rng.usize(..2)];
+        let name = format!("{kind}-{}", self.rng.usize(..OBJECTS));
+        match self.desired.get(&name) {
+            Some(DesiredState::Exists { object, .. }) if self.rng.u8(..4) == 0 => {
                 let object = object.clone();
                 self.deletes(object).await;
             }
-            Some(DesiredState::Leaves { like }) => {
+            Some(DesiredState::Deleted { like }) => {
                 let like = like.clone();
                 // An object that still exists would be changed during its deletion.
                 if self.is_gone(&like).await {
@@ -80,11 +80,11 @@ impl Author {
     }
 
     pub async fn deletes_all(&mut self) {
-        let standing = self.wishes.values().filter_map(|wish| match wish {
-            DesiredState::Stands { object, .. } => Some(object.clone()),
-            DesiredState::Leaves { .. } => None,
+        let existing = self.desired.values().filter_map(|desired| match desired {
+            DesiredState::Exists { object, .. } => Some(object.clone()),
+            DesiredState::Deleted { .. } => None,
         });
-        for object in standing.collect::<Vec<_>>() {
+        for object in existing.collect::<Vec<_>>() {
             self.deletes(object).await;
         }
     }
@@ -96,13 +96,13 @@ impl Author {
                 "apiVersion": "demo.example.com/v1alpha1",
                 "kind": "Echo",
                 "metadata": {"name": name, "namespace": NAMESPACE},
-                "spec": {"text": format!("text {}", self.dice.u32(..)), "replicas": self.dice.i32(0..2)},
+                "spec": {"text": format!("text {}", self.rng.u32(..)), "replicas": self.rng.i32(0..2)},
             });
         }
         let mut object = database(name);
-        let class = ["micro", "small", "medium"][self.dice.usize(..3)];
+        let class = ["micro", "small", "medium"][self.rng.usize(..3)];
         object["spec"]["instanceClass"] = json!(format!("db.t4g.{class}"));
-        object["spec"]["backup"] = json!({"retentionDays": self.dice.i32(1..8)});
+        object["spec"]["backup"] = json!({"retentionDays": self.rng.i32(1..8)});
         object
     }
 
@@ -115,8 +115,8 @@ impl Author {
             stored.ok()?.uid()
         });
         let uid = uid.await.expect("the object is stored");
-        self.wishes
-            .insert(name, DesiredState::Stands { object, uid });
+        self.desired
+            .insert(name, DesiredState::Exists { object, uid });
         *self.done.entry(how).or_default() += 1;
     }
 
@@ -125,7 +125,7 @@ impl Author {
         let name = name_of(&object);
         let policies = [PropagationPolicy::Background, PropagationPolicy::Foreground];
         let params = DeleteParams {
-            propagation_policy: Some(policies[self.dice.usize(..2)].clone()),
+            propagation_policy: Some(policies[self.rng.usize(..2)].clone()),
             ..DeleteParams::default()
         };
         let deleted = eventually("the deletion of an object", async || {
@@ -136,8 +136,8 @@ impl Author {
             }
         });
         deleted.await.expect("deletion begins");
-        self.wishes
-            .insert(name, DesiredState::Leaves { like: object });
+        self.desired
+            .insert(name, DesiredState::Deleted { like: object });
         *self.done.entry("deleted").or_default() += 1;
     }
 

@@ -60,7 +60,7 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
     object["spec"]["credentials"]["username"] = json!("user");
     object["spec"]["backup"] = json!({"window": "03:00-03:10"});
     object["spec"]["maintenanceWindow"] = json!("mon:03:05-mon:04:00");
-    let complaint = env
+    let message = env
         .kubectl_apply(&object)
         .expect_err("the webhook denies the object");
     for part in [
@@ -68,22 +68,22 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
         r#"spec.backup.window: Invalid value: "03:00-03:10": must last at least 30 minutes [backup-window-length]"#,
         r#"spec.maintenanceWindow: Invalid value: "mon:03:05-mon:04:00": must not overlap the backup window"#,
     ] {
-        assert!(complaint.contains(part), "`{part}` is not in: {complaint}");
+        assert!(message.contains(part), "`{part}` is not in: {message}");
     }
     let direct = webhook.review("/validate", &object, None).await;
     assert_eq!(direct["allowed"], false);
     assert_eq!(direct["status"]["code"], 422);
     assert_eq!(direct["status"]["reason"], "Invalid");
-    let refusal = refusal(&env, &object).await;
+    let rejection = rejection(&env, &object).await;
     let denied = r#"admission webhook "validate.lockstep.dev" denied the request: CloudDatabase.database.example.com "orders" is invalid: ["#;
     assert!(
-        refusal["message"]
+        rejection["message"]
             .as_str()
             .is_some_and(|message| message.starts_with(denied)),
-        "{refusal}"
+        "{rejection}"
     );
     assert_eq!(
-        refusal["details"]["causes"],
+        rejection["details"]["causes"],
         direct["status"]["details"]["causes"]
     );
     assert_eq!(
@@ -95,14 +95,14 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
     let mut object = database("orders");
     object["spec"]["port"] = json!(80);
     object["spec"]["storage"]["maxSizeGib"] = json!(105);
-    let complaint = env
+    let message = env
         .kubectl_apply(&object)
         .expect_err("the API server denies the object");
     for part in [
         "spec.port: Invalid value: 80",
         "spec.storage.maxSizeGib: Invalid value: must be at least 10 % above",
     ] {
-        assert!(complaint.contains(part), "`{part}` is not in: {complaint}");
+        assert!(message.contains(part), "`{part}` is not in: {message}");
     }
     assert!(
         !env.has_database("orders").await,
@@ -124,12 +124,12 @@ async fn storage_is_grown_in_place_and_drift_is_corrected() {
 
     let mut shrunk = database("orders");
     shrunk["spec"]["storage"]["sizeGib"] = json!(150);
-    let complaint = env
+    let message = env
         .kubectl_apply(&shrunk)
         .expect_err("the smaller size is denied");
     assert!(
-        complaint.contains("must not be decreased: RDS cannot shrink storage"),
-        "{complaint}"
+        message.contains("must not be decreased: RDS cannot shrink storage"),
+        "{message}"
     );
 
     let id = env.instances().await[0]
@@ -267,7 +267,7 @@ async fn the_default_policy_creates_a_snapshot_and_deletion_protection_blocks_un
 }
 
 /// Status with which the API server denies an object.
-async fn refusal(env: &TestEnv, object: &Value) -> Value {
+async fn rejection(env: &TestEnv, object: &Value) -> Value {
     let object = serde_json::from_value(object.clone()).expect("an object");
     match env
         .databases()

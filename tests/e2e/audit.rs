@@ -78,20 +78,23 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
     )
     .expect("a file");
     let output = lockstep(&env, &["audit", "--policy", &policy.to_string_lossy()]);
-    let said = text(&output.stdout);
-    assert!(said.contains("default/bad-1, default/bad-2"), "{said}");
+    let printed = text(&output.stdout);
     assert!(
-        said.contains("602 objects: 2 violate 1 rules, 0 would be denied"),
-        "{said}"
+        printed.contains("default/bad-1, default/bad-2"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("602 objects: 2 violate 1 rules, 0 would be denied"),
+        "{printed}"
     );
     assert_eq!(output.status.code(), Some(0));
 
     let output = lockstep(&env, &["audit", "--kind", "Databse"]);
     assert_eq!(output.status.code(), Some(2));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.contains("CloudDatabase"),
-        "the known kinds are listed: {said}"
+        printed.contains("CloudDatabase"),
+        "the known kinds are listed: {printed}"
     );
 }
 

@@ -82,23 +82,23 @@ fn by_check(case: &Case) -> CheckResult {
 }
 
 pub async fn at_the_webhook(webhook: &WebhookClient, case: &Case, result: &CheckResult) {
-    let answer = webhook
+    let response = webhook
         .review("/validate", &case.object, case.old.as_ref())
         .await;
     assert_eq!(
-        answer["allowed"],
+        response["allowed"],
         json!(result.findings.is_empty()),
         "{case} in the webhook"
     );
     if let Some(warnings) = &case.warnings {
-        let texts = answer["warnings"].as_array().cloned().unwrap_or_default();
+        let texts = response["warnings"].as_array().cloned().unwrap_or_default();
         assert_eq!(texts.len(), warnings.len(), "{case} in the webhook");
         for (text, rule) in texts.iter().zip(warnings) {
             let text = text.as_str().unwrap_or_default();
             assert!(text.contains(&format!("[{rule}]")), "{case}: {text}");
         }
     }
-    let causes = answer
+    let causes = response
         .pointer("/status/details/causes")
         .cloned()
         .unwrap_or_else(|| json!([]));
@@ -117,7 +117,7 @@ async fn through_the_api_server(env: &TestEnv, case: &Case, result: &CheckResult
         dry_run: true,
         ..PostParams::default()
     };
-    let answer = match &case.old {
+    let response = match &case.old {
         None => objects.create(&dry_run, &named(&case.object, name)).await,
         Some(old) => {
             objects
@@ -130,12 +130,12 @@ async fn through_the_api_server(env: &TestEnv, case: &Case, result: &CheckResult
                 object.data["spec"] = case.object["spec"].clone();
                 match objects.replace(name, &dry_run, &object).await {
                     Err(kube::Error::Api(status)) if status.code == 409 => {}
-                    answer => break answer,
+                    response => break response,
                 }
             }
         }
     };
-    let causes = match answer {
+    let causes = match response {
         Ok(_) => Vec::new(),
         Err(kube::Error::Api(status)) if status.code == 422 => {
             status.details.expect("details").causes
@@ -173,7 +173,7 @@ pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult)
                     .await
                 {
                     Err(kube::Error::Api(status)) if status.code == 409 => {}
-                    answer => break drop(answer.expect("stored")),
+                    response => break drop(response.expect("stored")),
                 }
             }
         }
@@ -185,13 +185,13 @@ pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult)
     };
     let condition = env.condition_of(&objects, &name, "Valid", valid).await;
     if valid == "False" {
-        let (said, whole) = (condition.message, result.message());
+        let (message, whole) = (condition.message, result.message());
         // A condition holds 32 KiB at most; then only the beginning of the message is compared.
-        let said = said.strip_suffix('…').unwrap_or(&said);
-        let same = said == whole || (said.len() > 32_000 && whole.starts_with(said));
+        let message = message.strip_suffix('…').unwrap_or(&message);
+        let same = message == whole || (message.len() > 32_000 && whole.starts_with(message));
         assert!(
             same,
-            "{case} in the controller: {said:.3000} instead of {whole:.3000}"
+            "{case} in the controller: {message:.3000} instead of {whole:.3000}"
         );
     }
 }

@@ -1,15 +1,15 @@
 //! Every rule has cases in the corpus: one that violates it and a similar one that does not.
 
-use cloud_database_rules::CloudDatabase;
-use echo::Echo;
-use serde_json::Value;
-use shared_validation::{
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_echo::Echo;
+use lockstep_shared_validation::{
     LastValidated, Layer, RuleInfo, Ruleset, Severity, ValidatedResource, ValidationRequest,
     Validator,
 };
-use vector_rules::{
+use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Vector, VectorAggregator, VectorPipeline,
 };
+use serde_json::Value;
 
 use crate::corpus::{Case, Expected, corpus, corpus_of};
 
@@ -20,27 +20,27 @@ const OF_OTHERS: &[&str] = &["listen-address-conflict", "component-name-conflict
 fn every_rule_has_a_case_that_violates_it_and_one_that_does_not() {
     let pipelines = corpus_of("vector-pipeline");
     assert!(pipelines.len() >= 200, "the corpus has lost its cases");
-    let lacking = [
-        lacking_of::<CloudDatabase>(&corpus()),
-        lacking_of::<Echo>(&corpus_of("echo")),
-        lacking_of::<VectorPipeline>(&pipelines),
-        lacking_of::<ClusterVectorPipeline>(&corpus_of("cluster-vector-pipeline")),
-        lacking_of::<Vector>(&corpus_of("vector")),
-        lacking_of::<VectorAggregator>(&corpus_of("vector-aggregator")),
-        lacking_of::<ClusterVectorAggregator>(&corpus_of("cluster-vector-aggregator")),
+    let missing = [
+        missing_of::<CloudDatabase>(&corpus()),
+        missing_of::<Echo>(&corpus_of("echo")),
+        missing_of::<VectorPipeline>(&pipelines),
+        missing_of::<ClusterVectorPipeline>(&corpus_of("cluster-vector-pipeline")),
+        missing_of::<Vector>(&corpus_of("vector")),
+        missing_of::<VectorAggregator>(&corpus_of("vector-aggregator")),
+        missing_of::<ClusterVectorAggregator>(&corpus_of("cluster-vector-aggregator")),
     ]
     .concat();
-    assert!(lacking.is_empty(), "{lacking:#?}");
+    assert!(missing.is_empty(), "{missing:#?}");
 }
 
-fn lacking_of<K: ValidatedResource>(cases: &[Case]) -> Vec<String> {
+fn missing_of<K: ValidatedResource>(cases: &[Case]) -> Vec<String> {
     let ruleset = Ruleset::<K>::compile().expect("the rules");
-    let lacking = lacking(&ruleset.rules(), cases).into_iter();
-    lacking.map(|what| format!("{}: {what}", K::KIND)).collect()
+    let missing = missing(&ruleset.rules(), cases).into_iter();
+    missing.map(|what| format!("{}: {what}", K::KIND)).collect()
 }
 
-fn lacking(catalogue: &[RuleInfo], cases: &[Case]) -> Vec<String> {
-    let mut lacking = Vec::new();
+fn missing(catalogue: &[RuleInfo], cases: &[Case]) -> Vec<String> {
+    let mut missing = Vec::new();
     for entry in catalogue {
         let breaks = |case: &&Case| match entry.severity {
             Severity::Error => case.errors.iter().any(|error| error.rule == entry.id),
@@ -48,35 +48,35 @@ fn lacking(catalogue: &[RuleInfo], cases: &[Case]) -> Vec<String> {
         };
         let breaking: Vec<_> = cases.iter().filter(breaks).collect();
         if breaking.is_empty() != OF_OTHERS.contains(&entry.id.as_str()) {
-            lacking.push(format!("{} has no case that violates it", entry.id));
+            missing.push(format!("{} has no case that violates it", entry.id));
         }
         // A case that satisfies the rule: the object sets all fields of the rule, and it has no errors or, for a
         // structural rule, only errors of other Rust rules. For a rule that only changes violate, it is a change.
         let is_about_changes =
             !breaking.is_empty() && breaking.iter().all(|case| case.old.is_some());
-        let keeps = |case: &&Case| {
+        let satisfies = |case: &&Case| {
             let mut fields = entry.fields.iter();
             let is_another = |error: &Expected| !error.is_structural() && error.rule != entry.id;
-            let stands = match entry.layer {
+            let is_valid = match entry.layer {
                 Layer::Schema => case.errors.iter().all(is_another),
                 Layer::Cel | Layer::Rust => case.errors.is_empty(),
             };
-            stands
+            is_valid
                 && fields.all(|field| has(&case.object, field))
                 && (case.old.is_some() || !is_about_changes)
                 && (case.warnings.as_ref().is_some_and(Vec::is_empty)
                     || entry.severity == Severity::Error)
         };
-        if !cases.iter().any(|case| keeps(&case)) {
-            lacking.push(format!("{} has no case that satisfies it", entry.id));
+        if !cases.iter().any(|case| satisfies(&case)) {
+            missing.push(format!("{} has no case that satisfies it", entry.id));
         }
     }
-    lacking
+    missing
 }
 
 #[test]
 fn the_defaults_are_the_same_with_and_without_validation() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let mut adding = 0;
     for case in corpus() {
         let last_validated = case.old.as_ref().and_then(LastValidated::from_status_of);

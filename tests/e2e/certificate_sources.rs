@@ -3,13 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-use certs::{CertKeyPair, CertificateAuthority};
-use control_plane::{
-    Cluster, Installation, Moto, Options, eventually, stays, wait_until_fail_closed,
-};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
+use lockstep_certs::{CertKeyPair, CertificateAuthority};
+use lockstep_envtest::{
+    Cluster, Installation, Moto, Options, eventually, stays, wait_until_fail_closed,
+};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -27,8 +27,8 @@ struct Site {
 /// Signs a serving certificate for the webhook's Service, as an issuer does.
 fn pair_of(ca: &CertificateAuthority) -> CertKeyPair {
     let names = ["lockstep-webhook.lockstep-system.svc".to_owned()];
-    let life = Duration::from_hours(24);
-    let pair = ca.sign(&names, life, OffsetDateTime::now_utc());
+    let lifetime = Duration::from_hours(24);
+    let pair = ca.sign(&names, lifetime, OffsetDateTime::now_utc());
     pair.expect("a TLS key pair")
 }
 
@@ -99,7 +99,7 @@ impl Site {
     }
 
     /// Checks that the API server calls the webhook and trusts its certificate.
-    async fn judges(&self, name: &str) {
+    async fn denies(&self, name: &str) {
         wait_until_fail_closed(&self.cluster)
             .await
             .unwrap_or_else(|error| panic!("{error}\n{}", self.installation.output()));
@@ -110,8 +110,8 @@ impl Site {
         let applied = self
             .cluster
             .run_kubectl(&["apply", "-f", &path.to_string_lossy()]);
-        let refusal = applied.expect_err("the object is denied").to_string();
-        assert!(refusal.contains("[username-reserved]"), "{refusal}");
+        let rejection = applied.expect_err("the object is denied").to_string();
+        assert!(rejection.contains("[username-reserved]"), "{rejection}");
     }
 }
 
@@ -137,7 +137,7 @@ async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
     let pair = pair_of(&first);
     site.fill_secret(&first, &pair).await;
     site.serves(&pair).await;
-    site.judges("orders").await;
+    site.denies("orders").await;
     assert_eq!(site.bundle(), first.certificate);
 
     // CA and certificate change in one update: the new CA is trusted in addition to the old one before the new
@@ -154,7 +154,7 @@ async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
         "the new certificate is served too early"
     );
     site.serves(&other).await;
-    site.judges("bills").await;
+    site.denies("bills").await;
 
     // The key does not match the certificate: the previous key pair stays in use, and an Event reports it.
     let unfit = CertKeyPair {
@@ -184,7 +184,7 @@ async fn a_certificate_from_an_issuer_is_served_only_after_its_ca_is_trusted() {
     })
     .await;
     assert_eq!(site.served().as_ref(), Some(&other.certificate));
-    site.judges("stocks").await;
+    site.denies("stocks").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,7 +204,7 @@ async fn a_certificate_from_files_is_trusted_through_the_given_ca_bundle() {
     fs::create_dir(&directory).expect("a folder");
     crate::standalone_webhook::write_pair(&directory, &pair);
     site.start();
-    site.judges("orders").await;
+    site.denies("orders").await;
     assert_eq!(site.bundle(), ca.certificate);
     let secrets: Api<Secret> = Api::namespaced(site.cluster.client(), "lockstep-system");
     let made = secrets.get_opt(SECRET).await.expect("a response");

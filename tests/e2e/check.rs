@@ -219,7 +219,8 @@ fn a_policy_changes_the_severity_of_a_rule_and_an_invalid_policy_is_reported() {
     let output = lockstep(&arguments, &object.to_string());
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output.stderr).contains("rules.CloudDatabase.username-preserved: unknown rule"),
+        text(&output.stderr)
+            .contains("rules.CloudDatabase.username-preserved: the rule is unknown"),
         "{}",
         text(&output.stderr)
     );
@@ -320,9 +321,9 @@ fn an_update_is_not_validated_against_an_object_with_another_name() {
     std::fs::write(&old, database("customers").to_string()).expect("a file");
     let arguments = ["check", "--old-object", &old.to_string_lossy(), "-"];
     let output = lockstep(&arguments, &database("orders").to_string());
-    let complaint = "--old-object is a different object: its `metadata.name` is \"customers\", expected \"orders\"";
+    let message = "--old-object is a different object: its `metadata.name` is \"customers\", expected \"orders\"";
     assert!(
-        text(&output.stdout).contains(complaint),
+        text(&output.stdout).contains(message),
         "{}",
         text(&output.stdout)
     );
@@ -340,8 +341,8 @@ fn show_stored_omits_the_status_and_does_not_show_invalid_objects() {
     let stored = shown(&object);
     assert!(stored.contains("\n-status:"), "{stored}");
     object["spec"]["storage"]["sizeGib"] = 1.into();
-    let refused = shown(&object);
-    assert!(!refused.contains("as stored"), "{refused}");
+    let rejected = shown(&object);
+    assert!(!rejected.contains("as stored"), "{rejected}");
     let output = lockstep(&["check", "--show-defaulted", "--output", "sarif", "-"], "");
     assert!(text(&output.stderr).contains("--show-defaulted requires --output full"));
 }
@@ -352,9 +353,12 @@ fn control_characters_in_field_names_are_escaped() {
     let mut object = database("orders");
     object["spec"]["\u{1b}[2Jx\ny"] = 1.into();
     let output = lockstep(&["check", "--output", "concise", "-"], &object.to_string());
-    let told = text(&output.stdout);
-    assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(told.contains("spec.\\u{1b}[2Jx\\ny: Forbidden"), "{told}");
+    let printed = text(&output.stdout);
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(
+        printed.contains("spec.\\u{1b}[2Jx\\ny: Forbidden"),
+        "{printed}"
+    );
 }
 
 /// The reading end is closed from the start, so that the first write fails.

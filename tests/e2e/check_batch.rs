@@ -8,10 +8,10 @@ use crate::check::{lockstep, text};
 use crate::env::database;
 
 /// Results that `--input-format=jsonl` prints, line by line.
-fn answers(output: &Output) -> Vec<Value> {
-    let answers = text(&output.stdout);
-    let answers = answers.lines().map(serde_json::from_str);
-    answers.collect::<Result<_, _>>().expect("JSON")
+fn responses(output: &Output) -> Vec<Value> {
+    let responses = text(&output.stdout);
+    let responses = responses.lines().map(serde_json::from_str);
+    responses.collect::<Result<_, _>>().expect("JSON")
 }
 
 #[test]
@@ -26,10 +26,10 @@ fn each_line_gets_a_validation_result_in_the_same_order() {
     ];
     let input = lines.map(|line| line.to_string()).join("\n");
     let output = lockstep(&["check", "--input-format=jsonl"], &input);
-    let answers = answers(&output);
-    let valid: Vec<_> = answers
+    let responses = responses(&output);
+    let valid: Vec<_> = responses
         .iter()
-        .map(|answer| (&answer["id"], &answer["valid"]))
+        .map(|response| (&response["id"], &response["valid"]))
         .collect();
     assert_eq!(
         valid,
@@ -39,7 +39,7 @@ fn each_line_gets_a_validation_result_in_the_same_order() {
             (&3.into(), &false.into())
         ]
     );
-    assert_eq!(answers[1]["errors"][0]["field"], "spec.storage.sizeGib");
+    assert_eq!(responses[1]["errors"][0]["field"], "spec.storage.sizeGib");
     assert_eq!(output.status.code(), Some(2));
 }
 
@@ -82,16 +82,16 @@ fn lines_are_validated_with_the_policy_and_the_last_validated_values() {
         ],
         &input,
     );
-    let answers = answers(&output);
-    let told: Vec<_> = answers
+    let responses = responses(&output);
+    let results: Vec<_> = responses
         .iter()
-        .map(|answer| (answer["id"].clone(), answer["valid"].clone()))
+        .map(|response| (response["id"].clone(), response["valid"].clone()))
         .collect();
     let expected = [
         ("create".into(), true.into()),
         (7.into(), false.into()),
         ("update".into(), true.into()),
     ];
-    assert_eq!(told, expected, "{answers:#?}");
+    assert_eq!(results, expected, "{responses:#?}");
     assert_eq!(output.status.code(), Some(2));
 }

@@ -44,8 +44,8 @@ fn unreadable_inputs_are_reported_with_exit_code_2_and_the_others_are_validated(
         ],
         "",
     );
-    let complaints = text(&output.stdout);
-    for complaint in [
+    let printed = text(&output.stdout);
+    for message in [
         "binary.yaml: not text: it contains a zero byte",
         "broken.yaml:2:",
         "duplicate.yaml:2:1: cannot be read: duplicate mapping key: a",
@@ -61,11 +61,11 @@ fn unreadable_inputs_are_reported_with_exit_code_2_and_the_others_are_validated(
         "deep.yaml:1:",
         "huge.yaml: larger than 64 MiB; split it",
         "link.yaml: the symbolic link is broken",
-        "/does/not/exist.yaml: No such file or directory",
+        "/does/not/exist.yaml: cannot be read: it does not exist; check its path",
     ] {
         assert!(
-            complaints.contains(complaint),
-            "`{complaint}` is not in: {complaints}"
+            printed.contains(message),
+            "`{message}` is not in: {printed}"
         );
     }
     let summary = text(&output.stderr);
@@ -92,10 +92,10 @@ fn documents_are_read_one_by_one() {
     let valid = database("orders").to_string();
     let input = format!("{INVALID}---\na: 1\na: 2\n---\n{valid}\n{valid}\n");
     let output = lockstep(&["check", "--output", "concise", "-"], &input);
-    let complaints = text(&output.stdout);
-    assert!(complaints.contains("<stdin>:16:15: "), "{complaints}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("<stdin>:16:15: "), "{printed}");
     let duplicate = "<stdin>:22:1: cannot be read: duplicate mapping key: a";
-    assert!(complaints.contains(duplicate), "{complaints}");
+    assert!(printed.contains(duplicate), "{printed}");
     let summary = text(&output.stderr);
     assert!(
         summary.contains("3 checked, 1 invalid, 1 skipped (unknown kind), 1 unreadable"),
@@ -137,8 +137,8 @@ fn the_output_of_kubectl_get_is_accepted_as_input() {
     let scaled = r#"{"apiVersion": "scale.test/v1", "kind": "Scaled", "metadata": {"name": "a"},
         "spec": {"inner": {"replicas": -1}}}"#;
     let output = lockstep(&["check", "--crd", &crds.to_string_lossy(), "-"], scaled);
-    let told = text(&output.stdout);
-    assert!(told.contains("spec.inner.replicas/scale"), "{told}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("spec.inner.replicas/scale"), "{printed}");
     assert_eq!(output.status.code(), Some(1));
 
     let nothing = directory.path().join("nothing");
@@ -146,8 +146,11 @@ fn the_output_of_kubectl_get_is_accepted_as_input() {
     let nothing = nothing.to_string_lossy();
     for arguments in [&["check", "--crd", &nothing, "-"][..], &["check", &nothing]] {
         let output = lockstep(arguments, scaled);
-        let told = text(&output.stdout) + &text(&output.stderr);
-        assert!(told.contains("the folder contains no .yaml"), "{told}");
+        let printed = text(&output.stdout) + &text(&output.stderr);
+        assert!(
+            printed.contains("the folder contains no .yaml"),
+            "{printed}"
+        );
         assert_eq!(output.status.code(), Some(2));
     }
 }

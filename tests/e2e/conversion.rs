@@ -1,8 +1,8 @@
 //! Conversion between the versions of the kind by the webhook.
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
+use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
-use shared_validation::Validator;
 
 use crate::corpus::corpus;
 use crate::env::{TestEnv, database};
@@ -71,11 +71,13 @@ async fn both_versions_have_the_same_content_and_are_validated_alike() {
         assert_eq!(alpha["spec"]["credentials"]["secretName"], "credentials");
         assert_eq!(alpha["status"], beta["status"]);
         let annotations = beta["metadata"]["annotations"].as_object();
-        let kept = annotations.into_iter().flatten().map(|(key, _)| key);
-        let kept: Vec<_> = kept.filter(|key| key.starts_with("conversion.")).collect();
+        let stored = annotations.into_iter().flatten().map(|(key, _)| key);
+        let stored: Vec<_> = stored
+            .filter(|key| key.starts_with("conversion."))
+            .collect();
         assert!(
-            kept.is_empty(),
-            "annotations are not needed for this object: {kept:?}"
+            stored.is_empty(),
+            "annotations are not needed for this object: {stored:?}"
         );
     }
     let stored = ["get", "crd", CRD, "-o", "jsonpath={.status.storedVersions}"];
@@ -83,10 +85,10 @@ async fn both_versions_have_the_same_content_and_are_validated_alike() {
 
     let mut invalid = beta("bills");
     invalid["spec"]["credentials"]["username"] = json!("user");
-    let refusal = env
+    let rejection = env
         .kubectl_apply(&invalid)
         .expect_err("the object is denied");
-    assert!(refusal.contains("[username-reserved]"), "{refusal}");
+    assert!(rejection.contains("[username-reserved]"), "{rejection}");
 
     // Requests for the stored version need no webhook.
     env.installation.webhook().kill();
@@ -133,15 +135,18 @@ async fn the_other_version_can_be_the_stored_one() {
 
 #[test]
 fn every_object_of_the_corpus_survives_a_round_trip() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let mut count = 0;
     for case in corpus() {
         let object = &case.object;
         if object["apiVersion"] != "database.example.com/v1alpha1" {
             continue;
         }
-        let there = ruleset.convert(object, "database.example.com/v1beta1");
-        let back = ruleset.convert(&there.expect("v1beta1"), "database.example.com/v1alpha1");
+        let converted = ruleset.convert(object, "database.example.com/v1beta1");
+        let back = ruleset.convert(
+            &converted.expect("v1beta1"),
+            "database.example.com/v1alpha1",
+        );
         assert_eq!(back.expect("v1alpha1"), *object, "{}", case.name);
         count += 1;
     }

@@ -1,34 +1,34 @@
 //! The controller is killed at each of its steps: every object gets one instance, and none is left after deletion.
 
-use control_plane::{Cluster, Moto, eventually};
 use kube::api::{DeleteParams, PostParams};
+use lockstep_envtest::{Cluster, Moto, eventually};
 
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use crate::env::{EnvOptions, TestEnv, condition, database};
-use crate::proxy::{Proxy, Sprung, Step, Trap, When};
+use crate::proxy::{Proxy, Step, Trap, Triggered, When};
 
-async fn trapped(settle: &str) -> (TestEnv, Trap) {
+async fn environment(grace_period: &str) -> (TestEnv, Trap) {
     let trap = Trap::default();
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let detours = EnvOptions {
-        aws_endpoint: Some(Proxy::trapped_before_aws(&moto, trap.clone()).await.url()),
+    let options = EnvOptions {
+        aws_endpoint: Some(Proxy::before_aws_with(&moto, trap.clone()).await.url()),
         // No call to RDS comes in between that is not part of the steps.
         controller_args: vec![
             "--rds-resync-period=10m".to_owned(),
-            format!("--rds-not-found-grace-period={settle}"),
+            format!("--rds-not-found-grace-period={grace_period}"),
         ],
         controller_server: Some(
-            Proxy::trapped_before_apiserver(&cluster, trap.clone())
+            Proxy::before_apiserver_with(&cluster, trap.clone())
                 .await
                 .url(),
         ),
         ..EnvOptions::default()
     };
-    (TestEnv::install(cluster, moto, detours).await, trap)
+    (TestEnv::install(cluster, moto, options).await, trap)
 }
 
 async fn create(env: &TestEnv, name: &str) {
@@ -100,8 +100,8 @@ fn is_confirmed_before_it_ends(deleting: &[Step]) -> bool {
 }
 
 /// Waits until the trap is triggered.
-async fn sprung_at(step: &Step, sprung: &mut Sprung) -> oneshot::Sender<()> {
-    let reached = tokio::time::timeout(Duration::from_secs(30), sprung.recv()).await;
+async fn triggered_at(step: &Step, triggered: &mut Triggered) -> oneshot::Sender<()> {
+    let reached = tokio::time::timeout(Duration::from_secs(30), triggered.recv()).await;
     reached
         .ok()
         .flatten()
@@ -109,8 +109,8 @@ async fn sprung_at(step: &Step, sprung: &mut Sprung) -> oneshot::Sender<()> {
 }
 
 /// Waits until the trap is triggered, kills the controller at that step, and starts another one.
-async fn kill_in_trap(env: &mut TestEnv, step: &Step, mut sprung: Sprung, trap: &Trap) {
-    let release = sprung_at(step, &mut sprung).await;
+async fn kill_in_trap(env: &mut TestEnv, step: &Step, mut triggered: Triggered, trap: &Trap) {
+    let release = triggered_at(step, &mut triggered).await;
     env.installation.controller().kill();
     trap.clear();
     let _ = release.send(());
@@ -121,7 +121,7 @@ async fn kill_in_trap(env: &mut TestEnv, step: &Step, mut sprung: Sprung, trap: 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_then_none() {
-    let (mut env, trap) = trapped("200ms").await;
+    let (mut env, trap) = environment("200ms").await;
     let (creating, _) = steps(&env, &trap).await;
     assert!(
         has(&creating, "CreateDBInstance") && has(&creating, "PATCH clouddatabases"),
@@ -132,9 +132,9 @@ async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_t
     for (i, step) in creating.iter().enumerate() {
         for when in [When::Before, When::After] {
             let name = format!("create-{i}-{}", format!("{when:?}").to_lowercase());
-            let sprung = trap.set(step, when);
+            let triggered = trap.set(step, when);
             create(&env, &name).await;
-            kill_in_trap(&mut env, step, sprung, &trap).await;
+            kill_in_trap(&mut env, step, triggered, &trap).await;
             ready(&env, &name).await;
             assert_eq!(
                 env.instances().await.len(),
@@ -155,7 +155,7 @@ async fn a_controller_killed_at_any_step_of_a_creation_leaves_one_instance_and_t
 /// Kills the controller at each step of a deletion by this policy, and calls `after_each` with the number of deleted
 /// objects.
 async fn deletion_survives(policy: &str, after_each: impl AsyncFn(&TestEnv, usize)) {
-    let (mut env, trap) = trapped("200ms").await;
+    let (mut env, trap) = environment("200ms").await;
     let (_, deleting) = steps_with(&env, &trap, policy).await;
     assert!(
         has(&deleting, "DeleteDBInstance") && has(&deleting, "PATCH clouddatabases"),
@@ -170,9 +170,9 @@ async fn deletion_survives(policy: &str, after_each: impl AsyncFn(&TestEnv, usiz
             trap.clear();
             create_with(&env, &name, policy).await;
             ready(&env, &name).await;
-            let sprung = trap.set(step, when);
+            let triggered = trap.set(step, when);
             delete(&env, &name).await;
-            kill_in_trap(&mut env, step, sprung, &trap).await;
+            kill_in_trap(&mut env, step, triggered, &trap).await;
             gone(&env, &name).await;
             assert_eq!(
                 env.instances().await.len(),
@@ -210,17 +210,17 @@ async fn snapshots(env: &TestEnv) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_whose_response_is_lost_creates_no_second_instance() {
-    let (env, trap) = trapped("200ms").await;
+    let (env, trap) = environment("200ms").await;
     let (creating, _) = steps(&env, &trap).await;
     assert!(has(&creating, "CreateDBInstance"), "{creating:?}");
     let step = Step {
         call: "CreateDBInstance".to_owned(),
         nth: 0,
     };
-    let mut sprung = trap.set(&step, When::After);
+    let mut triggered = trap.set(&step, When::After);
     create(&env, "orders").await;
     // The controller keeps running, and its connection breaks.
-    let _ = sprung_at(&step, &mut sprung).await.send(());
+    let _ = triggered_at(&step, &mut triggered).await.send(());
     ready(&env, "orders").await;
     assert_eq!(env.instances().await.len(), 1);
     let warnings = env.kubectl(&[
@@ -249,31 +249,31 @@ async fn a_creation_whose_response_is_lost_creates_no_second_instance() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_creation_that_reaches_rds_after_the_deletion_has_started_leaves_no_orphan() {
-    let (mut env, trap) = trapped("10m").await;
+    let (mut env, trap) = environment("10m").await;
     let step = Step {
         call: "CreateDBInstance".to_owned(),
         nth: 0,
     };
-    let mut sprung = trap.set(&step, When::Late);
+    let mut triggered = trap.set(&step, When::Late);
     create(&env, "orders").await;
-    let land = sprung_at(&step, &mut sprung).await;
+    let land = triggered_at(&step, &mut triggered).await;
     env.installation.controller().kill();
     delete(&env, "orders").await;
     env.installation
         .start_controller()
         .expect("a new controller");
     // The controller has queried RDS more than once and found no instance; that is no proof yet.
-    let looks = || {
+    let calls = || {
         trap.calls()
             .iter()
             .filter(|call| *call == "DescribeDBInstances")
             .count()
     };
-    let before = looks();
-    let looked = eventually("further requests to RDS", async || {
-        (looks() >= before + 3).then_some(())
+    let before = calls();
+    let requested = eventually("further requests to RDS", async || {
+        (calls() >= before + 3).then_some(())
     });
-    looked
+    requested
         .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
     assert!(

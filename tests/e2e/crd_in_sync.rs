@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cloud_database_rules::CloudDatabase;
-use control_plane::{eventually, eventually_within};
 use kube::api::{Api, DynamicObject, PostParams};
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_envtest::{eventually, eventually_within};
+use lockstep_shared_validation::{
+    CrdMatch, LastValidated, Layer, RawObject, ValidationRequest, Validator,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest, Validator};
 
 use crate::corpus::corpus;
 use crate::env::{EnvOptions, TestEnv, database};
@@ -67,7 +69,7 @@ async fn in_sync(env: &TestEnv, is_so: bool) {
 }
 
 /// Sends an object directly to the webhook until it responds as expected.
-async fn webhook_says(
+async fn webhook_result(
     env: &TestEnv,
     webhook: &WebhookClient,
     object: &Value,
@@ -76,8 +78,8 @@ async fn webhook_says(
 ) {
     let what = format!("the response allowed={allowed}, with warnings={warns}");
     eventually_within(Duration::from_secs(90), &what, async || {
-        let answer = webhook.review("/validate", object, None).await;
-        let is_so = answer["allowed"] == allowed && answer["warnings"].is_array() == warns;
+        let response = webhook.review("/validate", object, None).await;
+        let is_so = response["allowed"] == allowed && response["warnings"].is_array() == warns;
         is_so.then_some(())
     })
     .await
@@ -86,12 +88,12 @@ async fn webhook_says(
 
 /// Waits until the webhook uses the report that the cluster has the same CRD.
 pub async fn is_known(env: &TestEnv, webhook: &WebhookClient) {
-    webhook_says(env, webhook, &complete(small("small")), true, false).await;
+    webhook_result(env, webhook, &complete(small("small")), true, false).await;
 }
 
 /// The object as the webhook receives it: with every default.
 fn complete(mut object: Value) -> Value {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     object = ruleset.validate(&ValidationRequest::create(&object)).object;
     object
 }
@@ -107,13 +109,13 @@ fn dry_run() -> PostParams {
 #[derive(Default)]
 struct Load {
     ended: AtomicBool,
-    asked: AtomicUsize,
+    requests: AtomicUsize,
     valid_refused: AtomicUsize,
     reserved_admitted: AtomicUsize,
 }
 
 impl Load {
-    async fn keep_asking(&self, databases: Api<DynamicObject>, name: String) {
+    async fn send_requests(&self, databases: Api<DynamicObject>, name: String) {
         let params = dry_run();
         let object = |object: Value| serde_json::from_value(object).expect("an object");
         let (valid, reserved) = (object(database(&name)), object(reserved(&name)));
@@ -125,30 +127,33 @@ impl Load {
             if databases.create(&params, &reserved).await.is_ok() {
                 self.reserved_admitted.fetch_add(1, Ordering::Relaxed);
             }
-            self.asked.fetch_add(2, Ordering::Relaxed);
+            self.requests.fetch_add(2, Ordering::Relaxed);
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_follows_the_crd_under_load() {
-    let detours = EnvOptions {
+    let options = EnvOptions {
         controller_args: vec!["--crd-propagation-delay=1s".to_owned()],
         ..EnvOptions::default()
     };
-    let mut env = TestEnv::start_with(detours).await;
+    let mut env = TestEnv::start_with(options).await;
     let webhook = WebhookClient::of(&env).await;
     let load = Arc::new(Load::default());
-    let askers = (0..3).map(|index| {
+    let clients = (0..3).map(|index| {
         let (load, databases) = (Arc::clone(&load), env.databases());
-        tokio::spawn(async move { load.keep_asking(databases, format!("asked-{index}")).await })
+        tokio::spawn(async move {
+            load.send_requests(databases, format!("dry-run-{index}"))
+                .await;
+        })
     });
-    let askers: Vec<_> = askers.collect();
+    let clients: Vec<_> = clients.collect();
     let (small, mut faults) = (complete(small("small")), 0);
     for _ in 0..2 {
         // The API server uses the same CRD: sent directly to the webhook, an object that it would deny is admitted.
         in_sync(&env, true).await;
-        webhook_says(&env, &webhook, &small, true, false).await;
+        webhook_result(&env, &webhook, &small, true, false).await;
         let before = rust_only(&env).await;
         eventually("reviews with only the Rust rules", async || {
             (rust_only(&env).await > before + 10).then_some(())
@@ -160,50 +165,50 @@ async fn the_webhook_follows_the_crd_under_load() {
         // The CRD of another release allows more: an error of our CRD alone is a warning, and the object is stored.
         set_least(&env, 1);
         in_sync(&env, false).await;
-        webhook_says(&env, &webhook, &small, true, true).await;
+        webhook_result(&env, &webhook, &small, true, true).await;
         env.kubectl_apply(&small)
             .expect("the error is only a warning");
         env.condition("small", "Valid", "False").await;
         let mut unreadable = small.clone();
         unreadable["spec"]["engine"] = json!("oracle");
-        webhook_says(&env, &webhook, &unreadable, false, true).await;
+        webhook_result(&env, &webhook, &unreadable, false, true).await;
         env.kubectl(&["delete", "cdb/small", "--timeout=60s"])
             .unwrap_or_else(|error| env.fail(&error));
         set_least(&env, 20);
     }
     in_sync(&env, true).await;
-    webhook_says(&env, &webhook, &small, true, false).await;
+    webhook_result(&env, &webhook, &small, true, false).await;
 
     // The API server did not validate a request in another version by the schema of this version.
     let mut converted = crate::webhook::review(&small, None);
     converted["request"]["requestKind"]["version"] = json!("v1beta1");
-    let answer = webhook.post("/validate", &converted).await;
-    let answer: Value = serde_json::from_slice(answer.body()).expect("JSON");
-    assert_eq!(answer["response"]["allowed"], false, "{answer}");
+    let response = webhook.post("/validate", &converted).await;
+    let response: Value = serde_json::from_slice(response.body()).expect("JSON");
+    assert_eq!(response["response"]["allowed"], false, "{response}");
 
     // The controller no longer reports the CRD status: the webhook runs all validation.
     env.installation.controller().kill();
-    webhook_says(&env, &webhook, &small, false, false).await;
+    webhook_result(&env, &webhook, &small, false, false).await;
     set_least(&env, 1);
     let whole = serde_json::from_value(small).expect("an object");
     eventually("a denial by the webhook alone", async || {
-        let refusal = env.databases().create(&dry_run(), &whole).await;
-        let refusal = refusal.err()?.to_string();
-        refusal.contains("denied the request").then_some(())
+        let rejection = env.databases().create(&dry_run(), &whole).await;
+        let rejection = rejection.err()?.to_string();
+        rejection.contains("denied the request").then_some(())
     })
     .await
     .unwrap_or_else(|error| env.fail(&error.to_string()));
 
     load.ended.store(true, Ordering::Relaxed);
-    for asker in askers {
-        asker.await.expect("the requests end without a panic");
+    for client in clients {
+        client.await.expect("the requests end without a panic");
     }
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
-    let asked = count(&load.asked);
-    eprintln!("{asked} objects were validated while the CRD changed");
-    assert!(asked > 100, "only {asked}");
-    assert_eq!(count(&load.valid_refused), 0, "of {asked}");
-    assert_eq!(count(&load.reserved_admitted), 0, "of {asked}");
+    let requests = count(&load.requests);
+    eprintln!("{requests} objects were validated while the CRD changed");
+    assert!(requests > 100, "only {requests}");
+    assert_eq!(count(&load.valid_refused), 0, "of {requests}");
+    assert_eq!(count(&load.reserved_admitted), 0, "of {requests}");
     assert_eq!(faults, 0, "an object that violates the CRD was stored");
 }
 
@@ -217,7 +222,7 @@ fn read(object: &RawValue) -> RawObject<'_> {
 
 #[test]
 fn objects_that_take_the_fast_path_have_no_violations() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let (mut passed, mut stopped, mut whole, mut sound) = (0, 0, 0, 0);
     let mut cases = corpus();
     cases.retain(|case| case.object["apiVersion"] == "database.example.com/v1alpha1");
@@ -232,9 +237,11 @@ fn objects_that_take_the_fast_path_have_no_violations() {
         let object = ruleset.validate(&written).object;
         let request = ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
         let result = ruleset.validate(&request);
-        let said = [&result.errors, &result.warnings, &result.audit_violations];
-        let said: Vec<_> = said.into_iter().flatten().collect();
-        let by_rust = said.iter().any(|violation| violation.layer == Layer::Rust);
+        let messages = [&result.errors, &result.warnings, &result.audit_violations];
+        let messages: Vec<_> = messages.into_iter().flatten().collect();
+        let by_rust = messages
+            .iter()
+            .any(|violation| violation.layer == Layer::Rust);
         let (object, old) = (raw(&object), old.as_ref().map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));
         let old = old.as_ref();
@@ -244,9 +251,9 @@ fn objects_that_take_the_fast_path_have_no_violations() {
         } else {
             stopped += 1;
         }
-        let nothing = said.is_empty() && result.defaults.0.is_empty();
+        let nothing = messages.is_empty() && result.defaults.0.is_empty();
         if ruleset.is_trivially_valid(&object, old, CrdMatch::Unknown) {
-            assert!(nothing, "{}: {said:?}", case.name);
+            assert!(nothing, "{}: {messages:?}", case.name);
             whole += 1;
         }
         // An object without violations takes the fast path, unless the old object has last validated values or `100` is
@@ -272,7 +279,7 @@ fn objects_that_take_the_fast_path_have_no_violations() {
 
 #[test]
 fn objects_that_need_full_validation_do_not_take_the_fast_path() {
-    let ruleset = cloud_database_rules::ruleset().expect("the rules");
+    let ruleset = lockstep_cloud_database_api::ruleset().expect("the rules");
     let passes = |object: &Value, old: Option<&Value>| {
         let (object, old) = (raw(object), old.map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));

@@ -1,15 +1,15 @@
 //! Shutdown and readiness of the webhook.
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
 
-use crate::standalone_webhook::{StandaloneWebhook, ask_on, speak};
+use crate::standalone_webhook::{StandaloneWebhook, send_on, start_http};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn while_shutting_down_it_responds_and_closes_connections_until_a_second_signal() {
     let mut webhook = StandaloneWebhook::start(&["--shutdown-delay=1h"]).await;
-    let mut standing = speak(webhook.tls().await).await;
-    let answer = ask_on(&mut standing).await.expect("a response");
-    assert_eq!(answer.headers().get("connection"), None);
+    let mut connection = start_http(webhook.tls().await).await;
+    let response = send_on(&mut connection).await.expect("a response");
+    assert_eq!(response.headers().get("connection"), None);
     assert!(webhook.readiness().await.starts_with("HTTP/1.1 200"));
 
     webhook.process().terminate().expect("a signal");
@@ -19,17 +19,17 @@ async fn while_shutting_down_it_responds_and_closes_connections_until_a_second_s
     })
     .await
     .expect("the readiness probe fails");
-    let answer = ask_on(&mut standing)
+    let response = send_on(&mut connection)
         .await
         .expect("the open connection is still served");
-    assert_eq!(answer.status(), 200);
-    let connection = answer.headers().get("connection");
+    assert_eq!(response.status(), 200);
+    let connection = response.headers().get("connection");
     assert_eq!(
         connection.map(|value| value.as_bytes()),
         Some(&b"close"[..])
     );
     assert_eq!(
-        webhook.ask().await.status(),
+        webhook.send_review().await.status(),
         200,
         "a new connection is served too"
     );
@@ -67,5 +67,5 @@ async fn without_a_certificate_the_webhook_is_alive_but_not_ready() {
     })
     .await
     .expect("the webhook becomes ready");
-    assert_eq!(webhook.ask().await.status(), 200);
+    assert_eq!(webhook.send_review().await.status(), 200);
 }

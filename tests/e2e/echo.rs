@@ -1,9 +1,9 @@
 //! The smallest operator: its children match the desired state, and nothing else is changed.
 
-use control_plane::{Cluster, Moto, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DynamicObject};
+use lockstep_envtest::{Cluster, Moto, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, condition};
@@ -18,11 +18,11 @@ impl Echoes {
         let cluster = Cluster::start().await.expect("a cluster");
         cluster.add_node("node").await.expect("a node");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
-        let detours = EnvOptions {
+        let options = EnvOptions {
             kinds: Some("*,Echo"),
             ..EnvOptions::default()
         };
-        let env = TestEnv::install(cluster, moto, detours).await;
+        let env = TestEnv::install(cluster, moto, options).await;
         Self { env }
     }
 
@@ -275,11 +275,11 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
 ",
     ] {
         for what in ["GET /debug", "POST /enqueue/echo/default/hello"] {
-            let refused = plain(address, what, headers).await.expect("a response");
-            assert!(refused.contains(" 401 "), "{what} {headers}: {refused}");
+            let response = plain(address, what, headers).await.expect("a response");
+            assert!(response.contains(" 401 "), "{what} {headers}: {response}");
         }
     }
-    let rounds = async || {
+    let reconciliations = async || {
         let metrics = echoes.env.metrics(&url).await;
         let of_echo = metrics.lines().filter(|line| {
             line.starts_with("controller_runtime_reconcile_total{controller=\"echo\"")
@@ -287,15 +287,17 @@ async fn the_admin_token_permits_reading_the_queues_and_triggering_reconciliatio
         let counts = of_echo.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
         counts.sum::<u64>()
     };
-    let before = rounds().await;
+    let before = reconciliations().await;
     let enqueue = async |path: &str| {
         let what = format!("POST /enqueue/{path}");
         plain(address, &what, shown).await.expect("a response")
     };
-    let answer = enqueue("echo/default/hello").await;
-    assert!(answer.contains(" 202 "), "{answer}");
-    let looked = eventually("trigger", async || (rounds().await > before).then_some(()));
-    looked
+    let response = enqueue("echo/default/hello").await;
+    assert!(response.contains(" 202 "), "{response}");
+    let reconciled = eventually("trigger", async || {
+        (reconciliations().await > before).then_some(())
+    });
+    reconciled
         .await
         .unwrap_or_else(|error| echoes.env.fail(&error.to_string()));
     let unknown = enqueue("ekho/default/hello").await;

@@ -7,11 +7,13 @@ use aws_config::{BehaviorVersion, Region};
 use aws_sdk_rds::config::Credentials;
 use aws_sdk_rds::types::DbInstance;
 use aws_smithy_http_client::Builder;
-use control_plane::{Cluster, Installation, Moto, Options, aws_environment, eventually};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
+use lockstep_envtest::{
+    Cluster, ClusterOptions, Components, Installation, Moto, Options, aws_environment, eventually,
+};
 use serde_json::{Value, json};
 
 use crate::proxy::Proxy;
@@ -40,8 +42,28 @@ pub struct EnvOptions {
     pub controller_args: Vec<String>,
     /// Kinds to install instead of the default ones.
     pub kinds: Option<&'static str>,
+    /// Folder with manifests instead of those of the repository.
+    pub manifests: Option<PathBuf>,
     /// Additional arguments of `lockstep manifests`.
     pub manifest_args: &'static [&'static str],
+    /// If true, the cluster has the components for workloads, which it otherwise has only for other kinds than the
+    /// default ones. `CloudDatabase` creates no objects in the cluster, and each start of the components takes seconds.
+    pub workloads: bool,
+}
+
+impl EnvOptions {
+    async fn start_cluster(&self) -> Cluster {
+        let components = if self.workloads || self.kinds.is_some() {
+            Components::All
+        } else {
+            Components::ApiServer
+        };
+        let options = ClusterOptions {
+            components,
+            ..ClusterOptions::default()
+        };
+        Cluster::start_from(&options).await.expect("a cluster")
+    }
 }
 
 impl TestEnv {
@@ -50,22 +72,31 @@ impl TestEnv {
         Self::start_with(EnvOptions::default()).await
     }
 
-    pub async fn start_with(detours: EnvOptions) -> Self {
-        let cluster = Cluster::start().await.expect("a cluster");
+    /// Starts the same environment in a cluster that also has the controllers of namespaces and workloads.
+    pub async fn start_with_workloads() -> Self {
+        Self::start_with(EnvOptions {
+            workloads: true,
+            ..EnvOptions::default()
+        })
+        .await
+    }
+
+    pub async fn start_with(options: EnvOptions) -> Self {
+        let cluster = options.start_cluster().await;
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
-        Self::install(cluster, moto, detours).await
+        Self::install(cluster, moto, options).await
     }
 
     /// Starts the same environment, with a proxy that records every call to AWS.
     pub async fn start_behind_proxy() -> (Self, Proxy) {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = EnvOptions::default().start_cluster().await;
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
         let proxy = Proxy::before_aws(&moto).await;
-        let detours = EnvOptions {
+        let options = EnvOptions {
             aws_endpoint: Some(proxy.url()),
             ..EnvOptions::default()
         };
-        (Self::install(cluster, moto, detours).await, proxy)
+        (Self::install(cluster, moto, options).await, proxy)
     }
 
     /// Returns true if the database exists in the API server.
@@ -75,31 +106,32 @@ impl TestEnv {
     }
 
     /// Installs Lockstep in a running cluster.
-    pub async fn install(cluster: Cluster, moto: Moto, detours: EnvOptions) -> Self {
+    pub async fn install(cluster: Cluster, moto: Moto, options: EnvOptions) -> Self {
         let quick = [
             "--rds-poll-interval=100ms",
             "--rds-resync-period=300ms",
             "--rds-not-found-grace-period=200ms",
             "--rds-qps=1000",
         ];
-        let options = Options {
+        let start_options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
-            controller_env: match detours.aws_endpoint {
+            controller_env: match options.aws_endpoint {
                 Some(endpoint) => aws_environment(&endpoint),
                 None => moto.environment(),
             },
             controller_args: quick
                 .map(String::from)
                 .into_iter()
-                .chain(detours.controller_args)
+                .chain(options.controller_args)
                 .collect(),
-            controller_server: detours.controller_server,
+            controller_server: options.controller_server,
         };
-        let manifests = match detours.kinds {
-            Some(kinds) => write_manifests(&cluster, kinds, detours.manifest_args),
-            None => root().join("manifests/config"),
+        let manifests = match (options.manifests, options.kinds) {
+            (Some(manifests), _) => manifests,
+            (None, Some(kinds)) => write_manifests(&cluster, kinds, options.manifest_args),
+            (None, None) => root().join("manifests/config"),
         };
-        let mut installation = Installation::apply(&cluster, &manifests, options)
+        let mut installation = Installation::apply(&cluster, &manifests, start_options)
             .await
             .expect("manifests");
         installation
@@ -282,13 +314,13 @@ impl TestEnv {
 
     /// Instances in moto.
     pub async fn instances(&self) -> Vec<DbInstance> {
-        let answer = self
+        let response = self
             .rds
             .describe_db_instances()
             .send()
             .await
             .expect("moto answers");
-        answer.db_instances.unwrap_or_default()
+        response.db_instances.unwrap_or_default()
     }
 
     /// Fails the test, and prints the output of the processes.

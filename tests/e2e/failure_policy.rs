@@ -4,18 +4,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use control_plane::{Cluster, Moto, eventually, stays, wait_until_fail_closed};
+use lockstep_envtest::{Cluster, Moto, eventually, stays, wait_until_fail_closed};
 
 use crate::env::{EnvOptions, TestEnv, database, root, validating_webhook};
 
 async fn env(controller_args: &[&str]) -> TestEnv {
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let detours = EnvOptions {
+    let options = EnvOptions {
         controller_args: controller_args.iter().map(ToString::to_string).collect(),
         ..EnvOptions::default()
     };
-    TestEnv::install(cluster, moto, detours).await
+    TestEnv::install(cluster, moto, options).await
 }
 
 fn policy(env: &TestEnv) -> String {
@@ -84,9 +84,9 @@ async fn applying_the_manifests_again_ends_with_failure_policy_fail_and_causes_n
     wait_until_fail_closed(&env.cluster)
         .await
         .expect("`failurePolicy` becomes `Fail` again");
-    let refusal = env.kubectl_apply(&invalid("orders"));
-    let refusal = refusal.expect_err("the webhook denies the object");
-    assert!(refusal.contains("[username-reserved]"), "{refusal}");
+    let rejection = env.kubectl_apply(&invalid("orders"));
+    let rejection = rejection.expect_err("the webhook denies the object");
+    assert!(rejection.contains("[username-reserved]"), "{rejection}");
     // The webhook logs the denial of the object, and not those of the probes.
     let output = env.installation.output();
     assert!(output.contains("username-reserved"), "{output}");
@@ -99,9 +99,9 @@ async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_
     let mut env = env(&["--webhook-probe-interval=200ms"]).await;
     // The webhook is down: requests that cannot be validated are denied as long as this lasts.
     env.installation.webhook().kill();
-    let refusal = env.kubectl_apply(&database("orders"));
-    let refusal = refusal.expect_err("the webhook is down");
-    assert!(refusal.contains("failed calling webhook"), "{refusal}");
+    let rejection = env.kubectl_apply(&database("orders"));
+    let rejection = rejection.expect_err("the webhook is down");
+    assert!(rejection.contains("failed calling webhook"), "{rejection}");
     stays(Duration::from_secs(3), "the failure policy", async || {
         policy(&env)
     })
@@ -119,9 +119,8 @@ async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_
     let url = env.installation.controller_health_url();
     eventually("an admission probe that is admitted", async || {
         let metrics = env.metrics(&url).await;
-        metrics
-            .contains("lockstep_webhook_probes_total{result=\"allowed\"}")
-            .then_some(())
+        let none = "lockstep_webhook_probes_total{result=\"allowed\"} 0\n";
+        (!metrics.contains(none)).then_some(())
     })
     .await
     .expect("the metric is updated");
@@ -151,7 +150,11 @@ async fn the_failure_policy_stays_ignore_until_a_probe_is_denied_and_stays_fail_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_failure_policy_becomes_ignore_when_the_webhook_deployment_is_scaled_to_zero() {
-    let mut env = TestEnv::start().await;
+    let options = EnvOptions {
+        workloads: true,
+        ..EnvOptions::default()
+    };
+    let mut env = TestEnv::start_with(options).await;
     end_controller(&mut env).await;
     assert_eq!(policy(&env), "Fail", "another replica is expected");
 

@@ -4,9 +4,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use certs::CertKeyPair;
-use control_plane::{eventually, eventually_within};
 use k8s_openapi::ByteString;
+use lockstep_certs::CertKeyPair;
+use lockstep_envtest::{eventually, eventually_within};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
@@ -16,7 +16,9 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::env::{TestEnv, database};
-use crate::standalone_webhook::{StandaloneWebhook, ask_on, new_ca, pair_of, speak, write_pair};
+use crate::standalone_webhook::{
+    StandaloneWebhook, new_ca, pair_of, send_on, start_http, write_pair,
+};
 
 /// CA for client certificates, with one client certificate.
 struct Clients {
@@ -44,17 +46,17 @@ impl Clients {
 
     /// Returns true if the webhook responds to this client.
     async fn are_served(&self, webhook: &StandaloneWebhook) -> bool {
-        answers(webhook, Some((&self.certificate, &self.key))).await
+        responds(webhook, Some((&self.certificate, &self.key))).await
     }
 }
 
 /// Returns true if the webhook responds. In TLS 1.3, a rejected client notices it only at the first response.
-async fn answers(webhook: &StandaloneWebhook, client: Option<(&str, &str)>) -> bool {
+async fn responds(webhook: &StandaloneWebhook, client: Option<(&str, &str)>) -> bool {
     let Ok(stream) = webhook.tls_as(client).await else {
         return false;
     };
-    let mut connection = speak(stream).await;
-    ask_on(&mut connection).await.is_ok()
+    let mut connection = start_http(stream).await;
+    send_on(&mut connection).await.is_ok()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,7 +70,7 @@ async fn only_clients_with_a_certificate_of_the_ca_are_served_and_the_ca_is_relo
     assert!(first.are_served(&webhook).await);
     assert!(!second.are_served(&webhook).await);
     assert!(
-        !answers(&webhook, None).await,
+        !responds(&webhook, None).await,
         "a client without a certificate was served"
     );
 
@@ -131,15 +133,15 @@ async fn certificates_are_reloaded_while_a_connection_stays_open() {
         symlink(format!("..data/{name}"), path.join(name)).expect("a link");
     }
     let webhook = StandaloneWebhook::start_with(directory, ca, &[]).await;
-    let mut standing = speak(webhook.tls().await).await;
+    let mut connection = start_http(webhook.tls().await).await;
     for generation in 1..=10 {
         let keys = pair_of(&webhook.ca);
         swap(&path, generation, &keys);
         becomes(&webhook, &keys).await;
-        let answer = ask_on(&mut standing)
+        let response = send_on(&mut connection)
             .await
             .expect("the connection is still open");
-        assert_eq!(answer.status(), 200);
+        assert_eq!(response.status(), 200);
     }
 
     // The files are overwritten in place, the certificate first: the old key pair stays in use until both match.
@@ -152,16 +154,16 @@ async fn certificates_are_reloaded_while_a_connection_stays_open() {
     .await
     .expect("the error is counted");
     assert_eq!(
-        webhook.ask().await.status(),
+        webhook.send_review().await.status(),
         200,
         "the old key pair stays in use"
     );
     std::fs::write(path.join("tls.key"), &keys.key).expect("a file");
     becomes(&webhook, &keys).await;
-    let answer = ask_on(&mut standing)
+    let response = send_on(&mut connection)
         .await
         .expect("the connection is still open");
-    assert_eq!(answer.status(), 200);
+    assert_eq!(response.status(), 200);
     let expiry = webhook.count("lockstep_webhook_certificate_expiration_timestamp_seconds");
     let now = u64::try_from(OffsetDateTime::now_utc().unix_timestamp()).expect("after 1970");
     assert!(expiry.await.is_some_and(|expiry| expiry > now));
@@ -197,8 +199,8 @@ async fn an_overwritten_ca_bundle_is_restored_immediately() {
     // The API server trusts the webhook again: it calls the webhook, which denies the object.
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
-    let refusal = env
+    let rejection = env
         .kubectl_apply(&invalid)
         .expect_err("the object is denied");
-    assert!(refusal.contains("[username-reserved]"), "{refusal}");
+    assert!(rejection.contains("[username-reserved]"), "{rejection}");
 }

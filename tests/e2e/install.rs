@@ -1,19 +1,27 @@
 //! The committed manifests, installed on a real control plane.
 
-use control_plane::{Cluster, eventually};
 use k8s_openapi::api::core::v1::{Pod, PodSpec, VolumeProjection};
 use kube::api::{Api, ListParams};
+use lockstep_envtest::{Cluster, eventually};
 
+use crate::chart::{relative_base, split_overlay};
 use crate::env::root;
+
+/// Applies the kustomize bases in the order of the installation guide.
+pub fn apply_manifests(cluster: &Cluster) {
+    let manifests = root().join("manifests/config");
+    for base in ["crds", "crd-protection", ""] {
+        let base = manifests.join(base);
+        let applied = cluster.run_kubectl(&["apply", "-k", &base.to_string_lossy()]);
+        applied.expect("everything applies");
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pods_of_the_manifests_satisfy_restricted_pod_security_and_run() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
-    let manifests = root().join("manifests/config");
-    cluster
-        .run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])
-        .expect("everything applies");
+    apply_manifests(&cluster);
     let rollout = [
         "rollout",
         "status",
@@ -37,20 +45,7 @@ async fn the_pods_of_the_manifests_satisfy_restricted_pod_security_and_run() {
 async fn with_the_split_component_the_webhook_pods_contain_only_the_serving_certificate() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
-    let overlay = cluster.directory().join("overlay");
-    std::fs::create_dir(&overlay).expect("a folder");
-    // kustomize accepts relative paths only.
-    let manifests = root()
-        .join("manifests/config")
-        .canonicalize()
-        .expect("a path");
-    let up = "../".repeat(overlay.components().count() - 1);
-    let base = format!(
-        "{up}{}",
-        manifests.strip_prefix("/").expect("a path").display()
-    );
-    let kustomization = format!("resources: [{base}]\ncomponents: [{base}/split]\n");
-    std::fs::write(overlay.join("kustomization.yaml"), kustomization).expect("a file");
+    let overlay = split_overlay(&cluster);
     cluster
         .run_kubectl(&["apply", "-k", &overlay.to_string_lossy()])
         .expect("everything applies");
@@ -68,8 +63,8 @@ async fn with_the_split_component_the_webhook_pods_contain_only_the_serving_cert
             .expect("kwok simulates the Pods");
     }
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "lockstep-system");
-    let of_gate = ListParams::default().labels("app.kubernetes.io/name=lockstep");
-    let gates = pods.list(&of_gate).await.expect("Pods");
+    let of_webhook = ListParams::default().labels("app.kubernetes.io/name=lockstep");
+    let gates = pods.list(&of_webhook).await.expect("Pods");
     assert_eq!(gates.items.len(), 2);
     for pod in gates {
         let pod = pod.spec.expect("a Pod has a spec");
@@ -144,19 +139,21 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
     assert_eq!(mounts("webhook"), ["tls", "policy"]);
     assert_eq!(mounts("controller"), ["tls", "policy", &credentials.name]);
     let mut mounted = container("controller").volume_mounts.iter().flatten();
-    let place = mounted.find(|mount| mount.name == credentials.name);
-    let place = place.map(|mount| mount.mount_path.as_str());
-    assert_eq!(place, Some("/var/run/secrets/kubernetes.io/serviceaccount"));
+    let mount_path = mounted.find(|mount| mount.name == credentials.name);
+    let mount_path = mount_path.map(|mount| mount.mount_path.as_str());
+    assert_eq!(
+        mount_path,
+        Some("/var/run/secrets/kubernetes.io/serviceaccount")
+    );
 }
 
 /// If the webhook were deleted first, the remaining configurations would make the API server deny every request.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_configurations_are_deleted_first() {
     let cluster = Cluster::start().await.expect("a cluster");
+    apply_manifests(&cluster);
     let manifests = root().join("manifests/config");
     let manifests = manifests.to_string_lossy();
-    let apply = cluster.run_kubectl(&["apply", "-k", &manifests]);
-    apply.expect("everything applies");
     let deleted = cluster.run_kubectl(&["delete", "-k", &manifests, "--wait=false"]);
     let deleted = deleted.expect("everything is deleted");
     let first: Vec<_> = deleted.lines().take(2).collect();
@@ -175,10 +172,7 @@ async fn the_webhook_configurations_are_deleted_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn users_who_edit_databases_cannot_write_their_status() {
     let cluster = Cluster::start().await.expect("a cluster");
-    let manifests = root().join("manifests/config");
-    cluster
-        .run_kubectl(&["apply", "-k", &manifests.to_string_lossy()])
-        .expect("everything applies");
+    apply_manifests(&cluster);
     for name in ["edit", "admin"] {
         let user = format!("--user={name}-user");
         let role = format!("--clusterrole={name}");
@@ -212,15 +206,36 @@ fn the_demo_runs_to_its_end() {
         .output()
         .expect("the program runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (said, complaints) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{said}{complaints}");
+    let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{printed}{errors}");
     for line in [
         "admitted     examples/valid/20-production.yaml",
         "denied       examples/invalid/20-reserved-name.yaml",
         "[username-reserved]",
-        "export KUBECONFIG=",
     ] {
-        assert!(said.contains(line), "{line}: {said}");
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+}
+
+/// The overlay of the guide, with the path of this repository.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overlay_of_the_guide_renders() {
+    let guide = std::fs::read_to_string(root().join("docs/install.md")).expect("the guide");
+    let (_, overlay) = guide.split_once("```yaml\n").expect("an overlay");
+    let (overlay, _) = overlay.split_once("```").expect("its end");
+    let cluster = Cluster::start().await.expect("a cluster");
+    let folder = cluster.directory().join("overlay");
+    std::fs::create_dir(&folder).expect("a folder");
+    let overlay = overlay.replace("lockstep/manifests/config", &relative_base(&folder));
+    std::fs::write(folder.join("kustomization.yaml"), overlay).expect("a file");
+    let rendered = cluster.run_kubectl(&["kustomize", &folder.to_string_lossy()]);
+    let rendered = rendered.expect("the overlay renders");
+    for part in [
+        "image: registry.example.com/lockstep:0.1.0",
+        "AWS_REGION: eu-central-1",
+        "eks.amazonaws.com/role-arn: arn:aws:iam::123456789012:role/lockstep",
+    ] {
+        assert!(rendered.contains(part), "{part}: {rendered}");
     }
 }
 
@@ -229,6 +244,8 @@ fn the_committed_manifests_are_current() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["manifests", "--check"])
         .arg(root().join("manifests/config"))
+        .arg("--charts")
+        .arg(root().join("manifests/chart"))
         .output()
         .expect("the program runs");
     assert!(

@@ -11,7 +11,7 @@ async fn another_replica_becomes_leader_when_the_leader_is_killed_or_stops() {
         .installation
         .start_other_controller("pod-1")
         .expect("a second replica");
-    control_plane::eventually("the second replica's wait for the lease", async || {
+    lockstep_envtest::eventually("the second replica's wait for the lease", async || {
         other.output().contains("the lease").then_some(())
     })
     .await
@@ -30,12 +30,12 @@ async fn another_replica_becomes_leader_when_the_leader_is_killed_or_stops() {
         .expect("the process restarts");
     other.terminate().expect("a signal");
     let status =
-        control_plane::eventually("the second replica's exit", async || other.exit_status())
+        lockstep_envtest::eventually("the second replica's exit", async || other.exit_status())
             .await
             .expect("the process ends");
     assert!(status.success(), "{status}: {}", other.output());
     assert_ne!(holder(&env), "pod-1", "the lease was not released");
-    control_plane::eventually("the election of the first replica", async || {
+    lockstep_envtest::eventually("the election of the first replica", async || {
         (holder(&env) == "pod-0").then_some(())
     })
     .await

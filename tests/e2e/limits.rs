@@ -1,7 +1,7 @@
 //! Limits of the webhook: a client that exceeds one is disconnected, and other clients are served.
 
-use control_plane::eventually;
 use http::Response;
+use lockstep_envtest::eventually;
 use tokio::io::AsyncWriteExt;
 
 use crate::standalone_webhook::{StandaloneWebhook, rest};
@@ -17,34 +17,34 @@ async fn a_client_that_never_completes_a_handshake_a_header_or_a_body_is_disconn
     let mut silent = webhook.tcp().await;
     let mut header = webhook.tls().await;
     header
-        .write_all(b"POST /validate HTTP/1.1\r\nhost: gate")
+        .write_all(b"POST /validate HTTP/1.1\r\nhost: webhook")
         .await
         .expect("the bytes are sent");
     let mut body = webhook.tls().await;
-    let announced = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    let announced = "POST /validate HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     body.write_all(announced.as_bytes())
         .await
         .expect("the bytes are sent");
-    for limit in ["handshake", "header", "body"] {
+    for limit in ["handshake-timeout", "read-header-timeout", "body-timeout"] {
         webhook.has_limited(limit, 1).await;
     }
     assert_eq!(rest(&mut silent).await, "");
     assert_eq!(rest(&mut header).await, "");
-    let answer = rest(&mut body).await;
-    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    let response = rest(&mut body).await;
+    assert!(response.starts_with("HTTP/1.1 408"), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_responds_before_the_api_server_times_out() {
     let webhook = StandaloneWebhook::start(&[]).await;
     let mut body = webhook.tls().await;
-    let announced = "POST /validate?timeout=1s HTTP/1.1\r\nhost: gate\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    let announced = "POST /validate?timeout=1s HTTP/1.1\r\nhost: webhook\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
     body.write_all(announced.as_bytes())
         .await
         .expect("the bytes are sent");
-    webhook.has_limited("request", 1).await;
-    let answer = rest(&mut body).await;
-    assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
+    webhook.has_limited("request-timeout", 1).await;
+    let response = rest(&mut body).await;
+    assert!(response.starts_with("HTTP/1.1 504"), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +54,7 @@ async fn a_new_connection_replaces_the_longest_idle_one() {
     for _ in 0..20 {
         idle.push(webhook.tls().await);
     }
-    webhook.has_limited("connections", 16).await;
+    webhook.has_limited("max-connections", 16).await;
     assert_eq!(
         rest(&mut idle[0]).await,
         "",
@@ -69,7 +69,7 @@ async fn a_new_connection_replaces_the_one_with_the_oldest_incomplete_request() 
     let mut slow = Vec::new();
     for count in 1..=4 {
         let mut stream = webhook.tls().await;
-        let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 100\r\n\r\n{";
+        let head = "POST /validate HTTP/1.1\r\nhost: webhook\r\ncontent-length: 100\r\n\r\n{";
         stream
             .write_all(head.as_bytes())
             .await
@@ -82,7 +82,7 @@ async fn a_new_connection_replaces_the_one_with_the_oldest_incomplete_request() 
         .expect("the request starts");
     }
     assert_eq!(
-        webhook.ask().await.status(),
+        webhook.send_review().await.status(),
         200,
         "other requests are served"
     );
@@ -97,16 +97,16 @@ async fn a_new_connection_replaces_the_one_with_the_oldest_incomplete_request() 
 async fn excess_requests_are_rejected_with_429_and_retry_after() {
     for option in ["--max-requests-inflight=0", "--max-inflight-bytes=100"] {
         let webhook = StandaloneWebhook::start(&[option]).await;
-        let answer = webhook.ask().await;
-        assert_eq!(answer.status(), 429, "{option}");
-        assert_eq!(answer.headers()["retry-after"], "1", "{option}");
-        assert!(is_status(&answer), "{option}");
+        let response = webhook.send_review().await;
+        assert_eq!(response.status(), 429, "{option}");
+        assert_eq!(response.headers()["retry-after"], "1", "{option}");
+        assert!(is_status(&response), "{option}");
     }
 }
 
-fn is_status(answer: &Response<Vec<u8>>) -> bool {
-    let status: serde_json::Value = serde_json::from_slice(answer.body()).expect("JSON");
-    status["kind"] == "Status" && status["code"] == answer.status().as_u16()
+fn is_status(response: &Response<Vec<u8>>) -> bool {
+    let status: serde_json::Value = serde_json::from_slice(response.body()).expect("JSON");
+    status["kind"] == "Status" && status["code"] == response.status().as_u16()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,12 +121,12 @@ async fn thousands_of_idle_connections_do_not_delay_other_clients() {
             idle.push(webhook.tls().await);
         }
         assert_eq!(
-            webhook.ask().await.status(),
+            webhook.send_review().await.status(),
             200,
             "other requests are served"
         );
     }
-    webhook.has_limited("connections", 1).await;
+    webhook.has_limited("max-connections", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::env::database;
-use crate::standalone_webhook::{StandaloneWebhook, ask_on, rest, speak};
+use crate::standalone_webhook::{StandaloneWebhook, rest, send_on, start_http};
 use crate::webhook::review;
 
 /// Duration of each attack.
@@ -22,7 +22,7 @@ const ATTACKERS: usize = 16;
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Memory limit for all request bodies together, and some room for everything else.
-const MOST_MIB: u64 = 256 + 128;
+const MAX_MIB: u64 = 256 + 128;
 
 /// Builds the script of a connection from the body of a valid review. The connection is used until the webhook
 /// closes it or the time is over.
@@ -55,7 +55,7 @@ fn http(once: &[u8], again: &[u8]) -> Script {
 
 fn post(headers: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
-        "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: {}\r\n{headers}\r\n",
+        "POST /validate HTTP/1.1\r\nhost: webhook\r\ncontent-length: {}\r\n{headers}\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat()
@@ -125,16 +125,16 @@ const ATTACKS: [(&str, Attack); 15] = [
     }),
     ("a header of 10 MB", |_| {
         http(
-            b"POST /validate HTTP/1.1\r\nhost: gate\r\nx: ",
+            b"POST /validate HTTP/1.1\r\nhost: webhook\r\nx: ",
             &[b'x'; 65_536],
         )
     }),
     ("100 MB of spaces", |_| {
-        let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 104857600\r\n";
+        let head = "POST /validate HTTP/1.1\r\nhost: webhook\r\ncontent-length: 104857600\r\n";
         http(format!("{head}{JSON}\r\n").as_bytes(), &[b' '; 65_536])
     }),
     ("endless chunks", |_| {
-        let head = "POST /validate HTTP/1.1\r\nhost: gate\r\ntransfer-encoding: chunked\r\n";
+        let head = "POST /validate HTTP/1.1\r\nhost: webhook\r\ntransfer-encoding: chunked\r\n";
         http(format!("{head}{JSON}\r\n").as_bytes(), b"1\r\n \r\n")
     }),
     ("objects 10,000 levels deep", |_| {
@@ -176,38 +176,38 @@ async fn other_clients_are_served_whatever_one_client_sends() {
         let good = tokio::spawn(behave(Arc::clone(&webhook), Arc::clone(&stop)));
         let until = Instant::now() + ATTACK;
         let body = review(&database("a"), None).to_string().into_bytes();
-        let attackers = (0..ATTACKERS).map(|_| keep_attacking(&webhook, attack(&body), until));
+        let attackers = (0..ATTACKERS).map(|_| attack_repeatedly(&webhook, attack(&body), until));
         let connections: usize = join_all(attackers).await.into_iter().sum();
         stop.store(true, Ordering::Relaxed);
-        let (answers, slowest) = good.await.expect("the other client is served");
+        let (served, slowest) = good.await.expect("the other client is served");
         let peak = webhook.peak_mib();
         println!(
-            "{name}: {connections} connections; other clients: {answers} responses, the slowest after {} ms; \
+            "{name}: {connections} connections; other clients: {served} responses, the slowest after {} ms; \
              peak memory {peak} MiB",
             slowest.as_millis()
         );
-        assert!(answers > 0, "{name}: no other client was served");
+        assert!(served > 0, "{name}: no other client was served");
         assert!(slowest < DEADLINE, "{name}: {slowest:?}");
-        assert!(peak < MOST_MIB, "{name}: {peak} MiB");
+        assert!(peak < MAX_MIB, "{name}: {peak} MiB");
     }
 }
 
 /// Sends valid reviews, each on a new connection. Returns the number of responses and the slowest response time.
 async fn behave(webhook: Arc<StandaloneWebhook>, stop: Arc<AtomicBool>) -> (usize, Duration) {
-    let (mut answers, mut slowest) = (0, Duration::ZERO);
+    let (mut served, mut slowest) = (0, Duration::ZERO);
     while !stop.load(Ordering::Relaxed) {
         let started = Instant::now();
-        let mut connection = speak(webhook.tls().await).await;
-        let answer = ask_on(&mut connection).await.expect("a response");
-        assert_eq!(answer.status(), 200);
+        let mut connection = start_http(webhook.tls().await).await;
+        let response = send_on(&mut connection).await.expect("a response");
+        assert_eq!(response.status(), 200);
         slowest = slowest.max(started.elapsed());
-        answers += 1;
+        served += 1;
     }
-    (answers, slowest)
+    (served, slowest)
 }
 
 /// Opens connections until the time is over. Returns their number.
-async fn keep_attacking(webhook: &StandaloneWebhook, script: Script, until: Instant) -> usize {
+async fn attack_repeatedly(webhook: &StandaloneWebhook, script: Script, until: Instant) -> usize {
     let mut connections = 0;
     while Instant::now() < until {
         let left = until.saturating_duration_since(Instant::now());
@@ -249,12 +249,12 @@ async fn play(stream: impl AsyncRead + AsyncWrite + Unpin, script: &Script) {
 }
 
 /// Status line of the response to a request, on a connection of its own.
-async fn answer(webhook: &StandaloneWebhook, request: &[u8]) -> String {
+async fn respond_to(webhook: &StandaloneWebhook, request: &[u8]) -> String {
     let mut stream = webhook.tls().await;
     stream.write_all(request).await.expect("the bytes are sent");
-    let mut answer = vec![0; 4096];
-    let read = stream.read(&mut answer).await.unwrap_or_default();
-    let status = String::from_utf8_lossy(&answer[..read]);
+    let mut response = vec![0; 4096];
+    let read = stream.read(&mut response).await.unwrap_or_default();
+    let status = String::from_utf8_lossy(&response[..read]);
     status.lines().next().unwrap_or_default().to_owned()
 }
 
@@ -279,13 +279,13 @@ async fn requests_that_are_no_valid_review_are_rejected() {
         ("two requests", changed("\"request\":", "\"request\":{},\"request\":"), "400"),
         ("an array", post(JSON, b"[]"), "400"),
         ("nothing", post(JSON, b""), "400"),
-        ("GET", b"GET /validate HTTP/1.1\r\nhost: gate\r\n\r\n".to_vec(), "405"),
-        ("another path", b"POST /other HTTP/1.1\r\nhost: gate\r\ncontent-length: 0\r\n\r\n".to_vec(), "404"),
-        ("two lengths", b"POST /validate HTTP/1.1\r\nhost: gate\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_vec(), "400"),
+        ("GET", b"GET /validate HTTP/1.1\r\nhost: webhook\r\n\r\n".to_vec(), "405"),
+        ("another path", b"POST /other HTTP/1.1\r\nhost: webhook\r\ncontent-length: 0\r\n\r\n".to_vec(), "404"),
+        ("two lengths", b"POST /validate HTTP/1.1\r\nhost: webhook\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n".to_vec(), "400"),
         ("a huge uid is valid", changed(uid, &huge), "200"),
     ] {
-        let answer = answer(&webhook, &request).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{name}: {answer}");
+        let response = respond_to(&webhook, &request).await;
+        assert!(response.starts_with(&format!("HTTP/1.1 {expected}")), "{name}: {response}");
     }
     // Duplicate field: the last value counts, as in the API server that sent the request. No field is lost.
     let mut stream = webhook.tls().await;
@@ -307,6 +307,6 @@ async fn requests_that_are_no_valid_review_are_rejected() {
         .write_all(request.as_bytes())
         .await
         .expect("the bytes are sent");
-    let answer = rest(&mut stream).await;
-    assert!(answer.contains("username-reserved"), "{answer}");
+    let response = rest(&mut stream).await;
+    assert!(response.contains("username-reserved"), "{response}");
 }

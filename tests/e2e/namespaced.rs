@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use control_plane::{Cluster, Installation, Moto, Options, eventually};
 use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
+use lockstep_envtest::{Cluster, Installation, Moto, Options, eventually};
 use serde_json::json;
 
 use crate::env::{condition, database, resource_of};
@@ -16,7 +16,7 @@ const HOME: &str = "team-a";
 const OTHER: &str = "team-b";
 const ELSEWHERE: &str = "team-c";
 
-fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Output {
+pub fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .arg("manifests")
         .args(arguments)
@@ -25,11 +25,11 @@ fn write_manifests(arguments: &[&str], cluster: &Cluster) -> std::process::Outpu
         .expect("the program runs")
 }
 
-fn databases(client: Client, namespace: &str) -> Api<DynamicObject> {
+pub fn databases(client: Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client, namespace, &resource_of(&database("any")))
 }
 
-async fn create(cluster: &Cluster, namespace: &str) {
+pub async fn create(cluster: &Cluster, namespace: &str) {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "credentials"},
         "stringData": {"username": "app", "password": "correct-horse"},
@@ -50,9 +50,11 @@ async fn create(cluster: &Cluster, namespace: &str) {
 /// Applies the cluster-scoped objects as a cluster administrator, then the others as a user with the role `admin` in
 /// two namespaces.
 async fn tenant_applies(cluster: &Cluster, folder: &Path) {
-    let of_cluster = folder.join("cluster");
-    let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
-    applied.expect("the cluster-scoped objects");
+    for base in ["crds", "crd-protection", "cluster"] {
+        let of_cluster = folder.join(base);
+        let applied = cluster.run_kubectl(&["apply", "-k", &of_cluster.to_string_lossy()]);
+        applied.expect("the cluster-scoped objects");
+    }
     for namespace in [HOME, OTHER] {
         let bind = ["--clusterrole=admin", "--user=tenant", "-n", namespace];
         let bound = [&["create", "rolebinding", "tenant"], &bind[..]].concat();
@@ -68,7 +70,7 @@ async fn tenant_applies(cluster: &Cluster, folder: &Path) {
 }
 
 /// Creates an `Echo` as the tenant and waits until it is ready.
-fn tenant_makes_echo(cluster: &Cluster) -> Result<String, control_plane::Error> {
+fn tenant_makes_echo(cluster: &Cluster) -> Result<String, lockstep_envtest::Error> {
     let echo = json!({
         "apiVersion": "demo.example.com/v1alpha1", "kind": "Echo",
         "metadata": {"name": "hello"}, "spec": {"text": "hello"},

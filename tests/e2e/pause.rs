@@ -1,7 +1,7 @@
 //! An annotation pauses the reconciliation of an object.
 
-use control_plane::eventually;
 use jiff::Timestamp;
+use lockstep_envtest::eventually;
 use serde_json::json;
 
 use crate::env::{TestEnv, condition, database};

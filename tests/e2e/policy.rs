@@ -1,7 +1,7 @@
 //! The policy is reloaded at run time, and an object that a policy admitted stays valid.
 
-use control_plane::eventually;
 use kube::api::{DynamicObject, PostParams};
+use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database};
@@ -29,8 +29,9 @@ async fn is_let_pass(env: &TestEnv) -> bool {
 }
 
 async fn becomes(env: &TestEnv, what: &str, is_so: impl AsyncFn() -> bool) {
-    let seen = eventually(what, async || is_so().await.then_some(()));
-    seen.await
+    let reached = eventually(what, async || is_so().await.then_some(()));
+    reached
+        .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 

@@ -1,9 +1,9 @@
 //! Pipelines that run in the same Vector: the controller reports listen-address conflicts, whichever pipeline
 //! is created later.
 
-use control_plane::{Cluster, Moto, eventually};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use lockstep_envtest::{Cluster, Moto, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, condition};
@@ -15,11 +15,11 @@ const KINDS: &str =
 async fn start() -> TestEnv {
     let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start(&cluster.logs()).await.expect("moto");
-    let detours = EnvOptions {
+    let options = EnvOptions {
         kinds: Some(KINDS),
         ..EnvOptions::default()
     };
-    TestEnv::install(cluster, moto, detours).await
+    TestEnv::install(cluster, moto, options).await
 }
 
 fn object(kind: &str, namespace: Option<&str>, name: &str, spec: &Value) -> Value {
@@ -111,35 +111,35 @@ async fn runs(env: &TestEnv, object: &Value, addresses: &[&str]) {
     becomes(env, object, "valid", |object| {
         let status = &object.data["status"];
         let is_ready = condition(object, "Ready").is_some_and(|ready| ready.status == "True");
-        let told = status["addresses"].as_array().cloned().unwrap_or_default();
-        is_ready && status["configCheckResult"] == true && told == addresses
+        let reported = status["addresses"].as_array().cloned().unwrap_or_default();
+        is_ready && status["configCheckResult"] == true && reported == addresses
     })
     .await;
 }
 
 /// Waits until the status reports that another pipeline has the address.
 async fn waits(env: &TestEnv, object: &Value, whose: &str) {
-    let taken = format!("is already used by {whose}");
+    let conflict = format!("is already used by {whose}");
     becomes(
         env,
         object,
-        &format!("reported: its address {taken}"),
+        &format!("reported: its address {conflict}"),
         |object| {
             let status = &object.data["status"];
             let valid = condition(object, "Valid");
             let reason = status["reason"].as_str().unwrap_or_default();
-            let is_told = reason.contains(&taken)
+            let is_reported = reason.contains(&conflict)
                 && status["addresses"].is_array()
                 && status["runBy"].is_null()
                 && valid.is_some_and(|valid| valid.status == "False" && valid.message == reason);
-            is_told && status["configCheckResult"] == false
+            is_reported && status["configCheckResult"] == false
         },
     )
     .await;
 }
 
 /// Number of validations of pipelines, once no reconciliation is pending.
-async fn judgements(env: &TestEnv) -> u64 {
+async fn validations(env: &TestEnv) -> u64 {
     let url = env.installation.controller_health_url();
     let validated = eventually("the end of all reconciliations", async || {
         let metrics = env.metrics(&url).await;
@@ -216,7 +216,7 @@ async fn the_controller_reports_a_listen_address_conflict_in_the_same_aggregator
     runs(&env, &free, &["tcp 0.0.0.0:9001"]).await;
 
     // All results are in the statuses: the restarted controller validates nothing again.
-    judgements(&env).await;
+    validations(&env).await;
     env.installation
         .restart_controller_with(&[])
         .expect("the process starts");
@@ -224,7 +224,7 @@ async fn the_controller_reports_a_listen_address_conflict_in_the_same_aggregator
     make(&env, later.clone()).await;
     runs(&env, &later, &["tcp 0.0.0.0:9002"]).await;
     assert_eq!(
-        judgements(&env).await,
+        validations(&env).await,
         1,
         "only the new pipeline is validated"
     );
@@ -278,7 +278,7 @@ async fn agents_run_the_pipelines_of_all_namespaces_and_the_cluster_scoped_ones_
     let (holder, other) = holder(&env, &tenants, &administrators).await;
     edit(&env, &first, &listening("0.0.0.0:9100")).await;
     waits(&env, &first, of_another).await;
-    judgements(&env).await;
+    validations(&env).await;
     assert!(
         is_valid(&env, holder).await,
         "the listening pipeline stays valid"

@@ -1,10 +1,11 @@
 //! Malformed and well-formed requests: each gets a defined response, and no malformed request hangs or is allowed.
 
-use control_plane::{check_metrics, h2spec, oracle};
 use http::Request;
+use lockstep_envtest::{check_metrics, h2spec, oracle};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database};
+use crate::metrics_page;
 use crate::standalone_webhook::StandaloneWebhook;
 use crate::webhook::{WebhookClient, review};
 
@@ -97,15 +98,15 @@ async fn http_2_conforms_to_the_specification() {
     let address = webhook.address();
     // Some cases of h2spec send a frame after a complete request and fail if the response was faster, which happens by
     // chance on a busy machine. A real error fails in every attempt.
-    let asked = tokio::task::spawn_blocking(move || {
+    let run = tokio::task::spawn_blocking(move || {
         let first = h2spec(address, "/validate");
-        (0..3).fold(first, |said, _| {
-            said.or_else(|_| h2spec(address, "/validate"))
+        (0..3).fold(first, |report, _| {
+            report.or_else(|_| h2spec(address, "/validate"))
         })
     });
-    let said = asked.await.expect("h2spec runs");
-    let said = said.unwrap_or_else(|error| panic!("{error}"));
-    assert!(said.contains(" 0 failed"), "{said}");
+    let report = run.await.expect("h2spec runs");
+    let report = report.unwrap_or_else(|error| panic!("{error}"));
+    assert!(report.contains(" 0 failed"), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,12 +118,14 @@ async fn the_prometheus_linter_finds_no_error_in_the_metrics() {
         .expect_err("the object is denied");
     env.kubectl_apply(&database("orders")).expect("stored");
     env.condition("orders", "Ready", "True").await;
-    for (url, must_have) in [
+    for (process, url, must_have) in [
         (
+            "webhook",
             env.installation.webhook_health_url(),
             &["lockstep_rule_violations_total"][..],
         ),
         (
+            "controller",
             env.installation.controller_health_url(),
             &[
                 "lockstep_webhook_fail_closed 1",
@@ -141,6 +144,7 @@ async fn the_prometheus_linter_finds_no_error_in_the_metrics() {
             assert!(metrics.contains(line), "{line} is missing in {metrics}");
         }
         check_metrics(&metrics).unwrap_or_else(|error| panic!("{error}\n{metrics}"));
+        metrics_page::compare(process, &metrics);
     }
 }
 
@@ -152,9 +156,9 @@ async fn malformed_requests_are_rejected_and_well_formed_reviews_are_answered() 
         ["/validate", "/mutate"].map(|path| (400, what, post(path, body.clone())))
     });
     for (code, what, request) in malformed.chain(misdirected()) {
-        let answer = webhook.send(request).await;
-        let body = String::from_utf8_lossy(answer.body()).into_owned();
-        assert_eq!(answer.status(), code, "{what}: {body}");
+        let response = webhook.send(request).await;
+        let body = String::from_utf8_lossy(response.body()).into_owned();
+        assert_eq!(response.status(), code, "{what}: {body}");
         let status: Value =
             serde_json::from_str(&body).unwrap_or_else(|error| panic!("{what}: {error}: {body}"));
         assert_eq!(status["kind"], "Status", "{what}");
@@ -168,7 +172,7 @@ async fn malformed_requests_are_rejected_and_well_formed_reviews_are_answered() 
         );
         assert!(!body.contains("\"allowed\""), "{what}: {body}");
     }
-    unregistered_kinds_are_refused(&webhook).await;
+    unregistered_kinds_are_denied(&webhook).await;
     well_formed_reviews_are_answered(&webhook).await;
 
     let metrics = env.metrics(&env.installation.webhook_health_url()).await;
@@ -188,14 +192,14 @@ async fn malformed_requests_are_rejected_and_well_formed_reviews_are_answered() 
             .is_err()
             .then_some(())
     };
-    control_plane::eventually("the end of the listener", closed)
+    lockstep_envtest::eventually("the end of the listener", closed)
         .await
         .expect("the listener is closed");
     rest.send(()).expect("the webhook still reads the request");
     assert_eq!(half.await.expect("a response").status(), 200);
     let webhook = env.installation.webhook();
     let ended =
-        control_plane::eventually("the webhook's exit", async || webhook.exit_status()).await;
+        lockstep_envtest::eventually("the webhook's exit", async || webhook.exit_status()).await;
     assert!(ended.expect("the process ends").success());
 }
 
@@ -205,9 +209,9 @@ async fn responses_are_decoded_strictly_by_the_go_types() {
     let webhook = StandaloneWebhook::start(&[]).await;
     let mut warned = database("a");
     warned["spec"]["storage"]["maxSizeGib"] = json!(115);
-    let mut refused = warned.clone();
-    refused["spec"]["credentials"]["username"] = json!("user");
-    refused["spec"]["port"] = json!(80);
+    let mut denied = warned.clone();
+    denied["spec"]["credentials"]["username"] = json!("user");
+    denied["spec"]["port"] = json!(80);
     let mut stranger = review(&database("a"), None);
     stranger["request"]["kind"]["kind"] = json!("Widget");
     let convert = |to: &str| {
@@ -217,37 +221,37 @@ async fn responses_are_decoded_strictly_by_the_go_types() {
             "request": {"uid": "u", "desiredAPIVersion": to, "objects": [database("a")]},
         })
     };
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for (path, review) in [
         ("/validate", review(&database("a"), None)),
         ("/validate", review(&warned, None)),
-        ("/validate", review(&refused, None)),
+        ("/validate", review(&denied, None)),
         ("/validate", stranger),
         ("/mutate", review(&database("a"), None)),
         ("/mutate", review(&database("a"), Some(&database("a")))),
         ("/convert", convert("database.example.com/v1beta1")),
         ("/convert", convert("database.example.com/v3")),
     ] {
-        let answer = webhook.post(path, &review).await;
-        assert_eq!(answer.status(), 200, "{path}");
-        answers.push(String::from_utf8(answer.into_body()).expect("text"));
+        let response = webhook.post(path, &review).await;
+        assert_eq!(response.status(), 200, "{path}");
+        responses.push(String::from_utf8(response.into_body()).expect("text"));
     }
-    let problems = oracle("read-reviews", &json!(answers)).expect("Go reads them");
-    let none = vec![""; answers.len()];
-    assert_eq!(problems, json!(none), "{answers:#?}");
+    let problems = oracle("read-reviews", &json!(responses)).expect("Go reads them");
+    let none = vec![""; responses.len()];
+    assert_eq!(problems, json!(none), "{responses:#?}");
     // The decoder is strict: it reports an unknown field.
-    let strange = answers[0].replacen("\"allowed\"", "\"alowed\"", 1);
-    let problems = oracle("read-reviews", &json!([strange])).expect("Go reads it");
+    let misspelled = responses[0].replacen("\"allowed\"", "\"alowed\"", 1);
+    let problems = oracle("read-reviews", &json!([misspelled])).expect("Go reads it");
     assert!(
         problems[0]
             .as_str()
-            .is_some_and(|said| said.contains("alowed")),
+            .is_some_and(|report| report.contains("alowed")),
         "{problems}"
     );
 }
 
 /// A review of an unregistered kind is answered as a review and denied.
-async fn unregistered_kinds_are_refused(webhook: &WebhookClient) {
+async fn unregistered_kinds_are_denied(webhook: &WebhookClient) {
     for (field, value) in [
         ("kind", "Widget"),
         ("version", "v2"),
@@ -255,14 +259,14 @@ async fn unregistered_kinds_are_refused(webhook: &WebhookClient) {
     ] {
         let mut review = review(&database("a"), None);
         review["request"]["kind"][field] = json!(value);
-        let answer = webhook.post("/validate", &review).await;
-        let answered: Value = serde_json::from_slice(answer.body()).expect("JSON");
-        assert_eq!(answered["response"]["allowed"], false);
-        assert_eq!(answered["response"]["uid"], review["request"]["uid"]);
-        let message = answered["response"]["status"]["message"]
+        let response = webhook.post("/validate", &review).await;
+        let result: Value = serde_json::from_slice(response.body()).expect("JSON");
+        assert_eq!(result["response"]["allowed"], false);
+        assert_eq!(result["response"]["uid"], review["request"]["uid"]);
+        let message = result["response"]["status"]["message"]
             .as_str()
             .unwrap_or_default();
-        assert!(message.contains(value), "{answered}");
+        assert!(message.contains(value), "{result}");
     }
 }
 
@@ -296,8 +300,8 @@ async fn well_formed_reviews_are_answered(webhook: &WebhookClient) {
         let mut review = review(&database("a"), None);
         review["request"][field] = json!(value);
         review["request"]["object"]["spec"]["port"] = json!(80);
-        let answer = webhook.post("/validate", &review).await;
-        let answered: Value = serde_json::from_slice(answer.body()).expect("JSON");
-        assert_eq!(answered["response"]["allowed"], true, "{field} {value}");
+        let response = webhook.post("/validate", &review).await;
+        let review: Value = serde_json::from_slice(response.body()).expect("JSON");
+        assert_eq!(review["response"]["allowed"], true, "{field} {value}");
     }
 }

@@ -8,10 +8,10 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use control_plane::{Cluster, Moto};
 use futures::stream;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use lockstep_envtest::{Cluster, Moto};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
@@ -37,7 +37,7 @@ pub struct Step {
 }
 
 /// Receives a message when a trap is triggered. The sender in the message releases the call, without a response.
-pub type Sprung = mpsc::UnboundedReceiver<oneshot::Sender<()>>;
+pub type Triggered = mpsc::UnboundedReceiver<oneshot::Sender<()>>;
 
 /// Trap that the proxies of one test share, so that the calls to different servers are one sequence.
 #[derive(Clone, Default)]
@@ -51,14 +51,14 @@ struct TrapState {
 
 impl Trap {
     /// Sets the trap to a step, counted from now.
-    pub fn set(&self, step: &Step, when: When) -> Sprung {
-        let (tell, told) = mpsc::unbounded_channel();
+    pub fn set(&self, step: &Step, when: When) -> Triggered {
+        let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = self.0.lock().expect("no panic under the lock");
         *state = TrapState {
             calls: Vec::new(),
-            trap: Some((step.clone(), when, tell)),
+            trap: Some((step.clone(), when, sender)),
         };
-        told
+        receiver
     }
 
     /// Removes the trap and restarts the count.
@@ -98,7 +98,7 @@ impl Trap {
         state.calls.push(call.clone());
         let step = Step { call, nth };
         if state.trap.as_ref().is_some_and(|(trap, ..)| *trap == step) {
-            state.trap.take().map(|(_, when, spring)| (when, spring))
+            state.trap.take().map(|(_, when, sender)| (when, sender))
         } else {
             None
         }
@@ -124,15 +124,15 @@ struct Upstream {
 
 impl Proxy {
     pub async fn before_aws(moto: &Moto) -> Self {
-        Self::trapped_before_aws(moto, Trap::default()).await
+        Self::before_aws_with(moto, Trap::default()).await
     }
 
-    pub async fn trapped_before_aws(moto: &Moto, trap: Trap) -> Self {
+    pub async fn before_aws_with(moto: &Moto, trap: Trap) -> Self {
         Self::start(towards_aws(moto), aws_action, trap, true).await
     }
 
     /// Proxy in front of the API server; the credentials of the caller are passed on.
-    pub async fn trapped_before_apiserver(cluster: &Cluster, trap: Trap) -> Self {
+    pub async fn before_apiserver_with(cluster: &Cluster, trap: Trap) -> Self {
         Self::start(
             towards_apiserver(cluster).await,
             database_write,
@@ -201,37 +201,37 @@ async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Respon
     };
     let trap = (upstream.naming)(parts.method.as_str(), parts.uri.path(), &body)
         .and_then(|name| upstream.trap.step_on(name));
-    if let Some((When::Before, spring)) = &trap {
-        wait_for_release(spring).await;
+    if let Some((When::Before, sender)) = &trap {
+        wait_for_release(sender).await;
         return cut_off();
     }
     let call = http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()));
-    if let Some((When::Late, spring)) = trap {
+    if let Some((When::Late, sender)) = trap {
         // In a task of its own: this future is dropped when its caller's connection ends.
         let late = tokio::spawn(async move {
-            wait_for_release(&spring).await;
+            wait_for_release(&sender).await;
             let _ = upstream.client.send(call).await;
         });
         let _ = late.await;
         return cut_off();
     }
-    let answer = upstream.client.send(call).await;
-    if let Some((When::After, spring)) = &trap {
-        wait_for_release(spring).await;
+    let response = upstream.client.send(call).await;
+    if let Some((When::After, sender)) = &trap {
+        wait_for_release(sender).await;
         return cut_off();
     }
     let reported = *upstream.reported.lock().expect("no panic under the lock");
-    match answer {
-        Ok(answer) if upstream.is_aws => as_rds(answer.map(Body::new), reported).await,
-        Ok(answer) => answer.map(Body::new),
+    match response {
+        Ok(response) if upstream.is_aws => as_rds(response.map(Body::new), reported).await,
+        Ok(response) => response.map(Body::new),
         Err(_) => StatusCode::BAD_GATEWAY.into_response(),
     }
 }
 
 /// Response of moto in which each instance has its own resource ID, as in RDS, and the given state if there is one.
-async fn as_rds(answer: Response, state: Option<&str>) -> Response {
+async fn as_rds(response: Response, state: Option<&str>) -> Response {
     const INSTANCE: &str = "<DBInstance>";
-    let (mut parts, body) = answer.into_parts();
+    let (mut parts, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&body);
     let mut pieces = text.split(INSTANCE);
@@ -276,9 +276,9 @@ fn with_text(xml: &str, element: &str, text: &str) -> String {
     )
 }
 
-async fn wait_for_release(spring: &mpsc::UnboundedSender<oneshot::Sender<()>>) {
+async fn wait_for_release(sender: &mpsc::UnboundedSender<oneshot::Sender<()>>) {
     let (release, released) = oneshot::channel();
-    if spring.send(release).is_ok() {
+    if sender.send(release).is_ok() {
         let _ = released.await;
     }
 }

@@ -9,7 +9,7 @@ use futures::stream;
 use kube::api::PostParams;
 use kube::core::response::StatusCause;
 use parity::mutate::{Mutated, Mutator};
-use parity::{Answer, Server};
+use parity::{Response, Server};
 use serde_json::Value;
 
 use crate::cases;
@@ -22,7 +22,7 @@ const NEW_OBJECTS: usize = 2400;
 const STORED_OBJECTS: usize = 40;
 const CHANGES_OF_EACH: usize = 30;
 /// Number of objects that the controller validates. Each is stored, and each valid one gets an instance.
-const IN_THE_LOOP: usize = 300;
+const IN_CONTROLLER: usize = 300;
 
 /// One object, as the text that is sent and as a case for comparison.
 struct Sample {
@@ -56,11 +56,11 @@ fn is_about_the_text(finding: &Finding) -> bool {
 async fn random_objects_get_the_same_validation_result_everywhere() {
     let seed = parity::seed();
     println!("seed {seed}; set LOCKSTEP_SEED=N for other objects");
-    let detours = EnvOptions {
+    let options = EnvOptions {
         controller_args: vec!["--rds-resync-period=1h".to_owned()],
         ..EnvOptions::default()
     };
-    let mut env = TestEnv::start_with(detours).await;
+    let mut env = TestEnv::start_with(options).await;
     let webhook = WebhookClient::of(&env).await;
     // The objects that are stored as old objects must not be changed by the controller.
     let controller = env.installation.controller();
@@ -72,9 +72,9 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
     let stored = store(&env, &mut mutator).await;
     let samples = samples(&mut mutator, &stored);
     let results = by_check(&samples);
-    let refused = results.iter().filter(|result| !result.is_valid()).count();
-    println!("{} objects, {refused} invalid", samples.len());
-    assert!(refused * 4 > samples.len() && refused * 4 < samples.len() * 3);
+    let denied = results.iter().filter(|result| !result.is_valid()).count();
+    println!("{} objects, {denied} invalid", samples.len());
+    assert!(denied * 4 > samples.len() && denied * 4 < samples.len() * 3);
 
     let validated: Vec<_> = samples.iter().zip(&results).collect();
     let server = &Server::of(env.cluster.client(), &crd(), "v1alpha1");
@@ -100,7 +100,7 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
         .filter(|(sample, _)| !sample.sent.object.contains(".0"))
         .collect();
     // A sample of both sorts: the new objects come first.
-    let apart = whole.len().div_ceil(IN_THE_LOOP);
+    let apart = whole.len().div_ceil(IN_CONTROLLER);
     stream::iter(whole.iter().step_by(apart))
         .for_each_concurrent(8, async |(sample, result)| {
             cases::in_the_controller(&env, &sample.case, result).await;
@@ -109,7 +109,7 @@ async fn random_objects_get_the_same_validation_result_everywhere() {
 }
 
 fn crd() -> Value {
-    let path = root().join("manifests/config/crd-clouddatabases.yaml");
+    let path = root().join("manifests/config/crds/clouddatabases.yaml");
     let text = std::fs::read_to_string(path).expect("the CRD");
     serde_saphyr::from_str(&text).expect("a CRD")
 }
@@ -118,7 +118,7 @@ fn crd() -> Value {
 async fn store(env: &TestEnv, mutator: &mut Mutator) -> Vec<Value> {
     let mut stored = Vec::new();
     for index in 0..STORED_OBJECTS {
-        let object = cases::named(&mutator.seedling(), &format!("stored-{index}"));
+        let object = cases::named(&mutator.valid_object(), &format!("stored-{index}"));
         let object = env
             .databases()
             .create(&PostParams::default(), &object)
@@ -133,9 +133,9 @@ fn samples(mutator: &mut Mutator, stored: &[Value]) -> Vec<Sample> {
     let mut samples = Vec::new();
     for index in 0..NEW_OBJECTS {
         let name = format!("new-{index}");
-        let seedling = mutator.seedling();
-        let seedling = serde_json::to_value(cases::named(&seedling, &name)).expect("JSON");
-        samples.push(Sample::new(name, mutator.mutated(&seedling), None));
+        let valid_object = mutator.valid_object();
+        let valid_object = serde_json::to_value(cases::named(&valid_object, &name)).expect("JSON");
+        samples.push(Sample::new(name, mutator.mutated(&valid_object), None));
     }
     for old in stored {
         for index in 0..CHANGES_OF_EACH {
@@ -149,13 +149,13 @@ fn samples(mutator: &mut Mutator, stored: &[Value]) -> Vec<Sample> {
 
 /// Validates all objects in one run of `lockstep check`.
 fn by_check(samples: &[Sample]) -> Vec<CheckResult> {
-    let mut desk = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+    let mut cli = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["check", "--input-format=jsonl"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("`lockstep check` runs");
-    let mut input = desk.stdin.take().expect("a pipe to standard input");
+    let mut input = cli.stdin.take().expect("a pipe to standard input");
     let lines: Vec<_> = samples
         .iter()
         .map(|sample| serde_json::to_string(&sample.sent).expect("a line"))
@@ -165,16 +165,16 @@ fn by_check(samples: &[Sample]) -> Vec<CheckResult> {
             writeln!(input, "{line}").expect("`lockstep check` reads its input");
         }
     });
-    let output = desk.wait_with_output().expect("validation results");
+    let output = cli.wait_with_output().expect("validation results");
     writer.join().expect("everything was written");
     let text = String::from_utf8(output.stdout).expect("text");
     let results: Vec<_> = text
         .lines()
         .zip(samples)
         .map(|(line, sample)| {
-            let answer: Value = serde_json::from_str(line).expect("a validation result");
-            assert_eq!(answer["id"], sample.sent.id);
-            let findings = serde_json::from_value(answer["errors"].clone());
+            let result: Value = serde_json::from_str(line).expect("a validation result");
+            assert_eq!(result["id"], sample.sent.id);
+            let findings = serde_json::from_value(result["errors"].clone());
             CheckResult::new(findings.unwrap_or_else(|error| panic!("{error}: {line}")))
         })
         .collect();
@@ -184,11 +184,11 @@ fn by_check(samples: &[Sample]) -> Vec<CheckResult> {
 
 async fn through_the_api_server(server: &Server, sample: &Sample, result: &CheckResult) {
     let Sample { sent, case } = sample;
-    let Answer {
+    let Response {
         valid,
         code,
         causes,
-    } = server.ask(sent).await.expect("a response");
+    } = server.send_case(sent).await.expect("a response");
     assert_eq!(
         valid,
         result.is_valid(),

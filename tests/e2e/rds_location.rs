@@ -1,7 +1,7 @@
 //! A controller in another region or account than an object's instance does not change that object.
 
-use control_plane::{Moto, eventually, stays};
 use kube::api::DeleteParams;
+use lockstep_envtest::{Moto, eventually, stays};
 use std::time::Duration;
 
 use crate::env::{TestEnv, database, rds};
@@ -85,10 +85,10 @@ fn restart_elsewhere(env: &mut TestEnv) {
 
 /// Number of instances in the other region.
 async fn instances_elsewhere(env: &TestEnv) -> usize {
-    let there = rds(&env.moto.endpoint(), "us-east-1").await;
-    let there = there.describe_db_instances().send().await;
-    let there = there.expect("moto answers").db_instances;
-    there.unwrap_or_default().len()
+    let other_region = rds(&env.moto.endpoint(), "us-east-1").await;
+    let other_region = other_region.describe_db_instances().send().await;
+    let other_region = other_region.expect("moto answers").db_instances;
+    other_region.unwrap_or_default().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,8 +129,8 @@ async fn a_controller_of_another_account_does_not_change_an_object_of_this_accou
         .restart_controller_in_aws(&[("AWS_ENDPOINT_URL", &proxy.url())])
         .expect("a controller");
     is_left_alone(&env, &proxy, "AccountMismatch").await;
-    let here = Proxy::before_aws(&env.moto).await;
-    goes_on(env, &here).await;
+    let proxy = Proxy::before_aws(&env.moto).await;
+    goes_on(env, &proxy).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,7 +190,7 @@ async fn an_object_whose_instance_could_not_be_created_belongs_to_no_region() {
     let mut orders = database("orders");
     orders["spec"]["network"] = serde_json::json!({"subnetGroup": "nowhere"});
     env.kubectl_apply(&orders).expect("stored");
-    let is_refused = async |env: &TestEnv| {
+    let is_rejected = async |env: &TestEnv| {
         let ready = env
             .condition_because("orders", "Ready", "RdsCallFailed")
             .await;
@@ -198,7 +198,7 @@ async fn an_object_whose_instance_could_not_be_created_belongs_to_no_region() {
         let stored = env.databases().get("orders").await.expect("an object");
         assert_eq!(stored.data["status"]["region"], serde_json::Value::Null);
     };
-    is_refused(&env).await;
+    is_rejected(&env).await;
     let before = env.warnings("orders");
     restart_elsewhere(&mut env);
     eventually("another attempt to create the instance", async || {
@@ -206,7 +206,7 @@ async fn an_object_whose_instance_could_not_be_created_belongs_to_no_region() {
     })
     .await
     .unwrap_or_else(|error| env.fail(&error.to_string()));
-    is_refused(&env).await;
+    is_rejected(&env).await;
     assert!(!env.warnings("orders").contains("RegionMismatch"));
     env.kubectl(&["delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|error| env.fail(&error));

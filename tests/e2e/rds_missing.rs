@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use control_plane::stays;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, DynamicObject};
+use lockstep_envtest::stays;
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, condition, database};
@@ -61,8 +61,8 @@ async fn a_missing_instance_is_reported_and_replaced_only_with_the_annotation() 
         .condition_because("orders", "Ready", "InstanceMissing")
         .await;
     assert_eq!(ready.status, "False");
-    let says = format!("{REPLACES}={resource_id}");
-    assert!(ready.message.contains(&says), "{}", ready.message);
+    let annotation = format!("{REPLACES}={resource_id}");
+    assert!(ready.message.contains(&annotation), "{}", ready.message);
     env.condition_because("orders", "Stalled", "InstanceMissing")
         .await;
     assert!(env.warnings("orders").contains("InstanceMissing"));

@@ -1,9 +1,9 @@
 //! Instances are private and encrypted unless the spec of the object sets otherwise.
 
 use aws_sdk_rds::types::DbInstance;
-use control_plane::stays;
 use http::Request;
 use kube::{Client, Config};
+use lockstep_envtest::stays;
 use serde_json::json;
 use std::time::Duration;
 
@@ -32,9 +32,9 @@ async fn ec2(env: &TestEnv, action: &str, tag: &str) -> Vec<String> {
         .header("authorization", scope)
         .body(format!("Action={action}&Version=2016-11-15").into_bytes())
         .expect("a request");
-    let answer = client.request_text(request).await.expect("moto answers");
+    let response = client.request_text(request).await.expect("moto answers");
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-    let pieces = answer.split(&open).skip(1);
+    let pieces = response.split(&open).skip(1);
     let texts = pieces.filter_map(|piece| piece.split_once(&close));
     texts.map(|(text, _)| text.to_owned()).collect()
 }
@@ -60,10 +60,10 @@ async fn an_instance_is_private_and_encrypted_and_its_snapshots_get_its_tags() {
 
     let mut unencrypted = database("orders");
     unencrypted["spec"]["encryption"] = json!({"enabled": false});
-    let complaint = env
+    let message = env
         .kubectl_apply(&unencrypted)
         .expect_err("the field is immutable");
-    assert!(complaint.contains("[encryption-immutable]"), "{complaint}");
+    assert!(message.contains("[encryption-immutable]"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,13 +109,10 @@ async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_o
     })
     .await;
     orders["spec"]["network"]["subnetGroup"] = json!("elsewhere");
-    let complaint = env
+    let message = env
         .kubectl_apply(&orders)
         .expect_err("the subnet group is immutable");
-    assert!(
-        complaint.contains("[subnet-group-immutable]"),
-        "{complaint}"
-    );
+    assert!(message.contains("[subnet-group-immutable]"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,11 +154,11 @@ async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_r
     for part in ["publicly accessible", "not encrypted"] {
         assert!(ready.message.contains(part), "{}", ready.message);
     }
-    let looks = async || {
+    let check = async || {
         let calls = proxy.calls();
         calls.iter().any(|call| call == "ModifyDBInstance")
     };
-    stays(WHILE, "whether the instance was modified", looks).await;
+    stays(WHILE, "whether the instance was modified", check).await;
     let instances = env.instances().await;
     assert_eq!(
         settings(&instances[0]),

@@ -1,23 +1,23 @@
 //! RDS takes time to create and to delete an instance, and the object waits for it.
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
 
 use crate::env::{TestEnv, database};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted() {
     let (env, proxy) = TestEnv::start_behind_proxy().await;
-    let looks = || {
+    let calls = || {
         proxy
             .calls()
             .iter()
             .filter(|call| *call == "DescribeDBInstances")
             .count()
     };
-    let looks_again = async |times: usize| {
-        let before = looks();
+    let calls_again = async |times: usize| {
+        let before = calls();
         let again = eventually("another request to RDS", async || {
-            (looks() >= before + times).then_some(())
+            (calls() >= before + times).then_some(())
         });
         again
             .await
@@ -33,7 +33,7 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
     reported
         .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
-    looks_again(3).await;
+    calls_again(3).await;
     env.condition("orders", "Ready", "False").await;
     let creations = proxy
         .calls()
@@ -44,7 +44,7 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
 
     // An unknown state counts as temporary; a state in which the instance serves clients counts as ready.
     proxy.report(Some("rebooting"));
-    looks_again(2).await;
+    calls_again(2).await;
     env.condition("orders", "Ready", "False").await;
     proxy.report(Some("backing-up"));
     env.condition("orders", "Ready", "True").await;
@@ -52,7 +52,7 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
     proxy.report(Some("deleting"));
     env.kubectl(&["delete", "cdb/orders", "--wait=false"])
         .expect("deletion begins");
-    looks_again(3).await;
+    calls_again(3).await;
     assert!(
         env.has_database("orders").await,
         "the object was removed before its instance"

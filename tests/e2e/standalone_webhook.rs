@@ -6,13 +6,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use certs::{CertKeyPair, CertificateAuthority};
-use control_plane::{Process, eventually, free_port};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Collected, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
+use lockstep_certs::{CertKeyPair, CertificateAuthority};
+use lockstep_envtest::{Process, eventually, free_port};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -101,8 +101,8 @@ impl StandaloneWebhook {
 
     /// Returns true if `/healthz` responds with 200.
     pub async fn is_alive(&self) -> bool {
-        let answer = plain_get(&self.health, "/healthz").await;
-        answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+        let response = plain_get(&self.health, "/healthz").await;
+        response.is_some_and(|response| response.starts_with("HTTP/1.1 200"))
     }
 
     pub async fn tcp(&self) -> TcpStream {
@@ -161,27 +161,36 @@ impl StandaloneWebhook {
     }
 
     /// Sends a review as the API server does, on a connection of its own.
-    pub async fn ask(&self) -> Response<Vec<u8>> {
-        let mut connection = speak(self.tls().await).await;
-        ask_on(&mut connection).await.expect("a response")
+    pub async fn send_review(&self) -> Response<Vec<u8>> {
+        let mut connection = start_http(self.tls().await).await;
+        send_on(&mut connection).await.expect("a response")
     }
 
     /// Sends the given review, on a connection of its own.
     pub async fn post(&self, path: &str, review: &Value) -> Response<Vec<u8>> {
-        let mut connection = speak(self.tls().await).await;
-        let answer = post_on(&mut connection, path, review).await;
-        answer.expect("a response")
+        let mut connection = start_http(self.tls().await).await;
+        let response = post_on(&mut connection, path, review).await;
+        response.expect("a response")
     }
 
     /// Waits until a limit was exceeded at least that often, and asserts that other requests are served meanwhile.
     pub async fn has_limited(&self, limit: &str, least: u64) {
         let metric = format!("lockstep_webhook_rejected_requests_total{{reason=\"{limit}\"}}");
         eventually("the count of the exceeded limit", async || {
-            assert_eq!(self.ask().await.status(), 200, "other requests are served");
+            assert_eq!(
+                self.send_review().await.status(),
+                200,
+                "other requests are served"
+            );
             self.count(&metric).await.filter(|count| *count >= least)
         })
         .await
         .expect("the metric is updated");
+    }
+
+    /// Address of the health port.
+    pub fn health(&self) -> &str {
+        &self.health
     }
 
     /// Address of the webhook port.
@@ -209,14 +218,14 @@ impl StandaloneWebhook {
 
 /// Generates a CA that is valid for one year.
 pub fn new_ca() -> CertificateAuthority {
-    let life = Duration::from_hours(365 * 24);
-    CertificateAuthority::generate(life, OffsetDateTime::now_utc()).expect("a CA")
+    let lifetime = Duration::from_hours(365 * 24);
+    CertificateAuthority::generate(lifetime, OffsetDateTime::now_utc()).expect("a CA")
 }
 
 /// Signs a new serving certificate.
 pub fn pair_of(ca: &CertificateAuthority) -> CertKeyPair {
-    let life = Duration::from_hours(30 * 24);
-    let pair = ca.sign(&[NAME.to_owned()], life, OffsetDateTime::now_utc());
+    let lifetime = Duration::from_hours(30 * 24);
+    let pair = ca.sign(&[NAME.to_owned()], lifetime, OffsetDateTime::now_utc());
     pair.expect("a TLS key pair")
 }
 
@@ -227,17 +236,17 @@ pub fn write_pair(directory: &Path, pair: &CertKeyPair) {
     }
 }
 
-pub type Speaking = SendRequest<Full<Bytes>>;
+pub type HttpSender = SendRequest<Full<Bytes>>;
 
 /// Starts HTTP/1.1 on a TLS connection.
-pub async fn speak(stream: TlsStream<TcpStream>) -> Speaking {
+pub async fn start_http(stream: TlsStream<TcpStream>) -> HttpSender {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("HTTP");
     tokio::spawn(connection);
     sender
 }
 
 /// Sends a review on an open connection.
-pub async fn ask_on(connection: &mut Speaking) -> hyper::Result<Response<Vec<u8>>> {
+pub async fn send_on(connection: &mut HttpSender) -> hyper::Result<Response<Vec<u8>>> {
     post_on(
         connection,
         "/validate?timeout=10s",
@@ -247,7 +256,7 @@ pub async fn ask_on(connection: &mut Speaking) -> hyper::Result<Response<Vec<u8>
 }
 
 async fn post_on(
-    connection: &mut Speaking,
+    connection: &mut HttpSender,
     path: &str,
     body: &Value,
 ) -> hyper::Result<Response<Vec<u8>>> {
@@ -273,9 +282,9 @@ pub async fn plain(address: &str, what: &str, headers: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     let request = format!("{what} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    Some(answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.ok()?;
+    Some(response)
 }
 
 /// Reads until the other side closes or breaks the connection.

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::Uri;
-use control_plane::eventually;
 use http::Request;
 use http_body_util::{BodyExt, Full};
+use lockstep_envtest::eventually;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Attribute;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -15,7 +15,7 @@ use prost::Message;
 use serde_json::json;
 
 use crate::env::database;
-use crate::standalone_webhook::{NAME, StandaloneWebhook, speak};
+use crate::standalone_webhook::{NAME, StandaloneWebhook, start_http};
 use crate::webhook::review;
 
 /// Bodies that the collector has received.
@@ -63,7 +63,7 @@ fn text(span: &Span, name: &str) -> Option<String> {
 }
 
 /// Sends a review that belongs to a trace.
-async fn ask(webhook: &StandaloneWebhook, username: &str, traceparent: Option<&str>) {
+async fn send_review(webhook: &StandaloneWebhook, username: &str, traceparent: Option<&str>) {
     let mut object = database("orders");
     object["spec"]["credentials"]["username"] = json!(username);
     let mut request = Request::post("/validate?timeout=10s")
@@ -74,11 +74,11 @@ async fn ask(webhook: &StandaloneWebhook, username: &str, traceparent: Option<&s
     }
     let body = review(&object, None).to_string();
     let request = request.body(Full::new(Bytes::from(body)));
-    let mut connection = speak(webhook.tls().await).await;
-    let answer = connection.send_request(request.expect("a request")).await;
-    let answer = answer.expect("a response");
-    assert_eq!(answer.status(), 200);
-    answer
+    let mut connection = start_http(webhook.tls().await).await;
+    let response = connection.send_request(request.expect("a request")).await;
+    let response = response.expect("a response");
+    assert_eq!(response.status(), 200);
+    response
         .into_body()
         .collect()
         .await
@@ -92,10 +92,10 @@ async fn a_review_belongs_to_the_trace_of_its_request() {
     let mut webhook = StandaloneWebhook::start(&[&endpoint, "--otlp-sampling-ratio=0"]).await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = |sampled: &str| format!("00-{trace}-00f067aa0ba902b7-{sampled}");
-    ask(&webhook, "user", Some(&parent("01"))).await;
+    send_review(&webhook, "user", Some(&parent("01"))).await;
     // A request that the API server does not sample, and one without a trace, are not recorded.
-    ask(&webhook, "app", Some(&parent("00"))).await;
-    ask(&webhook, "app", None).await;
+    send_review(&webhook, "app", Some(&parent("00"))).await;
+    send_review(&webhook, "app", None).await;
     // Spans that are not yet exported are exported before the exit.
     webhook.process().terminate().expect("a signal");
     let ended = eventually("the exit", async || webhook.process().exit_status()).await;
@@ -134,6 +134,6 @@ async fn without_a_collector_reviews_are_answered_nevertheless() {
     ])
     .await;
     for _ in 0..10 {
-        ask(&webhook, "app", None).await;
+        send_review(&webhook, "app", None).await;
     }
 }

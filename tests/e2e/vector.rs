@@ -1,8 +1,8 @@
 //! Vector pipelines: the webhook denies them with every error, and without the webhook the controller reports the
 //! errors in the status.
 
-use control_plane::{Cluster, Moto, eventually};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use lockstep_envtest::{Cluster, Moto, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, check, condition};
@@ -16,11 +16,11 @@ impl Vector {
     async fn start() -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
         let moto = Moto::start(&cluster.logs()).await.expect("moto");
-        let detours = EnvOptions {
+        let options = EnvOptions {
             kinds: Some("VectorPipeline,ClusterVectorPipeline"),
             ..EnvOptions::default()
         };
-        let env = TestEnv::install(cluster, moto, detours).await;
+        let env = TestEnv::install(cluster, moto, options).await;
         Self { env }
     }
 
@@ -53,7 +53,7 @@ impl Vector {
     /// Status of a pipeline, once it reports the current generation.
     async fn status(&self, name: &str) -> Value {
         let api = self.pipelines();
-        let told = eventually("a status", async || {
+        let status = eventually("a status", async || {
             let object = api.get(name).await.ok()?;
             let status = &object.data["status"];
             let is_of_now = status["observedGeneration"].as_i64() == object.metadata.generation;
@@ -64,7 +64,8 @@ impl Vector {
             (is_of_now && is_complete && !status["configCheckResult"].is_null())
                 .then(|| status.clone())
         });
-        told.await
+        status
+            .await
             .unwrap_or_else(|error| self.env.fail(&error.to_string()))
     }
 }
@@ -87,7 +88,7 @@ pub fn remapping(program: &str) -> Value {
 }
 
 /// Example of the operator's authors for what Kubernetes admits without a webhook.
-pub fn rubbish() -> Value {
+pub fn invalid_spec() -> Value {
     json!({
         "sources": {"source-test": {"lol": "kek"}},
         "transforms": {"transform-test": {"kek": "lol"}},
@@ -99,19 +100,19 @@ pub fn rubbish() -> Value {
 async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_program_with_its_line()
  {
     let vector = Vector::start().await;
-    let refused = |spec: &Value| {
-        let answer = vector.env.kubectl_apply(&pipeline("example", spec));
-        answer.expect_err("the object is denied")
+    let denied = |spec: &Value| {
+        let response = vector.env.kubectl_apply(&pipeline("example", spec));
+        response.expect_err("the object is denied")
     };
-    let said = refused(&rubbish());
+    let message = denied(&invalid_spec());
     for path in [
         "spec.sources[source-test].type: Required value",
         "spec.transforms[transform-test].type: Required value",
         "spec.sinks[sink-test].type: Required value",
     ] {
-        assert!(said.contains(path), "{said}");
+        assert!(message.contains(path), "{message}");
     }
-    let said = refused(&remapping(".a = 1\n.b = to_int(.message)\n"));
+    let message = denied(&remapping(".a = 1\n.b = to_int(.message)\n"));
     for part in [
         "spec.transforms[parse].source",
         "line 2, column 6: unhandled fallible assignment",
@@ -119,7 +120,7 @@ async fn an_invalid_pipeline_is_denied_with_an_error_for_each_component_and_a_pr
         "│ ---- ^^^^^^^^^^^^^^^^ ",
         "[vrl-compile]",
     ] {
-        assert!(said.contains(part), "no `{part}`: {said}");
+        assert!(message.contains(part), "no `{part}`: {message}");
     }
     let applied = vector
         .env
@@ -140,7 +141,7 @@ async fn without_the_webhook_the_status_reports_the_same_and_nothing_is_validate
         .installation
         .remove_webhook_configurations(&vector.env.cluster);
     removed.expect("the webhook configurations are deleted");
-    vector.make("rubbish", &rubbish()).await;
+    vector.make("rubbish", &invalid_spec()).await;
     vector
         .make("program", &remapping(".b = to_int(.message)"))
         .await;
@@ -262,9 +263,9 @@ async fn the_policy_restricts_tenants_and_is_reloaded_while_the_webhook_runs() {
                 .env
                 .kubectl(&["delete", "vp", "example", "--ignore-not-found"])
                 .ok()?;
-            let said = apply().err().unwrap_or_default();
-            let is_in_force = refusals.iter().all(|refusal| said.contains(refusal));
-            (is_in_force && said.is_empty() == refusals.is_empty()).then_some(())
+            let message = apply().err().unwrap_or_default();
+            let is_in_force = refusals.iter().all(|refusal| message.contains(refusal));
+            (is_in_force && message.is_empty() == refusals.is_empty()).then_some(())
         })
         .await
         .unwrap_or_else(|error| vector.env.fail(&error.to_string()));

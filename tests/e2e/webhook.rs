@@ -36,17 +36,26 @@ pub struct WebhookClient {
 
 impl WebhookClient {
     pub async fn of(env: &TestEnv) -> Self {
+        Self::new(env, env.installation.webhook_port(), true).await
+    }
+
+    /// Client of another port with the same serving certificate. It does not repeat requests.
+    pub async fn at_port(env: &TestEnv, port: u16) -> Self {
+        Self::new(env, port, false).await
+    }
+
+    async fn new(env: &TestEnv, port: u16, retries: bool) -> Self {
         let secrets: Api<Secret> = Api::namespaced(env.cluster.client(), "lockstep-system");
         let secret = secrets
             .get("lockstep-webhook-tls")
             .await
             .expect("the Secret of the webhook");
         let authority = secret.data.expect("data")["ca.crt"].0.clone();
-        let port = env.installation.webhook_port();
         let url = format!("https://127.0.0.1:{port}");
         let mut config = Config::new(url.parse().expect("a URL"));
         let der = CertificateDer::from_pem_slice(&authority).expect("a PEM certificate");
         config.root_cert = Some(vec![der.to_vec()]);
+        config.default_retry = retries;
         config.tls_server_name = Some(SERVER_NAME.to_owned());
         Self {
             client: Client::try_from(config).expect("a client"),
@@ -57,12 +66,12 @@ impl WebhookClient {
 
     pub async fn send(&self, request: Request<Vec<u8>>) -> Response<Vec<u8>> {
         let (parts, body) = request.into_parts();
-        let answer = self
+        let response = self
             .client
             .send(Request::from_parts(parts, Body::from(body)))
             .await
             .expect("a response");
-        let (parts, body) = answer.into_parts();
+        let (parts, body) = response.into_parts();
         let body = body
             .collect()
             .await
@@ -88,13 +97,13 @@ impl WebhookClient {
         let whole = review.to_string().into_bytes();
         let (first, second) = whole.split_at(whole.len() / 2);
         let (first, second) = (first.to_vec(), second.to_vec());
-        let ((go_on, told), (begun, has_begun)) = (oneshot::channel(), oneshot::channel());
+        let ((go_on, resumed), (started, has_started)) = (oneshot::channel(), oneshot::channel());
         let halves =
             stream::once(async move { Ok::<_, std::io::Error>(Frame::data(Bytes::from(first))) })
                 .chain(stream::once(async move {
                     // Polled only after the first half was handed to the connection.
-                    let _ = begun.send(());
-                    let _ = told.await;
+                    let _ = started.send(());
+                    let _ = resumed.await;
                     Ok(Frame::data(Bytes::from(second)))
                 }));
         let request = Request::post(path)
@@ -103,12 +112,12 @@ impl WebhookClient {
             .body(StreamBody::new(Box::pin(halves)))
             .expect("a request");
         let mut connection = self.connect().await;
-        let answer =
+        let response =
             tokio::spawn(
                 async move { connection.send_request(request).await.expect("a response") },
             );
-        has_begun.await.expect("the request has begun");
-        (answer, go_on)
+        has_started.await.expect("the request has begun");
+        (response, go_on)
     }
 
     /// Opens a connection of its own, as an API server does.
@@ -141,14 +150,14 @@ impl WebhookClient {
 
     /// Sends a well-formed review and returns the response in the answer.
     pub async fn review(&self, path: &str, object: &Value, old: Option<&Value>) -> Value {
-        let answer = self.post(path, &review(object, old)).await;
+        let response = self.post(path, &review(object, old)).await;
         assert_eq!(
-            answer.status(),
+            response.status(),
             200,
             "{}",
-            String::from_utf8_lossy(answer.body())
+            String::from_utf8_lossy(response.body())
         );
-        let review: Value = serde_json::from_slice(answer.body()).expect("JSON");
+        let review: Value = serde_json::from_slice(response.body()).expect("JSON");
         assert_eq!(
             review["response"]["uid"],
             "0c9a4d1e-1b7b-4c62-8a58-6a4a7c3b2f10"

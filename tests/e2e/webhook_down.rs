@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use control_plane::{eventually, stays};
+use lockstep_envtest::{eventually, stays};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, check, database};
 use crate::proxy::Proxy;
 
 /// Environment without a webhook, and a proxy that records every call to AWS.
-async fn unguarded() -> (TestEnv, Proxy) {
+async fn environment() -> (TestEnv, Proxy) {
     let (env, proxy) = TestEnv::start_behind_proxy().await;
     env.installation
         .remove_webhook_configurations(&env.cluster)
@@ -81,7 +81,7 @@ async fn is_frozen_until_corrected(env: &TestEnv, proxy: &Proxy, invalid: &Value
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_violated_rust_rule_suspends_reconciliation_until_the_object_is_fixed() {
-    let (env, proxy) = unguarded().await;
+    let (env, proxy) = environment().await;
     let mut invalid = database("orders");
     invalid["spec"]["credentials"]["username"] = json!("user");
     invalid["spec"]["backup"] = json!({"window": "03:00-03:10"});
@@ -90,7 +90,7 @@ async fn a_violated_rust_rule_suspends_reconciliation_until_the_object_is_fixed(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_violated_schema_or_cel_rule_suspends_reconciliation_where_the_crd_has_lost_its_schema() {
-    let (env, proxy) = unguarded().await;
+    let (env, proxy) = environment().await;
     env.empty_crd().await;
     let mut invalid = database("orders");
     invalid["spec"]["port"] = json!(80);
@@ -100,7 +100,7 @@ async fn a_violated_schema_or_cel_rule_suspends_reconciliation_where_the_crd_has
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_cannot_be_decoded_does_not_affect_other_objects() {
-    let (env, _proxy) = unguarded().await;
+    let (env, _proxy) = environment().await;
     env.empty_crd().await;
     let mut unreadable = database("unreadable");
     unreadable["spec"] =
@@ -117,7 +117,7 @@ async fn an_object_that_cannot_be_decoded_does_not_affect_other_objects() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_controller_validates_transitions_and_deletes_an_invalid_object_by_the_safer_policy() {
-    let (env, proxy) = unguarded().await;
+    let (env, proxy) = environment().await;
     env.empty_crd().await;
     let mut object = database("orders");
     object["spec"]["deletionPolicy"] = json!("Retain");

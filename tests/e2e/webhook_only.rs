@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use control_plane::{Cluster, Moto};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use lockstep_envtest::{Cluster, Moto};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, root};
-use crate::vector::{pipeline, remapping, rubbish};
+use crate::vector::{invalid_spec, pipeline, remapping};
 
 /// Arguments that print the generation and the field managers of one of the CRDs.
 const CRD: [&str; 5] = [
@@ -29,8 +29,8 @@ async fn store(api: &Api<DynamicObject>, name: &str, spec: &Value) {
         "role": "agent", "configCheckResult": true, "LastAppliedPipelineHash": 5_000_000_000_i64,
     }});
     let params = PatchParams::default();
-    let told = api.patch_status(name, &params, &Patch::Merge(status)).await;
-    told.expect("the status is written");
+    let patched = api.patch_status(name, &params, &Patch::Merge(status)).await;
+    patched.expect("the status is written");
 }
 
 /// Report of `lockstep audit` on a cluster.
@@ -62,7 +62,7 @@ async fn with_webhook_only_the_webhook_validates_and_modifies_nothing() {
         &crate::env::resource_of(&pipeline("any", &json!({}))),
     );
     store(&pipelines, "good", &remapping(".a = 1")).await;
-    store(&pipelines, "bad", &rubbish()).await;
+    store(&pipelines, "bad", &invalid_spec()).await;
     // The components of these two get the same names in Vector.
     for (namespace, name) in [("a", "b-c"), ("a-b", "c")] {
         let made = cluster.run_kubectl(&["create", "namespace", namespace]);
@@ -89,25 +89,25 @@ async fn with_webhook_only_the_webhook_validates_and_modifies_nothing() {
     let one = |name: &str| together == json!([name]);
     assert!(one("a/b-c") || one("a-b/c"), "{text}");
 
-    let detours = EnvOptions {
+    let options = EnvOptions {
         kinds: Some("VectorPipeline,ClusterVectorPipeline"),
         manifest_args: &["--webhook-only"],
         ..EnvOptions::default()
     };
     // `install` returns after an admission probe was denied and `failurePolicy` is `Fail`.
-    let env = TestEnv::install(cluster, moto, detours).await;
+    let env = TestEnv::install(cluster, moto, options).await;
     let apply = |name: &str, spec: &Value| env.kubectl_apply(&pipeline(name, spec));
-    let said = apply("new", &rubbish()).expect_err("the object is denied");
+    let message = apply("new", &invalid_spec()).expect_err("the object is denied");
     assert!(
-        said.contains("spec.sources[source-test].type: Required value"),
-        "{said}"
+        message.contains("spec.sources[source-test].type: Required value"),
+        "{message}"
     );
     apply("new", &remapping(".a = 2")).expect("the object is admitted");
     // An error that existed before is tolerated; a new one is denied.
     let label = ["label", "vp", "bad", "team=shop"];
     env.kubectl(&label).expect("the labels can be changed");
-    let said = apply("good", &remapping(".a = to_int(.b)")).expect_err("the object is denied");
-    assert!(said.contains("[vrl-compile]"), "{said}");
+    let message = apply("good", &remapping(".a = to_int(.b)")).expect_err("the object is denied");
+    assert!(message.contains("[vrl-compile]"), "{message}");
 
     let stored = async |name: &str| pipelines.get(name).await.expect("the object exists");
     let after = (stored("good").await, stored("bad").await);
@@ -119,9 +119,9 @@ async fn with_webhook_only_the_webhook_validates_and_modifies_nothing() {
     // The only permission on pipelines is to create one, which the admission probe needs.
     let may = |verb: &str| {
         let account = "--as=system:serviceaccount:lockstep-system:lockstep";
-        let asked = ["auth", "can-i", verb, "vectorpipelines", account, "-n"];
-        let asked = [&asked[..], &["lockstep-system"]].concat();
-        env.kubectl(&asked).is_ok()
+        let arguments = ["auth", "can-i", verb, "vectorpipelines", account, "-n"];
+        let arguments = [&arguments[..], &["lockstep-system"]].concat();
+        env.kubectl(&arguments).is_ok()
     };
     assert!(may("create"));
     for verb in ["patch", "update", "delete", "get"] {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use control_plane::Cluster;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
+use lockstep_envtest::Cluster;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,21 +19,21 @@ const PACE: Duration = Duration::from_millis(15);
 pub struct Load {
     stop: watch::Sender<bool>,
     workers: Vec<JoinHandle<()>>,
-    tally: Arc<Tally>,
+    counts: Arc<ResponseCounts>,
 }
 
 /// Counts of the responses.
 #[derive(Default)]
-pub struct Tally {
-    asked: AtomicU64,
+pub struct ResponseCounts {
+    requests: AtomicU64,
     /// Unexpected responses, with their times.
     unexpected: Mutex<Vec<(Instant, String)>>,
 }
 
-impl Tally {
+impl ResponseCounts {
     /// Number of requests, with expected or unexpected responses.
-    pub fn asked(&self) -> u64 {
-        self.asked.load(Ordering::Relaxed)
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// Unexpected responses, with their counts.
@@ -51,9 +51,9 @@ impl Tally {
         unexpected.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn count(&self, answer: Result<(), String>) {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        if let Err(what) = answer {
+    fn count(&self, result: Result<(), String>) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        if let Err(what) = result {
             let mut unexpected = self
                 .unexpected
                 .lock()
@@ -67,13 +67,13 @@ impl Load {
     /// Starts the requests.
     pub async fn start(cluster: &Cluster) -> Self {
         let (stop, _) = watch::channel(false);
-        let tally = Arc::new(Tally::default());
+        let counts = Arc::new(ResponseCounts::default());
         let mut workers = Vec::new();
         for number in 0..4 {
             let worker = Worker {
                 api: databases(cluster),
                 number,
-                tally: Arc::clone(&tally),
+                counts: Arc::clone(&counts),
                 stopped: stop.subscribe(),
             };
             worker.prepare().await;
@@ -82,39 +82,39 @@ impl Load {
         Self {
             stop,
             workers,
-            tally,
+            counts,
         }
     }
 
-    pub fn tally(&self) -> &Tally {
-        &self.tally
+    pub fn counts(&self) -> &ResponseCounts {
+        &self.counts
     }
 
     /// Stops the requests, and waits for the responses to those in flight.
-    pub async fn stop(self) -> Arc<Tally> {
+    pub async fn stop(self) -> Arc<ResponseCounts> {
         self.stop.send_replace(true);
         for worker in self.workers {
             worker.await.expect("a worker does not panic");
         }
-        self.tally
+        self.counts
     }
 }
 
 struct Worker {
     api: Api<DynamicObject>,
     number: usize,
-    tally: Arc<Tally>,
+    counts: Arc<ResponseCounts>,
     stopped: watch::Receiver<bool>,
 }
 
 impl Worker {
     async fn prepare(&self) {
-        let object = object(&self.standing(), "app");
+        let object = object(&self.existing_name(), "app");
         let made = self.api.create(&PostParams::default(), &object).await;
         made.expect("the database for later changes is created");
     }
 
-    fn standing(&self) -> String {
+    fn existing_name(&self) -> String {
         format!("standing-{}", self.number)
     }
 
@@ -123,7 +123,7 @@ impl Worker {
         let mut pace = tokio::time::interval(PACE);
         while !*self.stopped.borrow() {
             pace.tick().await;
-            let answer = match turn % 8 {
+            let result = match turn % 8 {
                 0 | 3 => self.dry_run("app", false).await,
                 1 | 5 => self.dry_run("user", true).await,
                 2 | 6 => self.change(turn).await,
@@ -132,24 +132,24 @@ impl Worker {
                 _ if turn % 64 == 7 => self.create_and_delete(turn).await,
                 _ => self.dry_run("app", false).await,
             };
-            self.tally.count(answer);
+            self.counts.count(result);
             turn += 1;
         }
     }
 
-    async fn dry_run(&self, username: &str, is_refused: bool) -> Result<(), String> {
+    async fn dry_run(&self, username: &str, is_denied: bool) -> Result<(), String> {
         let params = PostParams {
             dry_run: true,
             ..PostParams::default()
         };
         let object = object(&format!("dry-{}", self.number), username);
-        expect(self.api.create(&params, &object).await, is_refused)
+        expect(self.api.create(&params, &object).await, is_denied)
     }
 
     async fn change(&self, turn: u64) -> Result<(), String> {
         let patch = json!({"metadata": {"annotations": {"turn": turn.to_string()}}});
         let params = PatchParams::default();
-        let name = self.standing();
+        let name = self.existing_name();
         expect(
             self.api.patch(&name, &params, &Patch::Merge(patch)).await,
             false,
@@ -159,7 +159,7 @@ impl Worker {
     async fn change_badly(&self) -> Result<(), String> {
         let patch = json!({"spec": {"credentials": {"username": "user"}}});
         let params = PatchParams::default();
-        let name = self.standing();
+        let name = self.existing_name();
         expect(
             self.api.patch(&name, &params, &Patch::Merge(patch)).await,
             true,
@@ -176,13 +176,13 @@ impl Worker {
 }
 
 /// Returns an error that describes the response if it is not what the rules require.
-fn expect(answer: Result<DynamicObject, kube::Error>, is_refused: bool) -> Result<(), String> {
-    match answer {
-        Ok(_) if is_refused => Err("an invalid object was admitted".to_owned()),
+fn expect(result: Result<DynamicObject, kube::Error>, is_denied: bool) -> Result<(), String> {
+    match result {
+        Ok(_) if is_denied => Err("an invalid object was admitted".to_owned()),
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) => {
             let by_rule = status.code == 422 && status.message.contains("[username-reserved]");
-            if is_refused && by_rule {
+            if is_denied && by_rule {
                 Ok(())
             } else {
                 Err(format!("{}: {}", status.code, status.message))

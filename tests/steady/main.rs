@@ -8,8 +8,8 @@ mod replicas;
 mod rotations;
 mod testbed;
 
-use control_plane::Network;
 use libtest_mimic::{Arguments, Trial};
+use lockstep_envtest::Network;
 
 fn main() {
     let mut arguments = Arguments::from_args();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use control_plane::eventually;
+use lockstep_envtest::eventually;
 
 use crate::block_on;
 use crate::load::Load;
@@ -26,15 +26,18 @@ pub fn ten_rolling_restarts() {
             }
         }
         let took = started.elapsed();
-        let tally = load.stop().await;
+        let counts = load.stop().await;
         println!(
             "10 rolling restarts of 2 replicas in {:.0} s: {} requests, unexpected: {:?}",
             took.as_secs_f64(),
-            tally.asked(),
-            tally.unexpected()
+            counts.requests(),
+            counts.unexpected()
         );
-        assert!(tally.asked() > 1_000, "too few requests to prove anything");
-        assert!(tally.unexpected().is_empty());
+        assert!(
+            counts.requests() > 1_000,
+            "too few requests to prove anything"
+        );
+        assert!(counts.unexpected().is_empty());
     });
 }
 
@@ -59,9 +62,9 @@ pub fn one_is_killed_thirty_times() {
         let mut kills = Vec::new();
         for reconciliation in 0..30 {
             let index = reconciliation % 2;
-            let before = load.tally().asked();
+            let before = load.counts().requests();
             eventually("requests through both replicas", async || {
-                (load.tally().asked() > before + 30).then_some(())
+                (load.counts().requests() > before + 30).then_some(())
             })
             .await
             .expect("the load continues");
@@ -79,15 +82,15 @@ pub fn one_is_killed_thirty_times() {
                 .expect("the process restarts");
             testbed.ready(index).await;
         }
-        let tally = load.stop().await;
-        let (mut broken, mut refused, mut other) = (0, 0, Vec::new());
-        for (when, what) in tally.all_unexpected() {
+        let counts = load.stop().await;
+        let (mut broken, mut denied, mut other) = (0, 0, Vec::new());
+        for (when, what) in counts.all_unexpected() {
             let just_killed = kills.iter().any(|kill| {
                 let since = when.saturating_duration_since(*kill);
                 when >= *kill && since < Duration::from_secs(1)
             });
             if just_killed && what.contains(REFUSED) {
-                refused += 1;
+                denied += 1;
             } else if just_killed && BROKEN.iter().any(|broken| what.contains(broken)) {
                 broken += 1;
             } else {
@@ -95,11 +98,14 @@ pub fn one_is_killed_thirty_times() {
             }
         }
         println!(
-            "30 kills: {} requests, {broken} on a connection that broke, {refused} to a dead address before \
+            "30 kills: {} requests, {broken} on a connection that broke, {denied} to a dead address before \
              its EndpointSlice was updated, other: {other:?}",
-            tally.asked()
+            counts.requests()
         );
-        assert!(tally.asked() > 1_000, "too few requests to prove anything");
+        assert!(
+            counts.requests() > 1_000,
+            "too few requests to prove anything"
+        );
         assert!(other.is_empty());
     });
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use control_plane::{eventually, eventually_within};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
+use lockstep_envtest::{eventually, eventually_within};
 use serde_json::json;
 
 use crate::block_on;
@@ -19,7 +19,7 @@ fn secrets(testbed: &Testbed) -> Api<Secret> {
 }
 
 /// Rotation phase, derived from the keys in the Secret, and the private key of the CA that signs.
-async fn look(testbed: &Testbed) -> (&'static str, Vec<u8>) {
+async fn observe(testbed: &Testbed) -> (&'static str, Vec<u8>) {
     let secret = secrets(testbed).get("lockstep-webhook-tls").await;
     let data = secret.expect("the Secret").data.unwrap_or_default();
     let text = |name: &str| data.get(name).map(|bytes| bytes.0.clone());
@@ -32,24 +32,24 @@ async fn look(testbed: &Testbed) -> (&'static str, Vec<u8>) {
     (phase, text("ca.key").unwrap_or_default())
 }
 
-async fn ask_for_a_new_ca(testbed: &Testbed) {
+async fn request_a_new_ca(testbed: &Testbed) {
     let patch = json!({"metadata": {"annotations": {"certs.lockstep.dev/rotate-ca": "now"}}});
-    let asked = secrets(testbed)
+    let annotated = secrets(testbed)
         .patch(
             "lockstep-webhook-tls",
             &PatchParams::default(),
             &Patch::Merge(patch),
         )
         .await;
-    asked.expect("the Secret is annotated");
+    annotated.expect("the Secret is annotated");
 }
 
 /// Requests a new CA and waits until it is the only one.
 async fn rotate(testbed: &Testbed) {
-    let (_, before) = look(testbed).await;
-    ask_for_a_new_ca(testbed).await;
+    let (_, before) = observe(testbed).await;
+    request_a_new_ca(testbed).await;
     eventually("the rotation of the CA", async || {
-        let (phase, signing) = look(testbed).await;
+        let (phase, signing) = observe(testbed).await;
         (phase == "stable" && signing != before).then_some(())
     })
     .await
@@ -65,15 +65,18 @@ pub fn twenty() {
             rotate(&testbed).await;
         }
         let took = started.elapsed();
-        let tally = load.stop().await;
+        let counts = load.stop().await;
         println!(
             "20 rotations of CA and certificate in {:.0} s: {} requests, unexpected: {:?}",
             took.as_secs_f64(),
-            tally.asked(),
-            tally.unexpected()
+            counts.requests(),
+            counts.unexpected()
         );
-        assert!(tally.asked() > 1_000, "too few requests to prove anything");
-        assert!(tally.unexpected().is_empty());
+        assert!(
+            counts.requests() > 1_000,
+            "too few requests to prove anything"
+        );
+        assert!(counts.unexpected().is_empty());
     });
 }
 
@@ -86,10 +89,10 @@ pub fn keepers_are_killed() {
         let mut seen = Vec::new();
         for reconciliation in 0..6 {
             let phase = ["introducing", "retiring", "stable"][reconciliation % 3];
-            let (_, before) = look(&testbed).await;
-            ask_for_a_new_ca(&testbed).await;
+            let (_, before) = observe(&testbed).await;
+            request_a_new_ca(&testbed).await;
             eventually_within(Duration::from_mins(1), phase, async || {
-                let (now, signing) = look(&testbed).await;
+                let (now, signing) = observe(&testbed).await;
                 let has_signed = signing != before;
                 (now == phase && (phase == "introducing" || has_signed)).then_some(())
             })
@@ -104,19 +107,19 @@ pub fn keepers_are_killed() {
                 .start_controller(leader)
                 .expect("the process restarts");
             eventually("the rotation of the CA", async || {
-                let (phase, signing) = look(&testbed).await;
+                let (phase, signing) = observe(&testbed).await;
                 (phase == "stable" && signing != before).then_some(())
             })
             .await
             .unwrap_or_else(|error| panic!("{error}"));
         }
-        let tally = load.stop().await;
+        let counts = load.stop().await;
         println!(
             "killed in {seen:?}: {} requests, unexpected: {:?}",
-            tally.asked(),
-            tally.unexpected()
+            counts.requests(),
+            counts.unexpected()
         );
-        assert!(tally.unexpected().is_empty());
+        assert!(counts.unexpected().is_empty());
     });
 }
 

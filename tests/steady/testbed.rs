@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use control_plane::{APISERVER_ARGS, Cluster, Fleet, Moto, Options, wait_until_fail_closed};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
+use lockstep_envtest::{APISERVER_ARGS, Cluster, Fleet, Moto, Options, wait_until_fail_closed};
 use serde_json::json;
 
 pub struct Testbed {

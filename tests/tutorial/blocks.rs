@@ -7,11 +7,11 @@ pub enum Block {
     /// Change of files, in the format of `git diff`.
     Change(String),
     /// Commands and their output.
-    Console(Vec<Said>),
+    Console(Vec<Step>),
 }
 
 /// Command and the output that the text shows.
-pub struct Said {
+pub struct Step {
     pub command: String,
     pub output: String,
 }
@@ -37,19 +37,19 @@ fn block(fenced: &str) -> Block {
     }
 }
 
-fn session(content: &str) -> Vec<Said> {
-    let mut said: Vec<Said> = Vec::new();
+fn session(content: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
     for line in content.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
-            said.push(Said {
+            steps.push(Step {
                 command: command.to_owned(),
                 output: String::new(),
             });
         } else {
-            let last = said.last_mut().expect("a command comes first");
+            let last = steps.last_mut().expect("a command comes first");
             last.output.push_str(line);
             last.output.push('\n');
         }
     }
-    said
+    steps
 }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use regex::Regex;
 
-use crate::blocks::{Block, Said, blocks};
+use crate::blocks::{Block, Step, blocks};
 use crate::copy::copied;
 
 #[test]
@@ -26,9 +26,9 @@ fn following_the_tutorial_gives_the_output_that_it_shows() {
             Block::File { path, content } => add(&copy.join(path), &content),
             Block::Change(change) => apply(&copy, &change),
             Block::Console(session) => {
-                for said in session {
+                for step in session {
                     commands += 1;
-                    compare(&said, &run(&repository, &copy, &said));
+                    compare(&step, &run(&repository, &copy, &step));
                 }
             }
         }
@@ -81,9 +81,9 @@ fn apply(copy: &Path, change: &str) {
 }
 
 /// Output of a command, which reuses earlier build output.
-fn run(repository: &Path, copy: &Path, said: &Said) -> String {
-    let command = &said.command;
-    let finds_something = said.output.starts_with("error[");
+fn run(repository: &Path, copy: &Path, step: &Step) -> String {
+    let command = &step.command;
+    let finds_something = step.output.starts_with("error[");
     let output = Command::new("sh")
         .args(["-c", &format!("{{ {command}\n}} 2>&1")])
         .current_dir(copy)
@@ -113,8 +113,8 @@ fn is_of_this_test(name: &str) -> bool {
 }
 
 /// Compares the output of a command with the one shown, in which a line `...` matches any lines.
-fn compare(said: &Said, printed: &str) {
-    let (shown, printed_now) = (still(&said.output) + "\n", still(printed));
+fn compare(step: &Step, printed: &str) {
+    let (shown, printed_now) = (still(&step.output) + "\n", still(printed));
     let pieces: Vec<_> = shown.split("\n...\n").map(str::trim).collect();
     let mut rest = printed_now.as_str();
     let mut is_so = true;
@@ -125,7 +125,7 @@ fn compare(said: &Said, printed: &str) {
     }
     // Without such a line the whole output must be equal.
     is_so &= pieces.len() > 1 || printed_now.trim() == shown.trim();
-    assert!(is_so, "`{}` prints:\n{printed}", said.command);
+    assert!(is_so, "`{}` prints:\n{printed}", step.command);
 }
 
 /// The text without durations and temporary paths.

@@ -3,8 +3,8 @@
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
+use lockstep_shared_validation::{ValidatorRegistry, probe};
 use serde_json::Value;
-use shared_validation::{ValidatorRegistry, probe};
 
 /// Outcome of an admission probe.
 pub(crate) enum ProbeResult {
@@ -17,6 +17,9 @@ pub(crate) enum ProbeResult {
 }
 
 impl ProbeResult {
+    /// The results as labels.
+    pub(crate) const NAMES: [&'static str; 3] = ["denied", "allowed", "failed"];
+
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Denied => "denied",

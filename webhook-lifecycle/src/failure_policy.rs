@@ -13,13 +13,13 @@ use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
+use lockstep_shared_validation::ValidatorRegistry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
-use shared_validation::ValidatorRegistry;
 use tokio::sync::watch;
 
 use crate::admission_probe::{AdmissionProbes, ProbeResult};
@@ -28,7 +28,7 @@ use crate::admission_probe::{AdmissionProbes, ProbeResult};
 const FIELD_MANAGER: &str = "lockstep-failure-policy";
 
 /// Time within which several changes of the configuration count as one.
-const SETTLE: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// Interval of the probes while the failure policy is `Ignore`.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -94,6 +94,10 @@ impl FailurePolicyMetrics {
             "Total number of admission probes by result; each should be denied by the webhook",
             metrics.probes.clone(),
         );
+        // Alerts see an increase only of a counter that exists before.
+        for result in ProbeResult::NAMES {
+            drop(metrics.probes.get_or_create(&ProbeLabels { result }));
+        }
         metrics
     }
 }
@@ -137,7 +141,7 @@ impl FailurePolicyController {
             let pause = pause.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                Some(_) = changes.next() => tokio::time::sleep(SETTLE).await,
+                Some(_) = changes.next() => tokio::time::sleep(DEBOUNCE).await,
             }
         }
     }

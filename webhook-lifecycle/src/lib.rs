@@ -17,10 +17,10 @@
 //!
 //! The API server validates an object by the CRD in the cluster, and the webhook by the CRD compiled into it. If both
 //! are equal, the webhook need not evaluate schema and CEL rules again; if they differ, an upgrade is in progress
-//! ([`CrdMatch`](shared_validation::CrdMatch)). The webhook has no access to the API server. Therefore, another
-//! process of the same Pod compares the CRDs (`CrdStatusReporter`) and writes a [`CrdStatusReport`] with one
-//! [`CrdStatus`] for each kind to a file. The webhook's process reads the file into a [`CrdStatusCache`]. A report
-//! that is not renewed expires, and everything is validated again.
+//! ([`CrdMatch`](lockstep_shared_validation::CrdMatch)). The webhook has no access to the API server. Therefore,
+//! another process of the same Pod compares the CRDs (`CrdStatusReporter`) and writes a [`CrdStatusReport`] with one
+//! [`CrdStatus`] for each kind to a file. The webhook's process reads the file into a [`CrdStatusCache`]. A report that
+//! is not renewed expires, and everything is validated again.
 //!
 //! # Features
 //!

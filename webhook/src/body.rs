@@ -21,7 +21,7 @@ pub(crate) struct MemoryBudget {
 /// Complete request body. Dropping it releases the memory that it has reserved.
 pub(crate) struct BufferedBody {
     pub(crate) bytes: Vec<u8>,
-    _room: Option<OwnedSemaphorePermit>,
+    _reserved: Option<OwnedSemaphorePermit>,
     weight: Option<OwnedSemaphorePermit>,
 }
 
@@ -36,13 +36,17 @@ impl MemoryBudget {
         }
     }
 
-    /// Reads a body of at most `most` bytes. Memory is reserved for the bytes that have arrived, not for
-    /// `Content-Length`, so that a client that sends little reserves little.
-    pub(crate) async fn read(&self, body: Body, most: usize) -> Result<BufferedBody, RequestError> {
-        tokio::time::timeout(self.limits.body_timeout, self.collect(body, most))
+    /// Reads a body of at most `most` bytes, the limit of its endpoint. Memory is reserved for the bytes that have
+    /// arrived, not for `Content-Length`, so that a client that sends little reserves little.
+    pub(crate) async fn read(
+        &self,
+        body: Body,
+        (most, limit): (usize, Limit),
+    ) -> Result<BufferedBody, RequestError> {
+        tokio::time::timeout(self.limits.body_timeout, self.collect(body, most, limit))
             .await
             .map_err(|_| {
-                self.metrics.rejected(Limit::Body);
+                self.metrics.rejected(Limit::BodyTimeout);
                 RequestError::timed_out()
             })?
     }
@@ -54,7 +58,7 @@ impl MemoryBudget {
     ) -> Result<(), RequestError> {
         let weight = parsed_size_estimate(&received.bytes).saturating_mul(COPIES);
         if weight > self.limits.max_inflight_bytes {
-            self.metrics.rejected(Limit::InflightBytes);
+            self.metrics.rejected(Limit::MaxInflightBytes);
             return Err(RequestError::too_much_memory(
                 self.limits.max_inflight_bytes,
             ));
@@ -66,16 +70,21 @@ impl MemoryBudget {
     /// Reserves memory, or fails if less than that is free.
     fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, RequestError> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let taken = Arc::clone(&self.bytes).try_acquire_many_owned(bytes);
-        taken.map_err(|_| {
-            self.metrics.rejected(Limit::InflightBytes);
+        let permit = Arc::clone(&self.bytes).try_acquire_many_owned(bytes);
+        permit.map_err(|_| {
+            self.metrics.rejected(Limit::MaxInflightBytes);
             RequestError::overloaded()
         })
     }
 
-    async fn collect(&self, mut body: Body, most: usize) -> Result<BufferedBody, RequestError> {
+    async fn collect(
+        &self,
+        mut body: Body,
+        most: usize,
+        limit: Limit,
+    ) -> Result<BufferedBody, RequestError> {
         let mut bytes = Vec::new();
-        let mut room: Option<OwnedSemaphorePermit> = None;
+        let mut reserved: Option<OwnedSemaphorePermit> = None;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
                 RequestError::bad_request(format!("cannot read the body: {error}"))
@@ -84,19 +93,19 @@ impl MemoryBudget {
                 continue;
             };
             if bytes.len() + data.len() > most {
-                self.metrics.rejected(Limit::RequestBytes);
+                self.metrics.rejected(limit);
                 return Err(RequestError::too_large(most));
             }
             let more = self.reserve(data.len())?;
-            match &mut room {
-                Some(room) => room.merge(more),
-                None => room = Some(more),
+            match &mut reserved {
+                Some(reserved) => reserved.merge(more),
+                None => reserved = Some(more),
             }
             bytes.extend_from_slice(&data);
         }
         Ok(BufferedBody {
             bytes,
-            _room: room,
+            _reserved: reserved,
             weight: None,
         })
     }
@@ -129,7 +138,7 @@ mod tests {
     fn received(bytes: Vec<u8>) -> BufferedBody {
         BufferedBody {
             bytes,
-            _room: None,
+            _reserved: None,
             weight: None,
         }
     }
@@ -140,28 +149,28 @@ mod tests {
             max_inflight_bytes: 1 << 20,
             ..Limits::default()
         };
-        let room = MemoryBudget::new(&limits, &Metrics::unregistered());
+        let budget = MemoryBudget::new(&limits, &Metrics::unregistered());
         let mut long = received(vec![b'x'; 4 << 20]);
         assert!(
-            room.reserve_for_parse(&mut long).is_ok(),
+            budget.reserve_for_parse(&mut long).is_ok(),
             "strings do not grow when parsed"
         );
         let mut items = received(b"0,".repeat(5_000));
-        assert!(room.reserve_for_parse(&mut items).is_ok());
+        assert!(budget.reserve_for_parse(&mut items).is_ok());
         let mut more = received(b"0,".repeat(5_000));
-        let refusal = room
+        let error = budget
             .reserve_for_parse(&mut more)
             .expect_err("both together exceed the limit");
-        assert_eq!(refusal.code.as_u16(), 429);
+        assert_eq!(error.code.as_u16(), 429);
         drop(items);
         assert!(
-            room.reserve_for_parse(&mut more).is_ok(),
+            budget.reserve_for_parse(&mut more).is_ok(),
             "the memory has been released"
         );
         let mut objects = received(b"{\"a\":0},".repeat(1_000));
-        let refusal = room
+        let error = budget
             .reserve_for_parse(&mut objects)
             .expect_err("this body alone exceeds the limit");
-        assert_eq!(refusal.code.as_u16(), 413);
+        assert_eq!(error.code.as_u16(), 413);
     }
 }

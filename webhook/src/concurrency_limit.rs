@@ -46,7 +46,7 @@ impl ConcurrencyLimit {
         let request = Arc::clone(&self.requests)
             .try_acquire_owned()
             .map_err(|_| {
-                self.metrics.rejected(Limit::RequestsInflight);
+                self.metrics.rejected(Limit::MaxRequestsInflight);
                 RequestError::overloaded()
             })?;
         if body.bytes.len() <= QUICK_BYTES {

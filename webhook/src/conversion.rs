@@ -2,9 +2,9 @@
 
 use kube_core::Status;
 use kube_core::conversion::{ConversionResponse, ConversionReview};
+use lockstep_shared_validation::ValidatorRegistry;
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::ValidatorRegistry;
 
 use crate::admission::error::RequestError;
 
@@ -38,16 +38,16 @@ pub(crate) fn convert(
     body: &[u8],
     validators: &ValidatorRegistry,
 ) -> Result<ConversionReview, RequestError> {
-    let asked: ConversionReviewRequest = serde_json::from_slice(body).map_err(|error| {
+    let review: ConversionReviewRequest = serde_json::from_slice(body).map_err(|error| {
         RequestError::bad_request(format!("the body is not a ConversionReview: {error}"))
     })?;
-    if (asked.api_version.as_str(), asked.kind.as_str()) != (API_VERSION, KIND) {
+    if (review.api_version.as_str(), review.kind.as_str()) != (API_VERSION, KIND) {
         return Err(RequestError::bad_request(format!(
             "expected a {KIND} of {API_VERSION}, got `{}` of `{}`; set `conversionReviewVersions: [v1]`",
-            asked.kind, asked.api_version
+            review.kind, review.api_version
         )));
     }
-    let request = asked.request.ok_or_else(|| {
+    let request = review.request.ok_or_else(|| {
         RequestError::bad_request(
             "the ConversionReview has no `request`; there is nothing to convert",
         )
@@ -93,34 +93,34 @@ mod tests {
     use super::*;
 
     fn message(review: &Value) -> String {
-        let refused = convert(review.to_string().as_bytes(), &ValidatorRegistry::default());
-        refused.map_or_else(
-            |refusal| refusal.message,
+        let result = convert(review.to_string().as_bytes(), &ValidatorRegistry::default());
+        result.map_or_else(
+            |error| error.message,
             |converted| converted.response.expect("a response").result.message,
         )
     }
 
     #[test]
     fn a_failed_conversion_names_its_cause() {
-        let said = message(&json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": KIND}));
+        let first = message(&json!({"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": KIND}));
         assert!(
-            said.contains("set `conversionReviewVersions: [v1]`"),
-            "{said}"
+            first.contains("set `conversionReviewVersions: [v1]`"),
+            "{first}"
         );
         let mut review = json!({"apiVersion": API_VERSION, "kind": KIND});
-        let said = message(&review);
-        assert!(said.contains("nothing to convert"), "{said}");
+        let second = message(&review);
+        assert!(second.contains("nothing to convert"), "{second}");
         review["request"] = json!({
             "uid": "u",
             "desiredAPIVersion": "example.com/v2",
             "objects": [{"apiVersion": "example.com/v1", "kind": "Trap"}],
         });
-        let said = message(&review);
+        let third = message(&review);
         assert!(
-            said.contains(
+            third.contains(
                 "objects[0]: no ruleset is registered for kind `Trap` of `example.com/v1`"
             ),
-            "{said}"
+            "{third}"
         );
     }
 }

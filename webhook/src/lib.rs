@@ -3,7 +3,7 @@
 //! # Webhook
 //!
 //! A [`Webhook`] holds the rulesets, and its [`Router`](axum::Router) answers the requests of API servers.
-//! [`http_server::Server`] serves it over TLS.
+//! [`lockstep_http_server::Server`] serves it over TLS.
 //!
 //! # Flow of a request
 //!

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Limits of requests. Each request that exceeds one is counted in `lockstep_webhook_rejected_requests_total`. The
-/// limits of connections are [`http_server::Limits`].
+/// limits of connections are [`lockstep_http_server::Limits`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time-out of reading a body.
@@ -37,25 +37,37 @@ impl Default for Limits {
     }
 }
 
-/// Limit of requests that was exceeded, as a label value of the metric.
+/// Limit of requests that was exceeded. Its name in the metric is that of the option that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
-    Body,
-    Request,
-    RequestsInflight,
-    RequestBytes,
-    InflightBytes,
+    BodyTimeout,
+    RequestTimeout,
+    MaxRequestsInflight,
+    MaxRequestBytes,
+    MaxConversionBytes,
+    MaxInflightBytes,
     Depth,
 }
 
 impl Limit {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::BodyTimeout,
+        Self::RequestTimeout,
+        Self::MaxRequestsInflight,
+        Self::MaxRequestBytes,
+        Self::MaxConversionBytes,
+        Self::MaxInflightBytes,
+        Self::Depth,
+    ];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Body => "body",
-            Self::Request => "request",
-            Self::RequestsInflight => "reviews",
-            Self::RequestBytes => "body-bytes",
-            Self::InflightBytes => "bodies-bytes",
+            Self::BodyTimeout => "body-timeout",
+            Self::RequestTimeout => "request-timeout",
+            Self::MaxRequestsInflight => "max-requests-inflight",
+            Self::MaxRequestBytes => "max-request-bytes",
+            Self::MaxConversionBytes => "max-conversion-bytes",
+            Self::MaxInflightBytes => "max-inflight-bytes",
             Self::Depth => "depth",
         }
     }

@@ -19,7 +19,7 @@ pub struct Metrics {
     pub(crate) panics: Counter,
     pub(crate) crd_validation_skipped: Counter,
     /// Metrics of the server, which count the requests that exceed a limit together with the connections.
-    server: http_server::Metrics,
+    server: lockstep_http_server::Metrics,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,7 +47,11 @@ const BUCKETS_SECONDS: [f64; 10] = [
 
 impl Metrics {
     /// Registers the metrics. Those of the server have been registered before.
-    pub fn register(registry: &mut Registry, server: http_server::Metrics) -> Self {
+    pub fn register(registry: &mut Registry, server: lockstep_http_server::Metrics) -> Self {
+        // A counter that starts with its first event has no increase at that event: alerts would miss it.
+        for limit in Limit::ALL {
+            server.start(limit.name());
+        }
         let mut add = Registrar(registry);
         Self {
             requests: add.metric(
@@ -67,7 +71,7 @@ impl Metrics {
             ),
             violations: add.metric(
                 "lockstep_rule_violations",
-                "Rule violations by kind, rule and place of validation",
+                "Total number of rule violations by kind, rule and component",
                 Family::default(),
             ),
             panics: add.metric(
@@ -93,7 +97,7 @@ impl Metrics {
     #[cfg(test)]
     pub(crate) fn unregistered() -> Self {
         let mut registry = Registry::default();
-        let server = http_server::Metrics::register(&mut registry);
+        let server = lockstep_http_server::Metrics::register(&mut registry);
         Self::register(&mut registry, server)
     }
 }

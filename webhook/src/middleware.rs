@@ -6,8 +6,8 @@
 //! - `tower_http`'s `TraceLayer` and `CatchPanicLayer` put the response body into a box of their own, which costs an
 //!   allocation for each review.
 //! - `tower`'s `Timeout` has the same time-out for all requests. Here, each request brings that of its client.
-//! - `tower`'s `ConcurrencyLimit` counts requests while their bodies arrive, so that slow clients would shed the requests
-//!   of others, and it releases a request whose client has gone although its thread still works on it. See
+//! - `tower`'s `ConcurrencyLimit` counts requests while their bodies arrive, so that slow clients would shed the
+//!   requests of others, and it releases a request whose client has gone although its thread still works on it. See
 //!   [`ConcurrencyLimit`](crate::concurrency_limit::ConcurrencyLimit).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -109,7 +109,7 @@ pub(crate) async fn limit_time<R>(
     tokio::time::timeout(time_limit, handling)
         .await
         .map_err(|_| {
-            metrics.rejected(Limit::Request);
+            metrics.rejected(Limit::RequestTimeout);
             RequestError::too_slow()
         })?
 }

@@ -9,10 +9,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use http_server::ActiveRequest;
 use kube_core::conversion::ConversionReview;
+use lockstep_http_server::ActiveRequest;
+use lockstep_shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 use serde::Serialize;
-use shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 
 use crate::admission::error::RequestError;
 use crate::admission::handler::{Handler, Mode};
@@ -20,7 +20,7 @@ use crate::admission::response::AdmissionReview;
 use crate::body::MemoryBudget;
 use crate::concurrency_limit::ConcurrencyLimit;
 use crate::conversion;
-use crate::limits::Limits;
+use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
 use crate::middleware;
 
@@ -58,10 +58,10 @@ impl Endpoint {
         }
     }
 
-    fn max_bytes(self, limits: &Limits) -> usize {
+    fn max_bytes(self, limits: &Limits) -> (usize, Limit) {
         match self {
-            Self::Validate | Self::Mutate => limits.max_request_bytes,
-            Self::Convert => limits.max_conversion_bytes,
+            Self::Validate | Self::Mutate => (limits.max_request_bytes, Limit::MaxRequestBytes),
+            Self::Convert => (limits.max_conversion_bytes, Limit::MaxConversionBytes),
         }
     }
 }
@@ -203,10 +203,10 @@ mod tests {
 
     use axum::body::{Body, to_bytes};
     use axum::http::StatusCode;
-    use serde_json::{Value, json};
-    use shared_validation::{
+    use lockstep_shared_validation::{
         CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,
     };
+    use serde_json::{Value, json};
     use tower::ServiceExt;
 
     use super::*;
@@ -241,9 +241,9 @@ mod tests {
             self.0.transition_fields()
         }
 
-        fn validate(&self, candidate: &ValidationRequest<'_>) -> ValidationResult {
-            assert_ne!(candidate.object["metadata"]["name"], "bomb");
-            self.0.validate(candidate)
+        fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
+            assert_ne!(request.object["metadata"]["name"], "bomb");
+            self.0.validate(request)
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
         ValidatorRegistry::default().register(Arc::new(Explosive(kind)))
     }
 
-    async fn ask(routes: &Router, name: &str, note: &str) -> StatusCode {
+    async fn send(routes: &Router, name: &str, note: &str) -> StatusCode {
         let review = json!({
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",
@@ -273,10 +273,12 @@ mod tests {
             .header("content-type", "application/json")
             .body(Body::from(review.to_string()))
             .expect("a request");
-        let answer = routes.clone().oneshot(request).await;
-        let answer = answer.expect("an answer");
-        let status = answer.status();
-        let body = to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+        let response = routes.clone().oneshot(request).await;
+        let response = response.expect("an answer");
+        let status = response.status();
+        let body = to_bytes(response.into_body(), 1 << 20)
+            .await
+            .expect("a body");
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         assert_eq!(status == 200, body["kind"] == "AdmissionReview");
         status
@@ -288,8 +290,8 @@ mod tests {
         let routes = Webhook::new(explosive(), metrics.clone(), Limits::default()).into_router();
         let long = "x".repeat(2 * QUICK_BYTES);
         for note in ["", &long] {
-            assert_eq!(ask(&routes, "bomb", note).await, 500);
-            assert_eq!(ask(&routes, "fine", note).await, 200);
+            assert_eq!(send(&routes, "bomb", note).await, 500);
+            assert_eq!(send(&routes, "fine", note).await, 200);
         }
         assert_eq!(metrics.panics.get(), 2);
         assert_eq!(

@@ -44,7 +44,7 @@ pub struct CertKeyPair {
 
 impl CertificateAuthority {
     /// Generates a new CA.
-    pub fn generate(life: Duration, now: OffsetDateTime) -> Result<Self, AuthorityError> {
+    pub fn generate(lifetime: Duration, now: OffsetDateTime) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = CertificateParams::default();
         // A unique name: the issuer field of a certificate must identify one CA.
@@ -53,7 +53,7 @@ impl CertificateAuthority {
         params.distinguished_name = common_name(&format!("webhook CA {serial:08x}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + life);
+        (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + lifetime);
         let certificate = params.self_signed(&key)?;
         Ok(Self {
             certificate: certificate.pem(),
@@ -65,7 +65,7 @@ impl CertificateAuthority {
     pub fn sign(
         &self,
         dns_names: &[String],
-        life: Duration,
+        lifetime: Duration,
         now: OffsetDateTime,
     ) -> Result<CertKeyPair, AuthorityError> {
         let issuer = Issuer::from_ca_cert_pem(&self.certificate, KeyPair::from_pem(&self.key)?)?;
@@ -75,7 +75,9 @@ impl CertificateAuthority {
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let until = Validity::of(&self.certificate)?.not_after.min(now + life);
+        let until = Validity::of(&self.certificate)?
+            .not_after
+            .min(now + lifetime);
         (params.not_before, params.not_after) = (now - CLOCK_SKEW, until);
         let certificate = params.signed_by(&key, &issuer)?;
         Ok(CertKeyPair {

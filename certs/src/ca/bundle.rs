@@ -112,11 +112,12 @@ mod tests {
 
     #[test]
     fn keys_that_do_not_belong_together_are_detected() {
-        let (life, now) = (Duration::from_hours(1), OffsetDateTime::now_utc());
-        let ca = || CertificateAuthority::generate(life, now).expect("a CA");
+        let (lifetime, now) = (Duration::from_hours(1), OffsetDateTime::now_utc());
+        let ca = || CertificateAuthority::generate(lifetime, now).expect("a CA");
         let (signing, other) = (ca(), ca());
         let sign = |ca: &CertificateAuthority| {
-            ca.sign(&["webhook".to_owned()], life, now).expect("a pair")
+            ca.sign(&["webhook".to_owned()], lifetime, now)
+                .expect("a pair")
         };
         let keys = CertificateBundle {
             serving: sign(&signing),
@@ -133,7 +134,11 @@ mod tests {
             },
             ..keys.clone()
         };
-        assert!(stolen.check().is_err_and(|said| said.contains("`ca.key`")));
+        assert!(
+            stolen
+                .check()
+                .is_err_and(|message| message.contains("`ca.key`"))
+        );
         let mut foreign = CertificateBundle {
             serving: sign(&other),
             ..keys
@@ -141,7 +146,7 @@ mod tests {
         assert!(
             foreign
                 .check()
-                .is_err_and(|said| said.contains("`tls.crt`"))
+                .is_err_and(|message| message.contains("`tls.crt`"))
         );
         foreign.previous_cas.push(other.certificate);
         assert_eq!(

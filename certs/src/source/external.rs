@@ -31,7 +31,7 @@ pub(crate) struct SyncState {
 pub(crate) async fn sync(
     cluster: &impl ClusterApi,
     name: &str,
-    settle: Duration,
+    propagation_delay: Duration,
     targets: &[InjectTarget],
     memory: &mut SyncState,
 ) -> Result<(), CertError> {
@@ -96,7 +96,7 @@ pub(crate) async fn sync(
         (false, _, _) | (true, None, None) => now,
         (true, None, Some(since)) | (true, Some((_, since)), None) => since,
         // Another replica may have restored the CA bundle since then.
-        (true, Some((_, seen)), Some(written)) => seen.max(written),
+        (true, Some((_, observed)), Some(written)) => observed.max(written),
     };
     memory.carried = Some((trusted, since));
     let served = cluster.read_served();
@@ -105,7 +105,7 @@ pub(crate) async fn sync(
     }
     let nothing_to_lose =
         before.is_empty() || served.is_some_and(|served| is_over(&served.certificate));
-    if nothing_to_lose || now >= since + settle {
+    if nothing_to_lose || now >= since + propagation_delay {
         tracing::info!("serving the TLS key pair of the Secret");
         cluster.write_files(&pair)?;
     }
@@ -198,7 +198,7 @@ mod tests {
 
     const NAME: &str = "webhook.example";
     const DAY: Duration = Duration::from_hours(24);
-    const SETTLE: time::Duration = time::Duration::minutes(10);
+    const PROPAGATION_DELAY: time::Duration = time::Duration::minutes(10);
     const SECOND: time::Duration = time::Duration::SECOND;
 
     /// Cluster with one configuration, and the pair that the webhook serves.
@@ -214,7 +214,7 @@ mod tests {
         /// new CA.
         fn new() -> Self {
             let now = OffsetDateTime::from_unix_timestamp(1_790_000_000).expect("a time");
-            let ca = |life| CertificateAuthority::generate(life, now).expect("a CA");
+            let ca = |lifetime| CertificateAuthority::generate(lifetime, now).expect("a CA");
             let (old, new) = (ca(30 * DAY), ca(30 * DAY));
             let pair = new.sign(&[NAME.to_owned()], DAY, now).expect("a pair");
             let data = [
@@ -234,12 +234,19 @@ mod tests {
             }
         }
 
-        async fn tend(&self, memory: &mut SyncState) -> Result<bool, CertError> {
+        async fn sync_once(&self, memory: &mut SyncState) -> Result<bool, CertError> {
             let target = InjectTarget {
                 kind: InjectTargetKind::Validating,
                 name: "lockstep".to_owned(),
             };
-            sync(self, NAME, SETTLE.unsigned_abs(), &[target], memory).await?;
+            sync(
+                self,
+                NAME,
+                PROPAGATION_DELAY.unsigned_abs(),
+                &[target],
+                memory,
+            )
+            .await?;
             Ok(self.read_served().is_some())
         }
 
@@ -304,34 +311,34 @@ mod tests {
     async fn a_replica_that_has_just_started_waits_no_longer_than_the_others() {
         let mut cluster = Fake::new();
         let mut first = SyncState::default();
-        assert!(!cluster.tend(&mut first).await.expect("no error"));
-        cluster.now += SETTLE - SECOND;
+        assert!(!cluster.sync_once(&mut first).await.expect("no error"));
+        cluster.now += PROPAGATION_DELAY - SECOND;
         let mut second = SyncState::default();
-        assert!(!cluster.tend(&mut first).await.expect("no error"));
-        assert!(!cluster.tend(&mut second).await.expect("no error"));
+        assert!(!cluster.sync_once(&mut first).await.expect("no error"));
+        assert!(!cluster.sync_once(&mut second).await.expect("no error"));
         cluster.now += SECOND;
-        assert!(cluster.tend(&mut second).await.expect("no error"));
+        assert!(cluster.sync_once(&mut second).await.expect("no error"));
     }
 
     #[tokio::test]
     async fn the_ca_bundle_is_restored_even_if_the_secret_is_missing() {
         let mut cluster = Fake::new();
         let mut memory = SyncState::default();
-        cluster.tend(&mut memory).await.expect("no error");
+        cluster.sync_once(&mut memory).await.expect("no error");
         let trusted = cluster.trusted();
         let secret = cluster.secret.take();
-        cluster.now += SETTLE - SECOND;
+        cluster.now += PROPAGATION_DELAY - SECOND;
         cluster.carried.lock().expect("no panic").0.clear();
         assert!(matches!(
-            cluster.tend(&mut memory).await,
+            cluster.sync_once(&mut memory).await,
             Err(CertError::SecretNotFound)
         ));
         assert_eq!(cluster.trusted(), trusted);
         // Restored, it has to wait for the propagation delay again.
         cluster.secret = secret;
-        cluster.now += SETTLE - SECOND;
-        assert!(!cluster.tend(&mut memory).await.expect("no error"));
+        cluster.now += PROPAGATION_DELAY - SECOND;
+        assert!(!cluster.sync_once(&mut memory).await.expect("no error"));
         cluster.now += SECOND;
-        assert!(cluster.tend(&mut memory).await.expect("no error"));
+        assert!(cluster.sync_once(&mut memory).await.expect("no error"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+#[cfg(unix)]
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
 
@@ -59,12 +60,12 @@ fn unused(directory: &Path) -> io::Result<String> {
 }
 
 fn write_file(path: &Path, content: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
     // The webhook runs with the same group and only reads.
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o640)
-        .open(path)?;
+    #[cfg(unix)]
+    options.mode(0o640);
+    let mut file = options.open(path)?;
     file.write_all(content.as_bytes())?;
     file.sync_all()
 }
@@ -77,6 +78,12 @@ fn replace_link(directory: &Path, name: &str, target: &str) -> io::Result<()> {
     }
     symlink(target, &partial)?;
     fs::rename(&partial, directory.join(name))
+}
+
+/// Fails: the atomic replacement of the pair needs the symbolic links of Unix. Clusters run the controller on Linux.
+#[cfg(not(unix))]
+fn symlink(_: &str, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]

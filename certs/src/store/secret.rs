@@ -120,8 +120,8 @@ mod tests {
     use super::*;
 
     fn ca() -> CertificateAuthority {
-        let life = Duration::from_hours(1);
-        CertificateAuthority::generate(life, OffsetDateTime::UNIX_EPOCH).expect("a CA")
+        let lifetime = Duration::from_hours(1);
+        CertificateAuthority::generate(lifetime, OffsetDateTime::UNIX_EPOCH).expect("a CA")
     }
 
     #[test]

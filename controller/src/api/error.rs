@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use shared_validation::FieldError;
+use lockstep_shared_validation::FieldError;
 
 /// Reason why a step did not succeed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReconcileError {
     /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
     /// after a back-off, since the fix may be made elsewhere.
-    #[error("{}", shared_validation::aggregate(.0))]
+    #[error("{}", lockstep_shared_validation::aggregate(.0))]
     Invalid(Vec<FieldError>),
     /// A retry without a change cannot succeed.
     #[error("{message}")]

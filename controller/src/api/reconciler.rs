@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockstep_shared_validation::{
+    LastValidated, ValidatedResource, ValidationRequest, ValidationResult,
+};
 use serde_json::{Map, Value};
-use shared_validation::{LastValidated, ValidatedResource, ValidationRequest, ValidationResult};
 
 use crate::api::error::ReconcileError;
 use crate::api::request::{Children, SyncRequest};
@@ -28,11 +30,11 @@ use crate::watch::dependency::Watch;
 /// use std::time::Duration;
 ///
 /// use async_trait::async_trait;
-/// use controller::{
+/// use lockstep_controller::{
 ///     FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
 /// };
 /// # use serde_json::{Value, json};
-/// # use shared_validation::ValidatedResource;
+/// # use lockstep_shared_validation::ValidatedResource;
 /// # #[derive(serde::Deserialize)]
 /// # struct Bucket { spec: Spec }
 /// # #[derive(serde::Deserialize)]
@@ -135,9 +137,9 @@ pub trait Reconciler: Send + Sync + 'static {
         Ok(Map::new())
     }
 
-    /// Returns what the rules of the kind receive as [others](shared_validation::RuleContext::related): information
-    /// about other objects, which only the controller has. If it has changed, the object is validated again. Null
-    /// passes nothing.
+    /// Returns what the rules of the kind receive as [others](lockstep_shared_validation::RuleContext::related):
+    /// information about other objects, which only the controller has. If it has changed, the object is validated
+    /// again. Null passes nothing.
     ///
     /// # Errors
     ///
@@ -153,7 +155,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Returns true if the status already describes the object in its current state, among the other objects and
     /// under the current policy, and nothing is left to report; a fingerprint of what was validated can decide
     /// this. The object is then not validated again, not even after a restart.
-    fn is_up_to_date(&self, _candidate: &ValidationRequest<'_>) -> bool {
+    fn is_up_to_date(&self, _request: &ValidationRequest<'_>) -> bool {
         false
     }
 
@@ -161,7 +163,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// removes a field. They are written for invalid objects, too, for which no other step is called.
     fn on_validated(
         &self,
-        _candidate: &ValidationRequest<'_>,
+        _request: &ValidationRequest<'_>,
         _verdict: &ValidationResult,
     ) -> Map<String, Value> {
         Map::new()
@@ -179,6 +181,25 @@ pub trait Reconciler: Send + Sync + 'static {
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError>;
+
+    /// Returns what [`finalize`](Reconciler::finalize) would do to the resources outside the cluster, for users who
+    /// are about to delete objects. Only the object is known: no other system is called, and the request has no
+    /// children. Default: nothing is outside the cluster.
+    fn deletion_effect(_deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Effect of the deletion of an object on the resources outside the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletionEffect {
+    /// Clause for people, such as "the instance is deleted with all its data".
+    pub description: String,
+    /// If true, the deletion does not end until a user changes the object. The description says how.
+    pub is_blocked: bool,
 }
 
 /// Object that is being deleted. It may be invalid, or even fail to deserialize as its kind.

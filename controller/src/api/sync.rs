@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use lockstep_shared_validation::ValidatedResource;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared_validation::ValidatedResource;
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{
@@ -49,7 +49,7 @@ where
 /// Desired state of one object.
 ///
 /// ```
-/// use controller::{ReconcileError, SyncRequest, SyncResponse};
+/// use lockstep_controller::{ReconcileError, SyncRequest, SyncResponse};
 /// use serde_json::json;
 ///
 /// /// Desires a ConfigMap with the name of the object.

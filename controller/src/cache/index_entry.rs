@@ -12,10 +12,10 @@ pub(crate) struct IndexEntry {
 }
 
 impl IndexEntry {
-    pub(crate) fn new<T: PartialEq + Send + Sync + 'static>(keys: Vec<String>, told: T) -> Self {
+    pub(crate) fn new<T: PartialEq + Send + Sync + 'static>(keys: Vec<String>, value: T) -> Self {
         Self {
             keys: keys.into_iter().collect(),
-            value: Arc::new(told),
+            value: Arc::new(value),
         }
     }
 }

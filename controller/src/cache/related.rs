@@ -26,8 +26,8 @@ pub(crate) struct RelatedCache {
 /// Objects by index key, and the value of each object.
 #[derive(Default)]
 struct IndexedValues {
-    places: BidirectionalMap<ObjectKey, String>,
-    told: HashMap<ObjectKey, Arc<dyn IndexValue>>,
+    keys_by_object: BidirectionalMap<ObjectKey, String>,
+    values: HashMap<ObjectKey, Arc<dyn IndexValue>>,
 }
 
 impl RelatedCache {
@@ -52,19 +52,19 @@ impl RelatedCache {
         else {
             return Vec::new();
         };
-        let place = ObjectKey::of(object);
-        let filed = change.after.and_then(|after| watch.index_entry(after));
-        let (keys, told) = filed.map(|filed| (filed.keys, filed.value)).unzip();
+        let object_key = ObjectKey::of(object);
+        let entry = change.after.and_then(|after| watch.index_entry(after));
+        let (keys, value) = entry.map(|entry| (entry.keys, entry.value)).unzip();
         let keys: BTreeSet<_> = keys.unwrap_or_default();
-        let told = told.filter(|_| !keys.is_empty());
+        let value = value.filter(|_| !keys.is_empty());
         let mut keyed = self.keyed.lock();
-        let came_or_went = keyed.places.set(&place, keys.clone());
-        let before = match &told {
-            Some(told) => keyed.told.insert(place, Arc::clone(told)),
-            None => keyed.told.remove(&place),
+        let came_or_went = keyed.keys_by_object.set(&object_key, keys.clone());
+        let before = match &value {
+            Some(value) => keyed.values.insert(object_key, Arc::clone(value)),
+            None => keyed.values.remove(&object_key),
         };
-        let is_as_before = match (before, told) {
-            (Some(before), Some(told)) => before.is_equal_to(&*told),
+        let is_as_before = match (before, value) {
+            (Some(before), Some(value)) => before.is_equal_to(&*value),
             // An object that is added or removed changes all of its keys.
             _ => true,
         };
@@ -81,7 +81,7 @@ impl RelatedCache {
     pub(crate) fn object_keys(&self, key: &str) -> Vec<ObjectKey> {
         self.keyed
             .lock()
-            .places
+            .keys_by_object
             .get(&key.to_owned())
             .cloned()
             .collect()
@@ -90,12 +90,15 @@ impl RelatedCache {
     /// Returns the values of the objects under any of these index keys, with the keys of the objects.
     fn values(&self, keys: &[String]) -> Vec<(ObjectKey, Arc<dyn IndexValue>)> {
         let keyed = self.keyed.lock();
-        let places: BTreeSet<_> = keys.iter().flat_map(|key| keyed.places.get(key)).collect();
-        let told = places.into_iter().filter_map(|place| {
-            let told = keyed.told.get(place)?;
-            Some((place.clone(), Arc::clone(told)))
+        let objects: BTreeSet<_> = keys
+            .iter()
+            .flat_map(|key| keyed.keys_by_object.get(key))
+            .collect();
+        let values = objects.into_iter().filter_map(|object| {
+            let value = keyed.values.get(object)?;
+            Some((object.clone(), Arc::clone(value)))
         });
-        told.collect()
+        values.collect()
     }
 }
 
@@ -156,8 +159,8 @@ impl RelatedObjects<'_> {
         let has = |object: &DynamicObject| object.labels().get(name).is_some_and(|it| it == value);
         let label = LabelPattern::new(name, value);
         let candidates = watched.flat_map(|watched| watched.store.in_namespace(self.namespace));
-        let candidates = candidates.filter(|kept| kept.may_have_label(&label));
-        let found = candidates.map(|kept| kept.decompress()).filter(has);
+        let candidates = candidates.filter(|cached| cached.may_have_label(&label));
+        let found = candidates.map(|cached| cached.decompress()).filter(has);
         // An object that several watches deliver counts once.
         let found: BTreeMap<_, _> = found.map(|object| (object.name_any(), object)).collect();
         let found: Vec<_> = found.into_values().collect();
@@ -187,8 +190,10 @@ impl RelatedObjects<'_> {
         // An object that several watches deliver counts once.
         let found = watched.into_iter().flat_map(|watched| watched.values(keys));
         let found: BTreeMap<_, _> = found.collect();
-        let told = found.into_values().map(|told| told.into_any().downcast());
-        told.collect::<Result<_, _>>().map_err(|_| {
+        let values = found
+            .into_values()
+            .map(|values| values.into_any().downcast());
+        values.collect::<Result<_, _>>().map_err(|_| {
             let message = format!(
                 "the value that the `Watch` on {} stores is not a {}; request the type that `Watch::index_by` returns",
                 resource.kind,
@@ -235,9 +240,9 @@ mod tests {
 
     use super::*;
 
-    fn object(name: &str, keys: &[&str], told: &str) -> Arc<DynamicObject> {
+    fn object(name: &str, keys: &[&str], value: &str) -> Arc<DynamicObject> {
         let metadata = json!({"name": name, "namespace": "n"});
-        let object = json!({"metadata": metadata, "keys": keys, "told": told});
+        let object = json!({"metadata": metadata, "keys": keys, "told": value});
         Arc::new(serde_json::from_value(object).expect("an object"))
     }
 
@@ -263,32 +268,32 @@ mod tests {
             Some(object("a", &["l"], "else")),
             None,
         ];
-        let told = states.windows(2).map(|states| {
+        let changed = states.windows(2).map(|states| {
             let (before, after) = (states[0].as_ref(), states[1].as_ref());
             watched.on_change(&watch, &UpdateEvent { before, after })
         });
-        let told: Vec<_> = told.map(|keys| keys.concat()).collect();
-        assert_eq!(told, ["kl", "", "km", "lmn", "ln", "l", "l"]);
+        let changed: Vec<_> = changed.map(|keys| keys.concat()).collect();
+        assert_eq!(changed, ["kl", "", "km", "lmn", "ln", "l", "l"]);
         let keyed = watched.keyed.lock();
-        assert!(keyed.places.is_empty() && keyed.told.is_empty());
+        assert!(keyed.keys_by_object.is_empty() && keyed.values.is_empty());
     }
 
     #[test]
     fn an_object_under_several_index_keys_is_returned_once() {
         let watches = [watch()];
-        let brought = [RelatedCache::default()];
+        let caches = [RelatedCache::default()];
         for object in [
             object("b", &["k"], "1"),
             object("a", &["k", "l"], "2"),
             object("c", &["m"], "3"),
         ] {
             let (before, after) = (None, Some(&object));
-            let keys = brought[0].on_change(&watches[0], &UpdateEvent { before, after });
+            let keys = caches[0].on_change(&watches[0], &UpdateEvent { before, after });
             assert!(!keys.is_empty());
         }
         let related = RelatedObjects {
             watches: &watches,
-            watched: &brought,
+            watched: &caches,
             namespace: "",
         };
         let (resource, keys) = (&watches[0].resource, ["k", "l"].map(String::from));

@@ -138,16 +138,18 @@ impl Store {
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<CompressedObject>> {
         let objects = self.objects.lock();
         let within = objects.iter().filter(|(key, _)| key.namespace == namespace);
-        within.map(|(_, kept)| Arc::clone(kept)).collect()
+        within
+            .map(|(_, compressed)| Arc::clone(compressed))
+            .collect()
     }
 
     /// Stores the state of an object and returns the previous one.
     pub(crate) fn put(
         &self,
         key: ObjectKey,
-        kept: Arc<CompressedObject>,
+        compressed: Arc<CompressedObject>,
     ) -> Option<Arc<CompressedObject>> {
-        self.objects.lock().insert(key, kept)
+        self.objects.lock().insert(key, compressed)
     }
 
     pub(crate) fn remove(&self, key: &ObjectKey) {
@@ -185,39 +187,43 @@ mod tests {
         });
         let object: DynamicObject = serde_json::from_value(object).expect("an object");
         let pattern = Dictionary::default();
-        let kept = CompressedObject::compress(&object, &pattern);
-        assert_eq!(kept.decompress(), object);
+        let compressed = CompressedObject::compress(&object, &pattern);
+        assert_eq!(compressed.decompress(), object);
         let mut other = object.clone();
         other.metadata.name = Some("b".to_owned());
         other.data["spec"] = json!(["nothing", "of", "the", "kind"]);
         assert_eq!(
-            kept.compress_with_same_dictionary(&other).decompress(),
+            compressed
+                .compress_with_same_dictionary(&other)
+                .decompress(),
             other
         );
         assert!(
-            !kept
+            !compressed
                 .compress_with_same_dictionary(&other)
-                .has_same_content_as(&kept)
+                .has_same_content_as(&compressed)
         );
         assert!(
-            kept.compress_with_same_dictionary(&object)
-                .has_same_content_as(&kept)
+            compressed
+                .compress_with_same_dictionary(&object)
+                .has_same_content_as(&compressed)
         );
-        assert_eq!(kept.uid(), "1");
-        assert!(kept.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "x")));
-        assert!(!kept.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "y")));
+        assert_eq!(compressed.uid(), "1");
+        assert!(compressed.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "x")));
+        assert!(!compressed.may_have_label(&LabelPattern::new("app.kubernetes.io/name", "y")));
         let mut later = object.clone();
         later.metadata.resource_version = Some("11".to_owned());
         assert!(
-            kept.compress_with_same_dictionary(&later)
-                .is_later_than(&kept)
+            compressed
+                .compress_with_same_dictionary(&later)
+                .is_later_than(&compressed)
         );
-        assert!(!kept.is_later_than(&kept.compress_with_same_dictionary(&later)));
+        assert!(!compressed.is_later_than(&compressed.compress_with_same_dictionary(&later)));
         later.metadata.uid = Some("2".to_owned());
         assert!(
-            !kept
+            !compressed
                 .compress_with_same_dictionary(&later)
-                .is_later_than(&kept),
+                .is_later_than(&compressed),
             "another object"
         );
     }

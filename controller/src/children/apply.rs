@@ -119,11 +119,11 @@ impl ChildWriter<'_> {
         let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
         let live = api.list(&ListParams::default().labels(&ours)).await?.items;
         let live = live.into_iter().filter(|it| self.owner.owns(type_, it));
-        let at_its_place = |mut child: DynamicObject| {
+        let with_key = |mut child: DynamicObject| {
             dynamic_object::set_type_meta(&mut child, &type_.resource);
             (ChildKey::of(at, &child), child)
         };
-        Ok(live.map(at_its_place).collect())
+        Ok(live.map(with_key).collect())
     }
 
     async fn create(&mut self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
@@ -237,19 +237,19 @@ mod tests {
 
     /// Applies one child, given the existing children and the responses of the API server. Returns the requests
     /// that were sent, and the recorded changes.
-    async fn settled(
+    async fn apply_one(
         children: Vec<DynamicObject>,
         observed: &ChildCache,
-        answer: impl Fn(&Method) -> (u16, Value) + Send + Sync + 'static,
+        response: impl Fn(&Method) -> (u16, Value) + Send + Sync + 'static,
     ) -> (Vec<Method>, AppliedChanges) {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&requests);
         let server = tower::service_fn(move |request: Request<Body>| {
-            let (code, answer) = answer(request.method());
+            let (code, response) = response(request.method());
             log.lock().expect("a log").push(request.method().clone());
-            let answer = Response::builder().status(code).body(answer.to_string());
-            let answer = answer.expect("an answer").map(String::into_bytes);
-            async move { Ok::<_, std::io::Error>(answer.map(Body::from)) }
+            let response = Response::builder().status(code).body(response.to_string());
+            let response = response.expect("an answer").map(String::into_bytes);
+            async move { Ok::<_, std::io::Error>(response.map(Body::from)) }
         });
         let client = Client::new(server, "default");
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"));
@@ -277,10 +277,10 @@ mod tests {
         let desired = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"},
         });
-        let settled = writer.apply_all(&[desired], &children).await;
-        let changes = settled.expect("it succeeds");
-        let asked = asked.lock().expect("a log").clone();
-        (asked, changes)
+        let applied = writer.apply_all(&[desired], &children).await;
+        let changes = applied.expect("it succeeds");
+        let requests = requests.lock().expect("a log").clone();
+        (requests, changes)
     }
 
     fn child() -> DynamicObject {
@@ -296,10 +296,10 @@ mod tests {
 
     /// Returns the requests for a child that has lost its owner reference, given the metadata of the owner in the
     /// API server.
-    async fn asked(owner_metadata: Value) -> Vec<Method> {
-        let answer = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
-        let answer = move |_: &Method| (200, answer.clone());
-        settled(vec![child()], &ChildCache::default(), answer)
+    async fn requests_for(owner_metadata: Value) -> Vec<Method> {
+        let response = json!({"apiVersion": "v1", "kind": "Any", "metadata": owner_metadata});
+        let response = move |_: &Method| (200, response.clone());
+        apply_one(vec![child()], &ChildCache::default(), response)
             .await
             .0
     }
@@ -307,33 +307,34 @@ mod tests {
     /// The child was created by an earlier reconciliation that did not receive the response.
     #[tokio::test]
     async fn a_child_that_a_watch_delivers_while_its_creation_fails_triggers_a_reconciliation() {
-        for is_brought in [true, false] {
+        for is_delivered in [true, false] {
             let observed = Arc::new(ChildCache::default());
             let watched = Arc::clone(&observed);
-            let answer = move |method: &Method| {
+            let response = move |method: &Method| {
                 if method != Method::POST {
                     return (200, json!(child()));
                 }
-                if is_brought {
-                    let told = watched.has_observed(0, None, Some(child()));
-                    assert!(told.is_empty(), "the current reconciliation handles it");
+                if is_delivered {
+                    let owners = watched.has_observed(0, None, Some(child()));
+                    assert!(owners.is_empty(), "the current reconciliation handles it");
                 }
                 let status = json!({"kind": "Status", "reason": "AlreadyExists", "code": 409});
                 (409, status)
             };
-            let (asked, changes) = settled(Vec::new(), &observed, answer).await;
-            assert_eq!(asked[..2], [Method::POST, Method::GET]);
-            assert_eq!(changes.has_missed(), is_brought);
+            let (requests, changes) = apply_one(Vec::new(), &observed, response).await;
+            assert_eq!(requests[..2], [Method::POST, Method::GET]);
+            assert_eq!(changes.has_missed(), is_delivered);
         }
     }
 
     #[tokio::test]
     async fn a_child_that_is_being_orphaned_is_not_adopted_again() {
-        let standing = json!({"name": "a", "uid": "1"});
-        assert_eq!(asked(standing).await, [Method::GET, Method::PATCH]);
-        let going = json!({"name": "a", "uid": "1", "deletionTimestamp": "2026-01-05T10:00:00Z"});
-        assert_eq!(asked(going).await, [Method::GET]);
+        let existing = json!({"name": "a", "uid": "1"});
+        assert_eq!(requests_for(existing).await, [Method::GET, Method::PATCH]);
+        let deleting =
+            json!({"name": "a", "uid": "1", "deletionTimestamp": "2026-01-05T10:00:00Z"});
+        assert_eq!(requests_for(deleting).await, [Method::GET]);
         let another = json!({"name": "a", "uid": "9"});
-        assert_eq!(asked(another).await, [Method::GET]);
+        assert_eq!(requests_for(another).await, [Method::GET]);
     }
 }

@@ -40,9 +40,9 @@ impl WriteError {
     pub(crate) fn into_reconcile_error(self) -> Result<ReconcileError, kube::Error> {
         match self {
             Self::Step(error) => Ok(error),
-            Self::Api(kube::Error::Api(answer)) => Ok(ReconcileError::Transient {
+            Self::Api(kube::Error::Api(response)) => Ok(ReconcileError::Transient {
                 reason: "ChildNotWritten",
-                message: format!("a child cannot be written: {}", answer.message),
+                message: format!("a child cannot be written: {}", response.message),
             }),
             Self::Api(error) => Err(error),
         }
@@ -250,17 +250,17 @@ impl ChildWriter<'_> {
         };
         match self.api(key).delete(&key.name, &params).await {
             Ok(_) => {
-                let mut leaving = live.clone();
-                leaving.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
-                self.cache.record_delete(self.owner.uid, key, &leaving);
-                self.changes.record_write(key, leaving);
+                let mut deleted = live.clone();
+                deleted.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
+                self.cache.record_delete(self.owner.uid, key, &deleted);
+                self.changes.record_write(key, deleted);
                 self.count(key, "delete");
             }
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(kube::Error::Api(status)) if status.is_conflict() => {
                 // Another object has replaced it, or something else rejects the deletion.
-                let there = self.api(key).get_opt(&key.name).await?;
-                if there.is_some_and(|there| there.metadata.uid == live.metadata.uid) {
+                let existing = self.api(key).get_opt(&key.name).await?;
+                if existing.is_some_and(|existing| existing.metadata.uid == live.metadata.uid) {
                     return Err(kube::Error::Api(status));
                 }
             }

@@ -139,23 +139,23 @@ fn namespace(
     what: &ChildRef,
 ) -> Result<Option<String>, ReconcileError> {
     const REASON: &str = "ChildInOtherNamespace";
-    let given = child.pointer("/metadata/namespace").and_then(Value::as_str);
-    match (type_.is_namespaced, owner.namespace, given) {
+    let namespace = child.pointer("/metadata/namespace").and_then(Value::as_str);
+    match (type_.is_namespaced, owner.namespace, namespace) {
         (false, _, None) => Ok(None),
-        (false, _, Some(given)) => {
+        (false, _, Some(namespace)) => {
             let why = format!(
-                "names the namespace '{given}', but its type is cluster-scoped; leave the namespace out"
+                "names the namespace '{namespace}', but its type is cluster-scoped; leave the namespace out"
             );
             Err(what.permanent_error(REASON, &why))
         }
-        (true, Some(own), Some(given)) if own != given => {
+        (true, Some(own), Some(namespace)) if own != namespace => {
             let why = format!(
-                "is in the namespace '{given}', but its owner is in '{own}': the children of a namespaced object must be in its namespace"
+                "is in the namespace '{namespace}', but its owner is in '{own}': the children of a namespaced object must be in its namespace"
             );
             Err(what.permanent_error(REASON, &why))
         }
         (true, Some(own), _) => Ok(Some(own.to_owned())),
-        (true, None, Some(given)) => Ok(Some(given.to_owned())),
+        (true, None, Some(namespace)) => Ok(Some(namespace.to_owned())),
         (true, None, None) => Err(what.permanent_error(
             REASON,
             "needs `metadata.namespace`, since its owner is cluster-scoped",
@@ -212,14 +212,14 @@ fn with_owner(owner: &Owner<'_>, type_: &OwnedType, mut child: Value, fingerprin
 
 /// Returns the fingerprint of what an author returned for a child of this owner.
 fn fingerprint(owner: &Owner<'_>, child: &Value, is_secret: bool) -> String {
-    let mut said = Cow::Borrowed(child);
-    if is_secret && let Some(values) = said.to_mut().get_mut("data") {
+    let mut content = Cow::Borrowed(child);
+    if is_secret && let Some(values) = content.to_mut().get_mut("data") {
         let values = values.as_object_mut().into_iter().flatten();
         values.for_each(|(_, value)| *value = Value::Null);
     }
     let mut hasher = FnvHasher::default();
     hasher.write(owner.uid.as_bytes());
-    hasher.write(said.to_string().as_bytes());
+    hasher.write(content.to_string().as_bytes());
     format!("{:016x}", hasher.finish())
 }
 
@@ -393,7 +393,7 @@ mod tests {
         let named = |name: &str, value: Value| config_map(&[(name, value)]);
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
         let key = json!({"name": "n", "namespace": "default"});
-        let placed = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": key});
+        let namespaced = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": key});
         for (owner, child, expected) in [
             (Some("a"), json!({}), "needs `apiVersion`"),
             (
@@ -413,7 +413,7 @@ mod tests {
                 "but its owner is in 'a'",
             ),
             (None, named("data", json!({})), "needs `metadata.namespace`"),
-            (Some("a"), placed, "leave the namespace out"),
+            (Some("a"), namespaced, "leave the namespace out"),
             (
                 Some("a"),
                 named("metadata.uid", json!("1")),

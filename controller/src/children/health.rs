@@ -54,14 +54,14 @@ fn replicas(child: &DynamicObject, counts: &[(&str, i64)], all: Option<&str>) ->
         return Some("has not been observed by its controller yet".to_owned());
     }
     for (count, held_back) in counts {
-        let there = status[*count].as_i64().unwrap_or_default();
+        let actual = status[*count].as_i64().unwrap_or_default();
         let least = wanted - held_back;
-        if there < least {
-            return Some(format!("has {there} of {least} {}", words(count)));
+        if actual < least {
+            return Some(format!("has {actual} of {least} {}", words(count)));
         }
     }
-    let there = status[all?].as_i64().unwrap_or_default();
-    (there > wanted).then(|| format!("has {there} replicas instead of {wanted}"))
+    let actual = status[all?].as_i64().unwrap_or_default();
+    (actual > wanted).then(|| format!("has {actual} replicas instead of {wanted}"))
 }
 
 fn daemons(status: &Value, counts: &[&str]) -> Option<String> {
@@ -69,15 +69,15 @@ fn daemons(status: &Value, counts: &[&str]) -> Option<String> {
         return Some("has not been observed by its controller yet".to_owned());
     };
     counts.iter().find_map(|count| {
-        let there = status[*count].as_i64().unwrap_or_default();
-        (there < wanted).then(|| format!("has {there} of {wanted} Pods ({count})"))
+        let actual = status[*count].as_i64().unwrap_or_default();
+        (actual < wanted).then(|| format!("has {actual} of {wanted} Pods ({count})"))
     })
 }
 
 /// Evaluates the conditions that controllers of custom resources write.
 fn custom(status: &Value) -> Option<String> {
     let conditions = status["conditions"].as_array()?;
-    let told = |type_: &str, value: &str| {
+    let condition_message = |type_: &str, value: &str| {
         let mut all = conditions.iter();
         let found =
             all.find(|condition| condition["type"] == type_ && condition["status"] == value)?;
@@ -87,10 +87,10 @@ fn custom(status: &Value) -> Option<String> {
             message.unwrap_or("no message")
         ))
     };
-    told("Stalled", "True")
-        .or_else(|| told("Reconciling", "True"))
-        .or_else(|| told("Ready", "False"))
-        .or_else(|| told("Ready", "Unknown"))
+    condition_message("Stalled", "True")
+        .or_else(|| condition_message("Reconciling", "True"))
+        .or_else(|| condition_message("Ready", "False"))
+        .or_else(|| condition_message("Ready", "Unknown"))
 }
 
 fn is_true(status: &Value, type_: &str) -> bool {

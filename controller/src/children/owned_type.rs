@@ -25,7 +25,7 @@ pub enum UpdateStrategy {
 /// Type of owned objects. An operator can create only objects of the types that it declares.
 ///
 /// ```
-/// use controller::{OwnedType, UpdateStrategy};
+/// use lockstep_controller::{OwnedType, UpdateStrategy};
 /// use k8s_openapi::api::batch::v1::Job;
 ///
 /// // A Job cannot be changed in place.

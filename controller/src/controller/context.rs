@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::{Client, ResourceExt};
-use shared_validation::{PolicyHandle, Validator};
+use lockstep_shared_validation::{PolicyHandle, Validator};
 
 use crate::cache::write_through::WriteThrough;
 use crate::children::{AppliedChanges, ChildWriter, OwnedType, Owner};
@@ -107,5 +107,6 @@ impl<R> Context<R> {
         self.metrics.violating_objects.forget(uid);
         self.metrics.terminating.forget(uid);
         self.metrics.failing.forget(uid);
+        self.metrics.stalled.forget(uid);
     }
 }

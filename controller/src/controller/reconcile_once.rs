@@ -31,25 +31,25 @@ impl<R: Reconciler> Controller<R> {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Action>, kube::Error> {
-        let cycle = &self.context;
-        let Some(mut object) = cycle.api(namespace).get_opt(name).await? else {
+        let context = &self.context;
+        let Some(mut object) = context.api(namespace).get_opt(name).await? else {
             return Ok(None);
         };
-        dynamic_object::set_type_meta(&mut object, &cycle.resource);
-        for (type_, children) in cycle.owned_types.iter().enumerate() {
-            let ours = format!("{CONTROLLER_LABEL}={}", cycle.controller);
+        dynamic_object::set_type_meta(&mut object, &context.resource);
+        for (type_, children) in context.owned_types.iter().enumerate() {
+            let ours = format!("{CONTROLLER_LABEL}={}", context.controller);
             let params = ListParams::default().labels(&ours);
             let all = self.list(children.api_resource(), &params).await?;
-            let store = Store::with_dictionary(cycle.written.children.dictionary(type_));
-            let told = |told: WatchEvent<'_>| match told {
-                WatchEvent::Changed(seen) => drop(cycle.written.children.on_change(type_, &seen)),
-                WatchEvent::Initialized => cycle.written.children.initialize(type_, &store.all()),
+            let store = Store::with_dictionary(context.written.children.dictionary(type_));
+            let on_event = |event: WatchEvent<'_>| match event {
+                WatchEvent::Changed(seen) => drop(context.written.children.on_change(type_, &seen)),
+                WatchEvent::Initialized => context.written.children.initialize(type_, &store.all()),
                 WatchEvent::Failed(_) => {}
             };
-            deliver(all, &store, told).await;
+            deliver(all, &store, on_event).await;
         }
         let mut related = Vec::new();
-        for watch in &cycle.watches {
+        for watch in &context.watches {
             let params = ListParams {
                 label_selector: watch.config.label_selector.clone(),
                 field_selector: watch.config.field_selector.clone(),
@@ -62,19 +62,19 @@ impl<R: Reconciler> Controller<R> {
                 }
             }
             let watched = RelatedCache::default();
-            let told = |told: WatchEvent<'_>| {
-                if let WatchEvent::Changed(seen) = told {
+            let on_event = |event: WatchEvent<'_>| {
+                if let WatchEvent::Changed(seen) = event {
                     drop(watched.on_change(watch, &seen.change));
                 }
             };
-            deliver(all, &watched.store, told).await;
+            deliver(all, &watched.store, on_event).await;
             related.push(watched);
         }
         let worker = Worker {
-            context: cycle,
+            context,
             store: Store::default(),
             related: &related,
-            queue: &Queue::new(cycle.metrics.queue(&cycle.name), self.config.debounce),
+            queue: &Queue::new(context.metrics.queue(&context.name), self.config.debounce),
         };
         Ok(Some(worker.reconcile(&object).await))
     }
@@ -95,11 +95,11 @@ impl<R: Reconciler> Controller<R> {
 }
 
 /// Passes the objects on as a watch does that has just started.
-async fn deliver(all: Vec<DynamicObject>, store: &Store, told: impl FnMut(WatchEvent<'_>)) {
+async fn deliver(all: Vec<DynamicObject>, store: &Store, on_event: impl FnMut(WatchEvent<'_>)) {
     let all = all.into_iter().map(Event::InitApply);
     let events = [Event::Init]
         .into_iter()
         .chain(all)
         .chain([Event::InitDone]);
-    event_stream::run(stream::iter(events.map(Ok)), store, told).await;
+    event_stream::run(stream::iter(events.map(Ok)), store, on_event).await;
 }

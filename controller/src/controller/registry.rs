@@ -31,9 +31,9 @@ pub struct ReconcileTrigger {
 
 /// No such controller is running.
 #[derive(Debug, thiserror::Error)]
-#[error("no controller named `{asked}`{}; only the leader runs controllers", names(.running))]
+#[error("no controller named `{requested}`{}; only the leader runs controllers", names(.running))]
 pub struct ControllerNotFound {
-    asked: String,
+    requested: String,
     running: Vec<String>,
 }
 
@@ -52,10 +52,10 @@ impl ControllerRegistry {
     ) -> Result<(), ControllerNotFound> {
         let running = self.running();
         let within = format!("{controller}/{}", namespace.unwrap_or_default());
-        let mut loops = running.iter();
-        let Some((_, queue)) = loops.find(|(it, _)| it == controller || *it == within) else {
+        let mut controllers = running.iter();
+        let Some((_, queue)) = controllers.find(|(it, _)| it == controller || *it == within) else {
             return Err(ControllerNotFound {
-                asked: controller.to_owned(),
+                requested: controller.to_owned(),
                 running: running.into_iter().map(|(name, _)| name).collect(),
             });
         };
@@ -140,16 +140,16 @@ mod tests {
             .enqueue("echo", Some("default"), "a")
             .expect("it runs");
         let key = queue.next().await.expect("an object");
-        let kept = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
-        directory.register("toy/team-a", &kept);
+        let other_queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
+        directory.register("toy/team-a", &other_queue);
         directory
             .enqueue("toy", Some("team-a"), "c")
             .expect("it runs");
-        assert_eq!(kept.snapshot().ready.len(), 1);
+        assert_eq!(other_queue.snapshot().ready.len(), 1);
         directory
             .enqueue("toy", Some("team-b"), "c")
             .expect_err("no controller watches that namespace");
-        drop(kept);
+        drop(other_queue);
         directory.enqueue("echo", None, "b").expect("it runs");
         queue.add(
             ObjectKey::new("n", "c"),

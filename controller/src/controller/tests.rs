@@ -1,17 +1,17 @@
 //! Controllers without an API server.
 
-mod judging;
 mod not_served;
+mod validation;
 
 use std::time::Duration;
 
 use kube::api::DynamicObject;
 use kube::client::Body;
+use lockstep_shared_validation::{Ruleset, ValidatedResource};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{Ruleset, ValidatedResource};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{FinalizeOutcome, FinalizeRequest, ReconcileOutput};
@@ -69,11 +69,11 @@ impl Reconciler for Panics {
     }
 }
 
-fn cycle(metrics: &Metrics) -> Context<Panics> {
-    cycle_of(Panics, metrics, PolicyHandle::default())
+fn context(metrics: &Metrics) -> Context<Panics> {
+    context_of(Panics, metrics, PolicyHandle::default())
 }
 
-fn cycle_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandle) -> Context<R> {
+fn context_of<R: Reconciler>(reconciler: R, metrics: &Metrics, policy: PolicyHandle) -> Context<R> {
     let server = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
     });
@@ -102,7 +102,7 @@ async fn a_busy_worker_yields_to_other_tasks() {
     let metrics = Metrics::register(&mut Registry::default());
     let queue = Queue::new(metrics.queue("trap"), Duration::ZERO);
     let worker = Worker {
-        context: &cycle(&metrics),
+        context: &context(&metrics),
         store: Store::default(),
         related: &[],
         queue: &queue,
@@ -130,14 +130,14 @@ async fn a_busy_worker_yields_to_other_tasks() {
 async fn a_reconciliation_that_panics_is_counted_and_retried() {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
-    let cycle = cycle(&metrics);
+    let context = context(&metrics);
     let worker = Worker {
-        context: &cycle,
+        context: &context,
         store: Store::default(),
         related: &[],
         queue: &Queue::new(metrics.queue("trap"), Duration::ZERO),
     };
-    let mut object = DynamicObject::new("a", &cycle.resource);
+    let mut object = DynamicObject::new("a", &context.resource);
     object.metadata.uid = Some("1".to_owned());
     let first = worker.reconcile(&object).await;
     let second = worker.reconcile(&object).await;

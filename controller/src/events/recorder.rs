@@ -21,7 +21,7 @@ pub(crate) const RENEW_AFTER: Duration = Duration::from_mins(55);
 const COUNT_AFTER: Duration = Duration::from_mins(10);
 
 /// Maximum number of new Events of one object within [`COUNT_AFTER`], for notes that differ each time.
-const MOST_AT_ONCE: usize = 5;
+const MAX_AT_ONCE: usize = 5;
 
 /// The API server's limit for the note of an Event, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
@@ -43,7 +43,7 @@ pub(crate) struct EventRecorder {
 struct ObjectEvents {
     /// The latest Event of each reason.
     last: HashMap<&'static str, RecordedEvent>,
-    begun: Vec<Instant>,
+    started: Vec<Instant>,
 }
 
 #[derive(Clone)]
@@ -78,28 +78,28 @@ impl EventRecorder {
     /// Publishes a Warning. If the same problem persists, its count is increased instead.
     pub(crate) async fn warning(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
-        let said = match self.decide(&uid, reason, note) {
+        let incremented = match self.decide(&uid, reason, note) {
             Decision::Nothing => return,
             Decision::New => None,
             Decision::Increment(last) => self.increment(object, last).await,
         };
-        let said = match said {
-            Some(said) => Some(said),
+        let event = match incremented {
+            Some(event) => Some(event),
             None => self.publish(object, "Warning", reason, note).await,
         };
-        if let Some(said) = said {
+        if let Some(event) = event {
             self.by_uid
                 .lock()
                 .entry(uid)
                 .or_default()
-                .record(reason, said);
+                .record(reason, event);
         }
     }
 
     fn decide(&self, uid: &str, reason: &'static str, note: &str) -> Decision {
         let mut by_uid = self.by_uid.lock();
-        let said = by_uid.entry(uid.to_owned()).or_default();
-        if let Some(last) = said.last.get_mut(reason)
+        let events = by_uid.entry(uid.to_owned()).or_default();
+        if let Some(last) = events.last.get_mut(reason)
             && last.note == note
         {
             last.count += 1;
@@ -110,7 +110,7 @@ impl EventRecorder {
                 Decision::Nothing
             };
         }
-        if said.is_over_spam_limit() {
+        if events.is_over_spam_limit() {
             Decision::Nothing
         } else {
             Decision::New
@@ -122,18 +122,18 @@ impl EventRecorder {
         let uid = object.uid.clone().unwrap_or_default();
         let is_too_much = {
             let mut by_uid = self.by_uid.lock();
-            let said = by_uid.entry(uid.clone()).or_default();
+            let events = by_uid.entry(uid.clone()).or_default();
             // A problem that occurs again later gets a new Event.
-            said.last.clear();
-            said.is_over_spam_limit()
+            events.last.clear();
+            events.is_over_spam_limit()
         };
-        if !is_too_much && let Some(told) = self.publish(object, "Normal", reason, note).await {
+        if !is_too_much && let Some(event) = self.publish(object, "Normal", reason, note).await {
             self.by_uid
                 .lock()
                 .entry(uid)
                 .or_default()
-                .begun
-                .push(told.written);
+                .started
+                .push(event.written);
         }
     }
 
@@ -206,17 +206,18 @@ impl EventRecorder {
 }
 
 impl ObjectEvents {
-    fn record(&mut self, reason: &'static str, said: RecordedEvent) {
-        if said.count == 1 {
-            self.begun.push(said.written);
+    fn record(&mut self, reason: &'static str, event: RecordedEvent) {
+        if event.count == 1 {
+            self.started.push(event.written);
         }
-        self.last.insert(reason, said);
+        self.last.insert(reason, event);
     }
 
     /// Returns true if the object has reached the limit of new Events.
     fn is_over_spam_limit(&mut self) -> bool {
-        self.begun.retain(|begun| begun.elapsed() < COUNT_AFTER);
-        self.begun.len() >= MOST_AT_ONCE
+        self.started
+            .retain(|started| started.elapsed() < COUNT_AFTER);
+        self.started.len() >= MAX_AT_ONCE
     }
 }
 
@@ -246,10 +247,10 @@ mod tests {
             Err::<http::Response<Body>, _>(std::io::Error::other("no request is expected"))
         });
         let recorder = EventRecorder::new(Client::new(server, "default"), "test");
-        let say = |note: &str| match recorder.decide("1", "Failed", note) {
+        let decision = |note: &str| match recorder.decide("1", "Failed", note) {
             Decision::Nothing => "nothing".to_owned(),
             Decision::New => {
-                let said = RecordedEvent {
+                let event = RecordedEvent {
                     note: note.to_owned(),
                     name: "e".to_owned(),
                     count: 1,
@@ -259,20 +260,22 @@ mod tests {
                 by_uid
                     .entry("1".to_owned())
                     .or_default()
-                    .record("Failed", said);
+                    .record("Failed", event);
                 "anew".to_owned()
             }
             Decision::Increment(last) => format!("{} times", last.count),
         };
-        assert_eq!(say("a"), "anew");
-        assert_eq!([say("a"), say("a")], ["nothing", "nothing"]);
+        assert_eq!(decision("a"), "anew");
+        assert_eq!([decision("a"), decision("a")], ["nothing", "nothing"]);
         tokio::time::advance(COUNT_AFTER).await;
-        assert_eq!(say("a"), "4 times");
-        let differing: Vec<_> = (0..10).map(|at| say(&format!("request {at}"))).collect();
-        let anew = differing.iter().filter(|said| *said == "anew").count();
-        assert_eq!(anew, MOST_AT_ONCE);
+        assert_eq!(decision("a"), "4 times");
+        let differing: Vec<_> = (0..10)
+            .map(|at| decision(&format!("request {at}")))
+            .collect();
+        let anew = differing.iter().filter(|event| *event == "anew").count();
+        assert_eq!(anew, MAX_AT_ONCE);
         tokio::time::advance(COUNT_AFTER).await;
-        assert_eq!(say("request 11"), "anew");
+        assert_eq!(decision("request 11"), "anew");
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub struct LeaderElector {
     name: String,
     identity: String,
     leads: Gauge,
-    tenure: Leadership,
+    leadership: Leadership,
 }
 
 /// Another holder of the lease, and the time since which it has not renewed.
@@ -84,7 +84,7 @@ impl LeaderElector {
         leads.set(0);
         Self {
             leads,
-            tenure: Leadership::pending(),
+            leadership: Leadership::pending(),
             leases: Api::namespaced(client, namespace),
             name: lease.to_owned(),
             identity: identity.to_owned(),
@@ -93,7 +93,7 @@ impl LeaderElector {
 
     /// Returns the time until which this candidate is certain to be the only leader.
     pub fn leadership(&self) -> Leadership {
-        self.tenure.clone()
+        self.leadership.clone()
     }
 
     /// Leads whenever it can, until `stop` turns true.
@@ -120,7 +120,7 @@ impl LeaderElector {
                 "became the leader"
             );
             self.leads.set(1);
-            self.tenure.extend_until(renewed + LEASE_DURATION);
+            self.leadership.extend_until(renewed + LEASE_DURATION);
             let (end, ending) = watch::channel(false);
             let mut work = std::pin::pin!(work(ending));
             let last_renewal = tokio::select! {
@@ -133,7 +133,7 @@ impl LeaderElector {
                 // The lease is valid for its duration even if it is not renewed; the work must end in that time.
                 let _ = timeout(RENEW_DEADLINE, work).await;
                 self.leads.set(0);
-                self.tenure.end();
+                self.leadership.end();
                 return self.release().await;
             };
             tracing::error!(
@@ -147,18 +147,18 @@ impl LeaderElector {
                 tracing::warn!("work was stopped before it finished, since the lease expires");
             }
             self.leads.set(0);
-            self.tenure.end();
+            self.leadership.end();
         }
     }
 
     /// Returns once this candidate holds the lease, with the time of the attempt that acquired it.
     async fn acquire(&self) -> Instant {
-        let mut rival: Option<OtherHolder> = None;
-        let mut looks = retry_interval();
+        let mut other_holder: Option<OtherHolder> = None;
+        let mut retries = retry_interval();
         loop {
-            looks.tick().await;
+            retries.tick().await;
             let now = Instant::now();
-            match self.try_acquire(&mut rival, now).await {
+            match self.try_acquire(&mut other_holder, now).await {
                 Ok(true) => return now,
                 Ok(false) => {}
                 Err(error) => {
@@ -170,7 +170,7 @@ impl LeaderElector {
 
     async fn try_acquire(
         &self,
-        rival: &mut Option<OtherHolder>,
+        other_holder: &mut Option<OtherHolder>,
         now: Instant,
     ) -> Result<bool, kube::Error> {
         let Some(lease) = timeout(RETRY_PERIOD, self.leases.get_opt(&self.name))
@@ -191,21 +191,21 @@ impl LeaderElector {
         let is_free = holder.is_empty() || holder == self.identity;
         if !is_free {
             let version = lease.metadata.resource_version.clone();
-            match rival {
+            match other_holder {
                 Some(seen) if seen.resource_version == version => {
                     if now.duration_since(seen.since) < LEASE_DURATION {
                         return Ok(false);
                     }
                 }
                 _ => {
-                    if rival.is_none() {
+                    if other_holder.is_none() {
                         tracing::info!(
                             holder,
                             lease = self.name,
                             "another replica holds the lease; waiting for it"
                         );
                     }
-                    *rival = Some(OtherHolder {
+                    *other_holder = Some(OtherHolder {
                         resource_version: version,
                         since: now,
                     });
@@ -226,7 +226,7 @@ impl LeaderElector {
             match timeout_at(deadline, self.renew()).await {
                 Ok(Ok(true)) => {
                     renewed = now;
-                    self.tenure.extend_until(renewed + LEASE_DURATION);
+                    self.leadership.extend_until(renewed + LEASE_DURATION);
                 }
                 // Another replica holds the lease, or there was no response in time.
                 Ok(Ok(false)) | Err(_) => return renewed,

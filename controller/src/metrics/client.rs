@@ -18,6 +18,7 @@ use crate::metrics::registration::registered;
 #[derive(Clone)]
 pub struct ClientMetrics {
     calls: Family<Labels, Counter>,
+    host: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -36,7 +37,22 @@ impl ClientMetrics {
             "Total number of requests to the API server by status code, method and host",
             Family::default(),
         );
-        Self { calls }
+        Self {
+            calls,
+            host: String::new(),
+        }
+    }
+}
+
+impl ClientMetrics {
+    /// Returns a layer whose requests have this host. A layer does not see it: the client adds it to the URL of a
+    /// request only after all layers.
+    #[must_use]
+    pub fn with_host(&self, host: &str) -> Self {
+        Self {
+            calls: self.calls.clone(),
+            host: host.to_owned(),
+        }
     }
 }
 
@@ -72,19 +88,19 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let method = request.method().to_string();
-        let host = request.uri().host().unwrap_or_default().to_owned();
+        let host = self.metrics.host.clone();
         let calls = self.metrics.calls.clone();
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         async move {
-            let answer = answer.await;
-            let code = match &answer {
-                Ok(answer) => answer.status().as_str().to_owned(),
+            let response = response.await;
+            let code = match &response {
+                Ok(response) => response.status().as_str().to_owned(),
                 // The value that client-go uses if there is no response.
                 Err(_) => "<error>".to_owned(),
             };
             let labels = Labels { code, method, host };
             calls.get_or_create(&labels).inc();
-            answer
+            response
         }
         .boxed()
     }

@@ -30,7 +30,7 @@ pub(crate) const TERMINATING: ThresholdSpec = ThresholdSpec {
     help: "Number of objects that are being deleted and still have our finalizer, by the time since the deletion began",
     label: "threshold",
     bounds: &[(0, "0s"), (600, "10m"), (3_600, "1h"), (86_400, "24h")],
-    value: |began| Timestamp::now().as_second() - began,
+    value: |since| Timestamp::now().as_second() - since,
 };
 
 /// Objects whose reconciliation fails. The number of an object is that of its consecutive failures.

@@ -24,7 +24,7 @@ pub(crate) struct Watches {
 #[derive(Default)]
 struct Down {
     watches: BTreeMap<(Labels, u64), String>,
-    begun: u64,
+    started: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -60,9 +60,11 @@ impl Watches {
         };
         let number = {
             let mut down = self.down.lock();
-            down.begun += 1;
-            down.begun
+            down.started += 1;
+            down.started
         };
+        // Alerts see an increase only of a counter that exists before.
+        drop(self.failures.get_or_create(&labels));
         let state = WatchState {
             watches: self.clone(),
             labels,
@@ -75,13 +77,13 @@ impl Watches {
     /// Returns the disconnected watches, with the reasons.
     pub(crate) fn disconnected(&self) -> Vec<String> {
         let down = self.down.lock();
-        let told = down.watches.iter().map(|((labels, _), why)| {
+        let messages = down.watches.iter().map(|((labels, _), why)| {
             format!(
                 "the watch of controller {} on {} {why}",
                 labels.controller, labels.resource
             )
         });
-        told.collect()
+        messages.collect()
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::DynamicResourceScope;
 use kube::{Resource, ResourceExt};
+use lockstep_shared_validation::Validator;
 use serde_json::Value;
-use shared_validation::Validator;
 use tokio::sync::watch;
 
 use crate::cache::object_key::ObjectKey;
@@ -26,7 +26,7 @@ use crate::watch::dependency::Reference;
 use crate::watch::event_stream;
 
 /// Maximum number of referring objects that an Event names.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Finalizer protection for the related objects of one type.
 ///
@@ -100,9 +100,9 @@ impl<'a, R> InUseProtection<'a, R> {
                 let candidates = self
                     .stores()
                     .flat_map(|store| store.in_namespace(namespace));
-                let candidates = candidates.filter(|kept| kept.may_have_label(&label));
+                let candidates = candidates.filter(|cached| cached.may_have_label(&label));
                 candidates
-                    .map(|kept| ObjectKey::of(&kept.decompress()))
+                    .map(|cached| ObjectKey::of(&cached.decompress()))
                     .collect()
             }
             Reference::IndexKey(key) => {
@@ -160,8 +160,8 @@ impl<'a, R> InUseProtection<'a, R> {
     /// Adds or removes our finalizer on an object. Returns when to check again if nothing changes.
     async fn reconcile(&self, key: &ObjectKey) -> Result<Option<Duration>, kube::Error> {
         let mut stores = self.stores();
-        let (object, users) = if let Some(kept) = stores.find_map(|store| store.get(key)) {
-            let object = kept.decompress();
+        let (object, users) = if let Some(cached) = stores.find_map(|store| store.get(key)) {
+            let object = cached.decompress();
             let users = self.users(&object);
             (object, users)
         } else {
@@ -261,8 +261,8 @@ impl<'a, R> InUseProtection<'a, R> {
             .iter()
             .map(|user| format!("'{}'", user.name))
             .collect();
-        let more = named.len().saturating_sub(MOST_NAMED);
-        named.truncate(MOST_NAMED);
+        let more = named.len().saturating_sub(MAX_NAMED);
+        named.truncate(MAX_NAMED);
         let named = named.join(", ");
         let more = if more > 0 {
             format!(" and {more} more")

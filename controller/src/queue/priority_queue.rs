@@ -238,22 +238,22 @@ impl<K: Clone + Eq + Hash> State<K> {
             entry.again = Some(entry.again.map_or(priority, |other| other.min(priority)));
             return;
         }
-        if let Some(place) = entry.ready {
-            if priority < place.0 {
-                self.ready.remove(&place);
+        if let Some(position) = entry.ready {
+            if priority < position.0 {
+                self.ready.remove(&position);
                 // Keeps its arrival number, so that its place among the urgent keys is by age.
-                let place = (priority, place.1);
-                entry.ready = Some(place);
-                self.ready.insert(place, key);
+                let position = (priority, position.1);
+                entry.ready = Some(position);
+                self.ready.insert(position, key);
             }
             return;
         }
         let at = now + after;
-        if let Some(place) = entry.due {
-            if place.0 <= at {
+        if let Some(position) = entry.due {
+            if position.0 <= at {
                 return;
             }
-            self.due.remove(&place);
+            self.due.remove(&position);
             entry.due = None;
         }
         if after.is_zero() {
@@ -271,11 +271,11 @@ impl<K: Clone + Eq + Hash> State<K> {
             return;
         };
         entry.again = None;
-        if let Some(place) = entry.ready.take() {
-            self.ready.remove(&place);
+        if let Some(position) = entry.ready.take() {
+            self.ready.remove(&position);
         }
-        if let Some(place) = entry.due.take() {
-            self.due.remove(&place);
+        if let Some(position) = entry.due.take() {
+            self.due.remove(&position);
         }
         if entry.works_since.is_none() {
             self.entries.remove(key);
@@ -385,12 +385,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_earlier_of_two_times_counts_and_a_change_does_not_wait() {
         let queue = queue();
-        let begun = Instant::now();
+        let started = Instant::now();
         for seconds in [30, 10, 20] {
             queue.add("a", Priority::Requeue, Duration::from_secs(seconds));
         }
         assert_eq!(queue.next().await, Some("a"));
-        assert_eq!(begun.elapsed().as_secs(), 10);
+        assert_eq!(started.elapsed().as_secs(), 10);
         queue.done(&"a", Some(Duration::from_mins(1)));
         queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), Some("a"));
@@ -402,18 +402,18 @@ mod tests {
     async fn changes_within_the_debounce_time_are_merged_and_the_last_one_is_not_delayed_further() {
         let debounce = Duration::from_secs(2);
         let queue = Queue::new(QueueMetrics::default(), debounce);
-        let begun = Instant::now();
+        let started = Instant::now();
         queue.add("a", Priority::Requeue, Duration::from_hours(6));
         queue.add("a", Priority::Event, NOW);
         tokio::time::advance(Duration::from_secs(1)).await;
         queue.add("a", Priority::Event, NOW);
         assert_eq!(at_once(&queue), None);
         assert_eq!(queue.next().await, Some("a"));
-        assert_eq!(begun.elapsed(), debounce, "counted from the first change");
+        assert_eq!(started.elapsed(), debounce, "counted from the first change");
         queue.add("a", Priority::Event, NOW);
         queue.done(&"a", None);
         assert_eq!(queue.next().await, Some("a"));
-        assert_eq!(begun.elapsed(), 2 * debounce);
+        assert_eq!(started.elapsed(), 2 * debounce);
         queue.add("b", Priority::Initial, NOW);
         assert_eq!(at_once(&queue), Some("b"), "it has not changed");
     }

@@ -61,7 +61,7 @@ pub struct RateLimited<S> {
 enum Token {
     Missing,
     Waiting(BoxFuture<'static, ()>),
-    Taken,
+    Acquired,
 }
 
 impl<S: Service<R>, R> Service<R> for RateLimited<S> {
@@ -76,7 +76,7 @@ impl<S: Service<R>, R> Service<R> for RateLimited<S> {
         }
         if let Token::Waiting(token) = &mut self.token {
             ready!(token.poll_unpin(context));
-            self.token = Token::Taken;
+            self.token = Token::Acquired;
         }
         self.inner.poll_ready(context)
     }
@@ -100,14 +100,14 @@ mod tests {
 
     #[tokio::test]
     async fn calls_beyond_the_burst_wait_for_a_token_and_clones_share_one_bucket() {
-        let answer = tower::service_fn(|call: u32| async move { Ok::<_, ()>(call) });
+        let service = tower::service_fn(|call: u32| async move { Ok::<_, ()>(call) });
         let rarely = of(1, 3);
         for call in 0..3 {
-            let answered = rarely.layer(answer).oneshot(call).now_or_never();
-            assert_eq!(answered, Some(Ok(call)));
+            let response = rarely.layer(service).oneshot(call).now_or_never();
+            assert_eq!(response, Some(Ok(call)));
         }
-        let answered = rarely.layer(answer).oneshot(9).now_or_never();
-        assert_eq!(answered, None, "no token is left");
+        let response = rarely.layer(service).oneshot(9).now_or_never();
+        assert_eq!(response, None, "no token is left");
         let often = of(1_000, 1);
         often.acquire().await;
         often.acquire().await;

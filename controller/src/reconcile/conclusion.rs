@@ -1,6 +1,6 @@
 //! Conclusion of a reconciliation: what its steps hand to the last one, which reports it.
 
-use shared_validation::Violation;
+use lockstep_shared_validation::Violation;
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::ReconcileOutput;

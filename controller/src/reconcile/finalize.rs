@@ -216,17 +216,21 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Releases the children, then removes the finalizer of the object, even if external resources are kept.
-    async fn release(&self, removal: &Patch<()>, kept: Option<&str>) -> Result<Conclusion, Stop> {
+    async fn release(
+        &self,
+        removal: &Patch<()>,
+        retained: Option<&str>,
+    ) -> Result<Conclusion, Stop> {
         self.record_cleanup().await?;
         match self.writer().release(self.orphans_dependents()).await {
             Ok(true) => {
-                if let Some(what) = kept {
+                if let Some(what) = retained {
                     tracing::warn!(
                         what,
                         "the object is removed and its external resources are kept"
                     );
-                    let announcer = &self.context.recorder;
-                    announcer.normal(&self.reference, "Kept", what).await;
+                    let recorder = &self.context.recorder;
+                    recorder.normal(&self.reference, "Kept", what).await;
                 }
                 return self.remove_finalizer(removal).await;
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared_validation::{Violation, aggregate};
+use lockstep_shared_validation::{Violation, aggregate};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{ReconcileOutput, Reconciler};
@@ -88,18 +88,18 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         // An object that was ready from the start gets no Event.
         let turned_ready = readiness.ready && status.had_condition(READY, false);
         status.set_fields(fields);
-        let standing = if readiness.ready {
+        let health = if readiness.ready {
             Health::Ready
         } else {
             Health::Reconciling
         };
-        status.set_health(standing, readiness.reason, &readiness.message);
+        status.set_health(health, readiness.reason, &readiness.message);
         match self.write_status(&mut status).await {
-            Err(kube::Error::Api(answer)) if answer.is_invalid() => {
+            Err(kube::Error::Api(response)) if response.is_invalid() => {
                 // Retried without the operator's own fields.
                 let error = ReconcileError::Permanent {
                     reason: "StatusRejected",
-                    message: format!("the status cannot be written: {}", answer.message),
+                    message: format!("the status cannot be written: {}", response.message),
                 };
                 return self.failed(self.status(), error).await;
             }
@@ -152,7 +152,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     ) -> Result<Action, kube::Error> {
         let (error, recheck_after) = error.split_requeue();
         let message = error.to_string();
-        let (reason, standing, next) = match error {
+        let (reason, health, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
                 // The object itself is valid; an object that it refers to is not.
                 let message = aggregate(&errors);
@@ -175,11 +175,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
         };
         tracing::warn!(reason, error = message, "reconciliation failed");
-        status.set_health(standing, reason, &message);
+        status.set_health(health, reason, &message);
         self.write_status(&mut status).await?;
         let note = format!("{reason}: {message}");
-        let announcer = &self.context.recorder;
-        announcer
+        let recorder = &self.context.recorder;
+        recorder
             .warning(&self.reference, PROCESSING_ERROR, &note)
             .await;
         Ok(next)

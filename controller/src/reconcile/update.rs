@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use json_patch::PatchOperation;
+use lockstep_shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
 use serde_json::Value;
-use shared_validation::{LastValidated, ValidationRequest, ValidationResult, decode};
 
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{ReconcileOutput, Reconciler};
@@ -54,8 +54,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Ok(others) => Arc::new(others),
             Err(error) => return Err(Conclusion::Failed { status, error }.into()),
         };
-        let candidate = self.stored.request(&others);
-        match self.up_to_date(&status, &candidate) {
+        let request = self.stored.request(&others);
+        match self.up_to_date(&status, &request) {
             Some(UpToDate::Valid) => {
                 let action = Action::RequeueAfter(recorder::RENEW_AFTER);
                 return Err(Conclusion::Silent(action).into());
@@ -77,7 +77,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             .violating_objects
             .set(kind, &self.uid, &result);
         let reconciler = &self.context.reconciler;
-        status.set_fields(reconciler.on_validated(&candidate, &result));
+        status.set_fields(reconciler.on_validated(&request, &result));
         if !result.is_valid() {
             // An incomplete validation may give another result later, without a change.
             let action = if result.is_complete() {
@@ -119,11 +119,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             // The CRD in the cluster is of another release and prunes the added fields: no event will come,
             // and the defaults apply in memory.
             Ok(_) => Ok(validated),
-            Err(kube::Error::Api(refusal)) if is_rejection(refusal.code) => {
+            Err(kube::Error::Api(response)) if is_rejection(response.code) => {
                 let status = validated.status;
                 let error = ReconcileError::Transient {
                     reason: "CannotInitialize",
-                    message: format!("cannot persist defaults and finalizer: {}", refusal.message),
+                    message: format!(
+                        "cannot persist defaults and finalizer: {}",
+                        response.message
+                    ),
                 };
                 Err(Conclusion::Failed { status, error }.into())
             }
@@ -166,8 +169,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
     }
 
     /// Returns the stored validation result if the status describes the object in its current state.
-    fn up_to_date(&self, status: &Status, candidate: &ValidationRequest<'_>) -> Option<UpToDate> {
-        if !status.is_unchanged() || !self.context.reconciler.is_up_to_date(candidate) {
+    fn up_to_date(&self, status: &Status, request: &ValidationRequest<'_>) -> Option<UpToDate> {
+        if !status.is_unchanged() || !self.context.reconciler.is_up_to_date(request) {
             return None;
         }
         let (is_valid, message) = status.condition_of_this_generation(VALID)?;
@@ -180,8 +183,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let names = rules.into_iter().flatten().map(|rule| rule.id);
         let broken = names.filter(|id| message.contains(&format!("[{id}]")));
         let kind = self.context.validator.kind();
-        let standing = &self.context.metrics.violating_objects;
-        standing.set_rules(kind, &self.uid, broken);
+        let violating_objects = &self.context.metrics.violating_objects;
+        violating_objects.set_rules(kind, &self.uid, broken);
         Some(if is_valid {
             UpToDate::Valid
         } else {

@@ -4,8 +4,10 @@ use std::future::pending;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
+use lockstep_shared_validation::{
+    LastValidated, Policy, ValidationRequest, ValidationResult, Validator,
+};
 use serde_json::Value;
-use shared_validation::{LastValidated, Policy, ValidationRequest, ValidationResult, Validator};
 use tokio::task::JoinSet;
 use tracing::Span;
 
@@ -23,14 +25,14 @@ impl Stored {
     /// Returns the validation request for the object among others.
     pub(crate) fn request<'a>(&'a self, others: &'a Value) -> ValidationRequest<'a> {
         let last_validated = self.last_validated.as_ref();
-        let candidate = if last_validated.is_some_and(|it| it.generation == self.generation) {
+        let request = if last_validated.is_some_and(|it| it.generation == self.generation) {
             // Ratcheting: an object that was valid before gets warnings for a stricter rule of a later release.
             ValidationRequest::update(&self.object, &self.object)
         } else {
             ValidationRequest::create(&self.object)
         };
-        let candidate = candidate.with_last_validated(last_validated);
-        candidate.with_policy(&self.policy).with_related(others)
+        let request = request.with_last_validated(last_validated);
+        request.with_policy(&self.policy).with_related(others)
     }
 
     /// Validates the object on a thread of its own, since a rule may take long and the controller must not wait
@@ -42,10 +44,10 @@ impl Stored {
     ) -> ValidationResult {
         let (stored, ruleset, others) = (Arc::clone(self), Arc::clone(ruleset), Arc::clone(others));
         let span = Span::current();
-        let mut judging = JoinSet::new();
-        judging
+        let mut validations = JoinSet::new();
+        validations
             .spawn_blocking(move || span.in_scope(|| ruleset.validate(&stored.request(&others))));
-        match judging.join_next().await {
+        match validations.join_next().await {
             Some(Ok(result)) => result,
             Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
             // The process is ending, and this reconciliation with it.

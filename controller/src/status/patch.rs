@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use lockstep_shared_validation::LastValidated;
 use serde_json::{Map, Value, json};
-use shared_validation::LastValidated;
 
 use crate::status::{conditions, merge_patch};
 
@@ -182,6 +182,13 @@ impl Status {
     /// without them.
     pub(crate) fn dropped(&self) -> &[String] {
         &self.dropped
+    }
+
+    /// Returns the reason of the condition `Stalled`, if the object has it.
+    pub(crate) fn stalled_reason(&self) -> Option<&str> {
+        let all = self.after["conditions"].as_array()?;
+        let stalled = all.iter().find(|condition| condition["type"] == STALLED)?;
+        stalled["reason"].as_str()
     }
 
     /// Returns true if nothing differs from the stored status.

@@ -27,7 +27,7 @@ type Keys = Arc<dyn Fn(&Value) -> IndexEntry + Send + Sync>;
 type Predicate = Arc<dyn Fn(&UpdateEvent<'_, DynamicObject>) -> bool + Send + Sync>;
 
 /// Permissions that a watch needs.
-const LOOKS: &[&str] = &["list", "watch"];
+const READ_VERBS: &[&str] = &["list", "watch"];
 
 /// Permissions that a watch needs if it protects its objects.
 const PROTECTS: &[&str] = &["get", "list", "patch", "watch"];
@@ -41,7 +41,7 @@ const PROTECTS: &[&str] = &["get", "list", "patch", "watch"];
 /// covers all Secrets of a cluster.
 ///
 /// ```
-/// use controller::{Reference, Watch};
+/// use lockstep_controller::{Reference, Watch};
 /// use k8s_openapi::api::core::v1::Secret;
 /// use serde_json::json;
 ///
@@ -133,8 +133,8 @@ impl Watch {
         keys: impl Fn(&Value) -> (Vec<String>, T) + Send + Sync + 'static,
     ) -> Self {
         self.keys = Some(Arc::new(move |object| {
-            let (keys, told) = keys(object);
-            IndexEntry::new(keys, told)
+            let (keys, value) = keys(object);
+            IndexEntry::new(keys, value)
         }));
         self
     }
@@ -155,7 +155,7 @@ impl Watch {
         json!({
             "apiGroups": [self.resource.group],
             "resources": [self.resource.plural],
-            "verbs": if self.is_protected { PROTECTS } else { LOOKS },
+            "verbs": if self.is_protected { PROTECTS } else { READ_VERBS },
         })
     }
 

@@ -118,13 +118,13 @@ impl<'a> ObjectChange<'a> {
     fn of(
         before: Option<&'a Arc<DynamicObject>>,
         after: Option<&'a Arc<DynamicObject>>,
-        kept: Option<&'a Arc<CompressedObject>>,
-        is_news: bool,
+        compressed: Option<&'a Arc<CompressedObject>>,
+        is_new: bool,
     ) -> Self {
         Self {
             change: UpdateEvent { before, after },
-            stored: kept,
-            is_new: is_news,
+            stored: compressed,
+            is_new,
         }
     }
 }
@@ -138,60 +138,60 @@ impl<'a> ObjectChange<'a> {
 pub(crate) async fn run(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
-    tell: impl FnMut(WatchEvent<'_>),
+    handle: impl FnMut(WatchEvent<'_>),
 ) {
-    run_with_store(events, store, |object| store.compress(object), tell).await;
+    run_with_store(events, store, |object| store.compress(object), handle).await;
 }
 
 /// Does the same as [`run`], where another store may already contain an object.
 pub(crate) async fn run_with_store(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
-    keep: impl Fn(&DynamicObject) -> Arc<CompressedObject>,
-    mut tell: impl FnMut(WatchEvent<'_>),
+    compress: impl Fn(&DynamicObject) -> Arc<CompressedObject>,
+    mut handle: impl FnMut(WatchEvent<'_>),
 ) {
     let mut is_first = true;
     // Objects of the list that is being received.
-    let mut standing = Objects::new();
+    let mut listed = Objects::new();
     let mut events = pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            Err(error) => tell(WatchEvent::Failed(&error)),
+            Err(error) => handle(WatchEvent::Failed(&error)),
             Ok(Event::Apply(object)) => {
-                let kept = keep(&object);
-                put(store, object, &kept, true, &mut tell);
+                let compressed = compress(&object);
+                put(store, object, &compressed, true, &mut handle);
             }
             Ok(Event::Delete(object)) => {
                 store.remove(&ObjectKey::of(&object));
                 // The last state of the deleted object.
                 let before = Arc::new(object);
-                tell(WatchEvent::Changed(ObjectChange::of(
+                handle(WatchEvent::Changed(ObjectChange::of(
                     Some(&before),
                     None,
                     None,
                     true,
                 )));
             }
-            Ok(Event::Init) => standing.clear(),
+            Ok(Event::Init) => listed.clear(),
             Ok(Event::InitApply(object)) => {
                 let key = ObjectKey::of(&object);
-                let kept = keep(&object);
+                let compressed = compress(&object);
                 // An unchanged object keeps its stored copy, which another store may share.
-                let there = store
+                let existing = store
                     .get(&key)
-                    .filter(|there| there.has_same_content_as(&kept));
-                let kept = there.unwrap_or(kept);
-                standing.insert(key, Arc::clone(&kept));
+                    .filter(|existing| existing.has_same_content_as(&compressed));
+                let compressed = existing.unwrap_or(compressed);
+                listed.insert(key, Arc::clone(&compressed));
                 if is_first {
                     // In the first list every object is new, so it is reported before the list is complete.
-                    put(store, object, &kept, false, &mut tell);
+                    put(store, object, &compressed, false, &mut handle);
                 }
             }
             Ok(Event::InitDone) => {
-                let before = store.replace(std::mem::take(&mut standing));
-                let is_news = !std::mem::take(&mut is_first);
-                emit_diff_after_relist(store, &before, is_news, &mut tell);
-                tell(WatchEvent::Initialized);
+                let before = store.replace(std::mem::take(&mut listed));
+                let is_new = !std::mem::take(&mut is_first);
+                emit_diff_after_relist(store, &before, is_new, &mut handle);
+                handle(WatchEvent::Initialized);
             }
         }
     }
@@ -201,42 +201,42 @@ pub(crate) async fn run_with_store(
 fn put(
     store: &Store,
     object: DynamicObject,
-    kept: &Arc<CompressedObject>,
-    is_news: bool,
-    tell: &mut impl FnMut(WatchEvent<'_>),
+    compressed: &Arc<CompressedObject>,
+    is_new: bool,
+    handle: &mut impl FnMut(WatchEvent<'_>),
 ) {
-    let before = store.put(ObjectKey::of(&object), Arc::clone(kept));
+    let before = store.put(ObjectKey::of(&object), Arc::clone(compressed));
     let before = before.map(|before| Arc::new(before.decompress()));
     let after = Arc::new(object);
-    let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(kept), is_news);
-    tell(WatchEvent::Changed(seen));
+    let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(compressed), is_new);
+    handle(WatchEvent::Changed(seen));
 }
 
 /// Reports each object that differs from the previous content of the store, unless it was reported before.
 fn emit_diff_after_relist(
     store: &Store,
     before: &Objects,
-    is_news: bool,
-    tell: &mut impl FnMut(WatchEvent<'_>),
+    is_new: bool,
+    handle: &mut impl FnMut(WatchEvent<'_>),
 ) {
     for key in store.keys() {
-        let Some(kept) = store.get(&key) else {
+        let Some(compressed) = store.get(&key) else {
             continue;
         };
         let before = before.get(&key);
         // Already reported, or unchanged.
-        if before.is_some_and(|before| Arc::ptr_eq(before, &kept)) {
+        if before.is_some_and(|before| Arc::ptr_eq(before, &compressed)) {
             continue;
         }
         let before = before.map(|before| Arc::new(before.decompress()));
-        let after = Arc::new(kept.decompress());
-        let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(&kept), is_news);
-        tell(WatchEvent::Changed(seen));
+        let after = Arc::new(compressed.decompress());
+        let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(&compressed), is_new);
+        handle(WatchEvent::Changed(seen));
     }
     for (_, gone) in before.iter().filter(|(key, _)| store.get(key).is_none()) {
         let before = Arc::new(gone.decompress());
-        let seen = ObjectChange::of(Some(&before), None, None, is_news);
-        tell(WatchEvent::Changed(seen));
+        let seen = ObjectChange::of(Some(&before), None, None, is_new);
+        handle(WatchEvent::Changed(seen));
     }
 }
 
@@ -260,20 +260,20 @@ mod tests {
 
     /// Returns what is reported for these events: name, generation before and after, and whether it was in the
     /// initial list.
-    async fn told(events: Vec<Event<DynamicObject>>) -> Vec<String> {
-        let mut told = Vec::new();
+    async fn observe(events: Vec<Event<DynamicObject>>) -> Vec<String> {
+        let mut observed = Vec::new();
         let store = Store::default();
         let of = |object: Option<&Arc<DynamicObject>>| {
             let generation = object.and_then(|object| object.metadata.generation);
             generation.map_or("-".to_owned(), |generation| generation.to_string())
         };
-        let beginnings = events.iter().filter(|event| matches!(event, Event::Init));
-        let beginnings = beginnings.count();
+        let lists = events.iter().filter(|event| matches!(event, Event::Init));
+        let lists = lists.count();
         let failures = vec![Err(Error::NoResourceVersion)];
         let events = stream::iter(failures).chain(stream::iter(events.into_iter().map(Ok)));
         let mut failed = 0;
         let mut completed = 0;
-        let tell = |news: WatchEvent<'_>| {
+        let handle = |news: WatchEvent<'_>| {
             let seen = match news {
                 WatchEvent::Changed(seen) => seen,
                 WatchEvent::Initialized => return completed += 1,
@@ -288,17 +288,17 @@ mod tests {
             let stored = stored.map(|stored| Arc::new(stored.decompress()));
             assert_eq!(stored.as_ref(), after, "the store contains it");
             let news = if seen.is_new { "" } else { " at the start" };
-            told.push(format!("{name} {}>{}{news}", of(before), of(after)));
+            observed.push(format!("{name} {}>{}{news}", of(before), of(after)));
         };
-        run(events, &store, tell).await;
-        assert_eq!((failed, completed), (1, beginnings));
-        told.sort_unstable();
-        told
+        run(events, &store, handle).await;
+        assert_eq!((failed, completed), (1, lists));
+        observed.sort_unstable();
+        observed
     }
 
     #[tokio::test]
     async fn every_change_is_reported_with_the_state_before() {
-        let told = told(vec![
+        let observed = observe(vec![
             Event::Init,
             Event::InitApply(object("a", 1)),
             Event::InitDone,
@@ -310,12 +310,12 @@ mod tests {
         let expected = ["a 1>2", "a ->1 at the start", "b ->1", "b 1>-"];
         let mut expected = expected.map(String::from);
         expected.sort_unstable();
-        assert_eq!(told, expected);
+        assert_eq!(observed, expected);
     }
 
     #[tokio::test]
     async fn a_change_during_an_interruption_is_reported_afterwards() {
-        let told = told(vec![
+        let observed = observe(vec![
             Event::Init,
             Event::InitApply(object("a", 1)),
             Event::InitApply(object("b", 1)),
@@ -338,6 +338,6 @@ mod tests {
         ];
         let mut expected = expected.map(String::from);
         expected.sort_unstable();
-        assert_eq!(told, expected);
+        assert_eq!(observed, expected);
     }
 }

@@ -166,9 +166,9 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             self.on_related_event(at, seen);
         }
         // Ignores our own status writes.
-        let is_worth_a_round =
+        let triggers_reconciliation =
             generation_or_finalizers_changed(&seen.change) || paused::pause_changed(&seen.change);
-        let Some(object) = after.or(before).filter(|_| is_worth_a_round) else {
+        let Some(object) = after.or(before).filter(|_| triggers_reconciliation) else {
             return;
         };
         let key = ObjectKey::of(object);
@@ -181,12 +181,12 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
     /// Handles a change of a related object: enqueues each object that refers to it.
     fn on_related_event(&self, at: usize, seen: &ObjectChange<'_>) {
         let watch = &self.context.watches[at];
-        let retold = self.stores.related[at].on_change(watch, &seen.change);
+        let changed_keys = self.stores.related[at].on_change(watch, &seen.change);
         if let Some(protection) = self.protection(at) {
             protection.on_event(&seen.change);
         }
         if watch.passes_filter(&seen.change) {
-            for key in self.referrers.referrers_of(at, &seen.change, retold) {
+            for key in self.referrers.referrers_of(at, &seen.change, changed_keys) {
                 self.queue.add(key, priority(seen), Duration::ZERO);
             }
         }

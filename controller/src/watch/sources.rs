@@ -98,14 +98,14 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let config = watcher::Config::default().labels(&ours);
         let events = self.events(resource, &config, false);
         let store = &self.stores.children[type_];
-        let keep = |child: &DynamicObject| {
+        let compress = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
             let written = self.context.written.children.get(type_, child);
             written.unwrap_or_else(|| store.compress(child))
         };
         let mut watch = self.handler.watch(Watched::Children(type_), resource);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
-        event_stream::run_with_store(events, store, keep, handle).await;
+        event_stream::run_with_store(events, store, compress, handle).await;
     }
 
     /// Watches related objects of one type.

@@ -90,6 +90,6 @@ pub(super) fn call(function: &str, args: Vec<IdedExpr>) -> Expr {
     })
 }
 
-pub(super) fn truth(value: bool) -> Expr {
+pub(super) fn boolean(value: bool) -> Expr {
     Expr::Literal(LiteralValue::Boolean(value.into()))
 }

@@ -2,7 +2,7 @@
 
 use ::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
-use crate::cel::ast::{call, children_mut, replace, truth, wrap};
+use crate::cel::ast::{boolean, call, children_mut, replace, wrap};
 use crate::cel::cost::{EACH_WITH_EACH, READ, READ_TEXT, STEP, WEIGHED};
 use crate::cel::library::names::has_name;
 use crate::cel::library::overloads::redirect;
@@ -103,10 +103,10 @@ fn guard(step: &mut IdedExpr) {
         return;
     };
     match (call.func_name.as_str(), call.args.as_mut_slice()) {
-        (operators::LOGICAL_AND, [_, predicate]) => ask(predicate, false),
-        (operators::LOGICAL_OR, [_, predicate]) => ask(predicate, true),
+        (operators::LOGICAL_AND, [_, predicate]) => charge_step(predicate, false),
+        (operators::LOGICAL_OR, [_, predicate]) => charge_step(predicate, true),
         (operators::CONDITIONAL, [condition, taken, _]) => {
-            ask(condition, false);
+            charge_step(condition, false);
             if let Expr::Call(call) = &mut taken.expr
                 && let Some(element) = collected(&mut call.args)
             {
@@ -116,7 +116,7 @@ fn guard(step: &mut IdedExpr) {
         (operators::ADD, args) => {
             if let Some(element) = collected(args) {
                 wrap(element, WEIGHED);
-                ask(element, false);
+                charge_step(element, false);
             }
         }
         _ => {}
@@ -138,11 +138,11 @@ fn collected(args: &mut [IdedExpr]) -> Option<&mut IdedExpr> {
 }
 
 /// Rewrites `e` to `@step() ? e : otherwise`.
-fn ask(expression: &mut IdedExpr, otherwise: bool) {
+fn charge_step(expression: &mut IdedExpr, otherwise: bool) {
     replace(expression, |inner| {
         let id = inner.id;
         let of = |expr| IdedExpr { id, expr };
-        let (asked, otherwise) = (of(call(STEP, vec![])), of(truth(otherwise)));
-        call(operators::CONDITIONAL, vec![asked, inner, otherwise])
+        let (charged, otherwise) = (of(call(STEP, vec![])), of(boolean(otherwise)));
+        call(operators::CONDITIONAL, vec![charged, inner, otherwise])
     });
 }

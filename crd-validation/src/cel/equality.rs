@@ -14,7 +14,7 @@ use crate::cel::map_key::Identified;
 pub(super) const SOUND: &str = "@sound";
 
 /// Fails if a value has no CEL representation.
-pub(crate) fn refuse_broken(value: &dyn Val) -> Result<(), ExecutionError> {
+pub(crate) fn reject_unrepresentable(value: &dyn Val) -> Result<(), ExecutionError> {
     if let Some(Broken(problem)) = value.downcast_ref::<Broken>() {
         return Err(ExecutionError::function_error(SOUND, problem));
     }
@@ -22,24 +22,24 @@ pub(crate) fn refuse_broken(value: &dyn Val) -> Result<(), ExecutionError> {
         .downcast_ref::<CelOptional>()
         .and_then(|optional| optional.inner())
     {
-        Some(inner) => refuse_broken(inner),
+        Some(inner) => reject_unrepresentable(inner),
         None => Ok(()),
     }
 }
 
 /// Compares two operands, which must both have CEL values.
 pub(crate) fn same(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
-    refuse_broken(a)?;
-    refuse_broken(b)?;
+    reject_unrepresentable(a)?;
+    reject_unrepresentable(b)?;
     same_within(a, b)
 }
 
 /// Compares the contents of two operands. It fails only when it reaches data of the left operand that has no
 /// CEL value. A scalar is simply unequal to such data of the right operand.
 pub(crate) fn same_within(a: &dyn Val, b: &dyn Val) -> Result<bool, ExecutionError> {
-    refuse_broken(a)?;
+    reject_unrepresentable(a)?;
     let is_scalar = !matches!(a.get_type().kind(), Kind::List | Kind::Map);
-    match refuse_broken(b) {
+    match reject_unrepresentable(b) {
         Err(_) if is_scalar => return Ok(false),
         checked => checked?,
     }
@@ -102,11 +102,11 @@ pub(super) fn are_same(
     if items.len() != others.len() {
         return Ok(false);
     }
-    let places = identities.places()?;
+    let positions = identities.positions()?;
     for (identity, item) in identities.of_others(other, &others).iter().zip(&others) {
-        match (places.get(identity)?, &identities.by) {
+        match (positions.get(identity)?, &identities.by) {
             (Some(_), Identified::Whole) => {}
-            (Some(place), Identified::By(_)) if same_within(items[place], *item)? => {}
+            (Some(position), Identified::By(_)) if same_within(items[position], *item)? => {}
             _ => return Ok(false),
         }
     }

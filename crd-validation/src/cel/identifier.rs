@@ -2,7 +2,7 @@
 
 use ::cel::common::ast::{Expr, IdedExpr, operators};
 
-use crate::cel::ast::{call, each, replace, truth};
+use crate::cel::ast::{boolean, call, each, replace};
 
 /// Rewrites `self.a` so that the `cel` crate does not check whether `self` is a package and `self.a` a
 /// qualified variable. The crate makes this check, with newly allocated strings, for each identifier from which
@@ -22,7 +22,7 @@ fn make_no_name(expression: &mut IdedExpr) {
     replace(expression, |name| {
         let certain = IdedExpr {
             id: name.id,
-            expr: truth(true),
+            expr: boolean(true),
         };
         call(operators::CONDITIONAL, vec![certain, name.clone(), name])
     });

@@ -3,7 +3,7 @@
 use ::cel::ExecutionError;
 use ::cel::common::value::Val;
 
-use crate::cel::map_key::{Identified, Identity, Places};
+use crate::cel::map_key::{Identified, Identity, Positions};
 
 /// Identities of the items of a list, in its order.
 #[derive(Clone, Debug)]
@@ -19,12 +19,12 @@ impl Identities {
     }
 
     /// Returns the positions of the items by key.
-    pub(super) fn places(&self) -> Result<Places<'_>, ExecutionError> {
-        let mut places = Places::default();
-        for (place, identity) in self.own.iter().enumerate() {
-            places.put(identity, place)?;
+    pub(super) fn positions(&self) -> Result<Positions<'_>, ExecutionError> {
+        let mut positions = Positions::default();
+        for (position, identity) in self.own.iter().enumerate() {
+            positions.put(identity, position)?;
         }
-        Ok(places)
+        Ok(positions)
     }
 
     /// Returns the identities of another list. A list of type `map` from the data keeps the identities of its

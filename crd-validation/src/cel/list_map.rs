@@ -126,17 +126,17 @@ impl Adder for Keyed<'_> {
         let own = self.list.inner().iter();
         let mut sum: Vec<Box<dyn Val + 'w>> = own.map(|item| item.clone_as_boxed()).collect();
         let mut identities = self.identities.clone();
-        let mut places = self.identities.places()?;
+        let mut positions = self.identities.positions()?;
         for (identity, other) in known.iter().zip(&others) {
-            match (places.get(identity)?, &identities.by) {
+            match (positions.get(identity)?, &identities.by) {
                 (Some(_), Identified::Whole) => continue,
-                (Some(place), Identified::By(_)) => {
-                    sum[place] = other.clone_as_boxed();
+                (Some(position), Identified::By(_)) => {
+                    sum[position] = other.clone_as_boxed();
                     continue;
                 }
                 // An item that was added to a set counts for later items. A list of type `map` accepts a new
                 // key twice.
-                (None, Identified::Whole) => places.put(identity, sum.len())?,
+                (None, Identified::Whole) => positions.put(identity, sum.len())?,
                 (None, Identified::By(_)) => {}
             }
             sum.push(other.clone_as_boxed());

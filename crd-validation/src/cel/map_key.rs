@@ -162,18 +162,18 @@ fn value(item: &dyn Val) -> Identity {
 
 /// Positions of items by key, as in a Go map.
 #[derive(Default)]
-pub(crate) struct Places<'k>(HashMap<&'k Key, usize>);
+pub(crate) struct Positions<'k>(HashMap<&'k Key, usize>);
 
-impl<'k> Places<'k> {
+impl<'k> Positions<'k> {
     /// Records the position of an item. If several have the same key, the last one counts.
     pub(crate) fn put(
         &mut self,
         identity: &'k Identity,
-        place: usize,
+        position: usize,
     ) -> Result<(), ExecutionError> {
         match identity {
             Identity::Key(key) => {
-                self.0.insert(key, place);
+                self.0.insert(key, position);
                 Ok(())
             }
             Identity::Unique => Ok(()),

@@ -11,7 +11,7 @@ use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::ast::{call, each, wrap};
 use crate::cel::cost_instrumentation::unpaid;
-use crate::cel::equality::{SOUND, refuse_broken, same, same_within};
+use crate::cel::equality::{SOUND, reject_unrepresentable, same, same_within};
 use crate::cel::identities::Identities;
 use crate::cel::library::names::has_name;
 
@@ -130,7 +130,7 @@ fn sound<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, E
     let value = arguments
         .pop()
         .ok_or_else(|| ExecutionError::function_error(SOUND, "no value"))?;
-    refuse_broken(value.as_ref())?;
+    reject_unrepresentable(value.as_ref())?;
     Ok(value)
 }
 
@@ -143,7 +143,7 @@ fn has<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Executi
         .ok_or_else(|| ExecutionError::function_error(HAS, "no such overload"))?;
     let found = indexer.get(field.as_ref());
     if let Ok(value) = &found {
-        refuse_broken(value.as_ref())?;
+        reject_unrepresentable(value.as_ref())?;
     }
     Ok(CowVal::owned(CelBool::from(found.is_ok())))
 }

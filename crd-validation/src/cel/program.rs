@@ -236,7 +236,7 @@ impl CelRule {
             Some(below) => at.child(below).to_path(),
             None => at.to_path(),
         };
-        let spoken = self.message_expression.as_ref().and_then(|expression| {
+        let evaluated = self.message_expression.as_ref().and_then(|expression| {
             let outcome = budget.spend(|| {
                 let value = CelValue::resolve_val(expression, context).ok()?;
                 Some(value.downcast_ref::<CelString>()?.inner().trim().to_owned())
@@ -246,7 +246,7 @@ impl CelRule {
             };
             outcome.flatten().filter(usable)
         });
-        let detail = spoken.unwrap_or_else(|| self.message.clone());
+        let detail = evaluated.unwrap_or_else(|| self.message.clone());
         match self.reason {
             Reason::Invalid => self.invalid(activation, path, detail),
             Reason::Forbidden => FieldError::forbidden(path, detail),

@@ -48,37 +48,42 @@ fn relocate(schema: &mut Value, from: &str, to: &str) {
         return;
     };
     let (parent, name) = to.rsplit_once('.').unwrap_or(("", to));
-    let mut place = schema;
+    let mut parent_schema = schema;
     for step in parent.split('.').filter(|step| !step.is_empty()) {
-        if place["properties"].get(step).is_none() {
-            place["properties"][step] = json!({"type": "object"});
+        if parent_schema["properties"].get(step).is_none() {
+            parent_schema["properties"][step] = json!({"type": "object"});
         }
         if is_required {
-            require(place, step);
+            require(parent_schema, step);
         }
-        place = &mut place["properties"][step];
+        parent_schema = &mut parent_schema["properties"][step];
     }
-    place["properties"][name] = field;
+    parent_schema["properties"][name] = field;
     if is_required {
-        require(place, name);
+        require(parent_schema, name);
     }
 }
 
 /// Removes a field from its parent. Returns its schema, and true if it was required.
 fn take(schema: &mut Value, name: &str) -> Option<(Value, bool)> {
     let (parent, field) = name.rsplit_once('.').unwrap_or(("", name));
-    let place = node(schema, parent)?;
-    let taken = place["properties"].as_object_mut()?.remove(field)?;
-    let required = place.get_mut("required").and_then(Value::as_array_mut);
+    let parent_schema = node(schema, parent)?;
+    let removed = parent_schema["properties"].as_object_mut()?.remove(field)?;
+    let required = parent_schema
+        .get_mut("required")
+        .and_then(Value::as_array_mut);
     let is_required = required.is_some_and(|required| {
         let before = required.len();
         required.retain(|name| name != field);
         required.len() < before
     });
-    if place["required"].as_array().is_some_and(Vec::is_empty) {
-        place.as_object_mut()?.remove("required");
+    if parent_schema["required"]
+        .as_array()
+        .is_some_and(Vec::is_empty)
+    {
+        parent_schema.as_object_mut()?.remove("required");
     }
-    Some((taken, is_required))
+    Some((removed, is_required))
 }
 
 fn require(node: &mut Value, field: &str) {
@@ -93,9 +98,9 @@ fn require(node: &mut Value, field: &str) {
 }
 
 fn node<'a>(schema: &'a mut Value, name: &str) -> Option<&'a mut Value> {
-    let mut place = schema;
+    let mut parent_schema = schema;
     for step in name.split('.').filter(|step| !step.is_empty()) {
-        place = place.get_mut("properties")?.get_mut(step)?;
+        parent_schema = parent_schema.get_mut("properties")?.get_mut(step)?;
     }
-    Some(place)
+    Some(parent_schema)
 }

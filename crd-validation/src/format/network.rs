@@ -78,14 +78,14 @@ impl Prefix {
     pub(crate) fn masked(self) -> Self {
         let address = match self.address {
             IpAddr::V4(v4) => {
-                let keep = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
-                IpAddr::V4(Ipv4Addr::from(u32::from(v4) & keep))
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.bits)).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from(u32::from(v4) & mask))
             }
             IpAddr::V6(v6) => {
-                let keep = u128::MAX
+                let mask = u128::MAX
                     .checked_shl(128 - u32::from(self.bits))
                     .unwrap_or(0);
-                IpAddr::V6(Ipv6Addr::from(u128::from(v6) & keep))
+                IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask))
             }
         };
         Self { address, ..self }

@@ -29,12 +29,12 @@ pub(crate) fn is_credit_card(text: &str) -> bool {
 
 /// Returns true for an ISBN with ten digits.
 pub(crate) fn is_isbn10(text: &str) -> bool {
-    let places = places(text);
+    let without_separators = without_separators(text);
     let value = |(at, c): (usize, char)| match c {
         'X' if at == 9 => Some(10),
         c => c.to_digit(10),
     };
-    let digits: Option<Vec<u32>> = places.chars().enumerate().map(value).collect();
+    let digits: Option<Vec<u32>> = without_separators.chars().enumerate().map(value).collect();
     digits.is_some_and(|digits| {
         let sum: u32 = (1..)
             .zip(&digits)
@@ -46,7 +46,10 @@ pub(crate) fn is_isbn10(text: &str) -> bool {
 
 /// Returns true for an ISBN with thirteen digits.
 pub(crate) fn is_isbn13(text: &str) -> bool {
-    let digits: Option<Vec<u32>> = places(text).chars().map(|c| c.to_digit(10)).collect();
+    let digits: Option<Vec<u32>> = without_separators(text)
+        .chars()
+        .map(|c| c.to_digit(10))
+        .collect();
     digits.is_some_and(|digits| {
         let weighted = |(at, digit): (usize, &u32)| if at % 2 == 1 { digit * 3 } else { *digit };
         let sum: u32 = digits.iter().enumerate().map(weighted).sum();
@@ -54,7 +57,7 @@ pub(crate) fn is_isbn13(text: &str) -> bool {
     })
 }
 
-fn places(text: &str) -> String {
+fn without_separators(text: &str) -> String {
     text.chars()
         .filter(|c| !matches!(c, '-' | ' ' | '\t' | '\n' | '\u{c}' | '\r'))
         .collect()

@@ -49,11 +49,11 @@ impl Url {
 
     /// Returns the path in its encoded form.
     pub(crate) fn escaped_path(&self) -> String {
-        let stands = |byte: u8| {
+        let needs_no_escape = |byte: u8| {
             is_allowed(byte, Part::Path)
                 || matches!(byte, b'!' | b'\'' | b'(' | b')' | b'*' | b'[' | b']' | b'%')
         };
-        if !self.raw_path.is_empty() && self.raw_path.bytes().all(stands) {
+        if !self.raw_path.is_empty() && self.raw_path.bytes().all(needs_no_escape) {
             return self.raw_path.clone();
         }
         if self.path == b"*" {

@@ -15,27 +15,27 @@ pub fn get<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
 ///
 /// Does nothing if a parent exists and is not an object.
 pub fn set(object: &mut Value, name: &str, value: Value) {
-    let mut place = object;
+    let mut target = object;
     for field in name.split('.') {
-        if place.is_null() {
-            *place = Value::Object(Map::new());
+        if target.is_null() {
+            *target = Value::Object(Map::new());
         }
-        let Some(fields) = place.as_object_mut() else {
+        let Some(fields) = target.as_object_mut() else {
             return;
         };
-        place = fields.entry(field).or_insert(Value::Null);
+        target = fields.entry(field).or_insert(Value::Null);
     }
-    *place = value;
+    *target = value;
 }
 
 /// Removes the value at a dotted path.
 pub fn remove(object: &mut Value, name: &str) {
     let (parent, field) = match name.rsplit_once('.') {
         Some((parent, field)) => {
-            let place = parent
+            let target = parent
                 .split('.')
                 .try_fold(object, |value, field| value.get_mut(field));
-            (place, field)
+            (target, field)
         }
         None => (Some(object), name),
     };

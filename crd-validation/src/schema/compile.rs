@@ -40,7 +40,7 @@ impl Schema {
             let known = schema.shape(keyword, value, fields, at)?
                 || schema.bound(keyword, value).map_err(fail)?
                 || schema.alternative(keyword, value, at)?
-                || is_remark(keyword);
+                || is_annotation(keyword);
             if !known {
                 return Err(fail(format!("keyword `{keyword}` is not supported")));
             }
@@ -253,7 +253,7 @@ impl Schema {
 }
 
 /// Returns true for keywords that do not affect validation or that are compiled together with another keyword.
-fn is_remark(keyword: &str) -> bool {
+fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
         "description"

@@ -183,7 +183,7 @@ fn out_of_format(
         "{subject} value must be of type {kind} {format} in {}",
         path.as_str()
     );
-    outcome.nowhere(keyword, at, detail);
+    outcome.invalid_without_path(keyword, at, detail);
 }
 
 fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {

@@ -49,7 +49,7 @@ impl Outcome {
     }
 
     /// Adds an error for which the API server names no field and only mentions the path in the message.
-    pub(crate) fn nowhere(&mut self, keyword: &str, at: Cursor<'_>, detail: String) {
+    pub(crate) fn invalid_without_path(&mut self, keyword: &str, at: Cursor<'_>, detail: String) {
         self.push(
             keyword,
             at,

@@ -30,7 +30,7 @@ pub(crate) fn validate(case: &LayerContext<'_>, report: &mut Report<'_>) {
             Some(other) => Err(unexpected(&names(path), other, "string")),
         });
         if let Err(detail) = selector {
-            refuse(path, Value::from(""), detail, report);
+            report_invalid(path, Value::from(""), detail, report);
         }
     }
 }
@@ -43,14 +43,14 @@ fn replicas(object: &Value, path: &str, report: &mut Report<'_>) {
             .ok_or_else(|| unexpected(&names(path), count, "int64")),
     });
     match count {
-        Err(detail) => refuse(path, 0.into(), detail, report),
+        Err(detail) => report_invalid(path, 0.into(), detail, report),
         Ok(count) if count < 0 => {
             let detail = "should be a non-negative integer".to_owned();
-            refuse(path, count.into(), detail, report);
+            report_invalid(path, count.into(), detail, report);
         }
         Ok(count) if count > i32::MAX.into() => {
             let detail = format!("should be less than or equal to {}", i32::MAX);
-            refuse(path, count.into(), detail, report);
+            report_invalid(path, count.into(), detail, report);
         }
         Ok(_) => {}
     }
@@ -92,7 +92,7 @@ fn unexpected(names: &[&str], value: &Value, expected: &str) -> String {
     )
 }
 
-fn refuse(path: &str, value: Value, detail: String, report: &mut Report<'_>) {
+fn report_invalid(path: &str, value: Value, detail: String, report: &mut Report<'_>) {
     let at = FieldPath::new(path.trim_start_matches('.'));
     let violation = Violation {
         rule: format!("{}/scale", at.as_str()),

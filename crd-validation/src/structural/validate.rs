@@ -142,7 +142,7 @@ impl<'a> Walk<'a> {
             }
             if passed.is_none() {
                 let detail = format!("{} must validate at least one schema (anyOf)", quoted());
-                outcome.nowhere("anyOf", at, detail);
+                outcome.invalid_without_path("anyOf", at, detail);
             }
             outcome.merge(passed.or(best).unwrap_or_default());
         }
@@ -175,7 +175,7 @@ impl<'a> Walk<'a> {
                     "{} must validate one and only one schema (oneOf). {found}",
                     quoted()
                 );
-                outcome.nowhere("oneOf", at, detail);
+                outcome.invalid_without_path("oneOf", at, detail);
                 outcome.merge(best.unwrap_or_default());
             }
         }
@@ -189,14 +189,14 @@ impl<'a> Walk<'a> {
             if passed < schema.all_of.len() {
                 let none = if passed == 0 { ". None validated" } else { "" };
                 let detail = format!("{} must validate all the schemas (allOf){none}", quoted());
-                outcome.nowhere("allOf", at, detail);
+                outcome.invalid_without_path("allOf", at, detail);
             }
         }
         if let Some(not) = &schema.not
             && branch(not).is_valid()
         {
             let detail = format!("{} must not validate the schema (not)", quoted());
-            outcome.nowhere("not", at, detail);
+            outcome.invalid_without_path("not", at, detail);
         }
         outcome.matches += 1;
         outcome

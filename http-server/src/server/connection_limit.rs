@@ -126,9 +126,9 @@ impl Connection {
     pub(crate) async fn header_is_late(&self, deadline: Duration) {
         loop {
             self.header_began.notified().await;
-            while let Some(began) = self.header_since() {
-                tokio::time::sleep_until(began + deadline).await;
-                if self.header_since() == Some(began) {
+            while let Some(started) = self.header_since() {
+                tokio::time::sleep_until(started + deadline).await;
+                if self.header_since() == Some(started) {
                     return;
                 }
             }

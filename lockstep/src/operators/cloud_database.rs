@@ -5,16 +5,19 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cloud_database_reconciler::{CloudDatabaseReconciler, RdsClient, RdsConfig};
+use lockstep_cloud_database_controller::{
+    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CloudDatabaseReconciler, RdsClient, RdsConfig,
+};
+use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
-use control_plane::Moto;
-use controller::RateLimiter;
+use lockstep_envtest::Moto;
 #[cfg(feature = "dev")]
 use lockstep_sdk::{DevService, RunningService};
 use lockstep_sdk::{Operator, OperatorContext, duration};
 
 /// Options of the operator.
 #[derive(clap::Args)]
+#[command(next_help_heading = "CloudDatabase")]
 struct CloudDatabaseArgs {
     /// Interval at which RDS is polled while an instance is changing.
     #[arg(long = "rds-poll-interval", default_value = "30s", value_parser = duration)]
@@ -25,7 +28,7 @@ struct CloudDatabaseArgs {
     /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
     /// is being deleted.
     #[arg(long = "rds-not-found-grace-period", default_value = "2m", value_parser = duration)]
-    settle: Duration,
+    not_found_grace_period: Duration,
     /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
     #[arg(long = "rds-qps", default_value = "10")]
     rds_rate: NonZeroU32,
@@ -49,7 +52,7 @@ pub(crate) struct Rds {
 pub(crate) fn operator() -> Operator<Rds> {
     let operator = Operator::with_args(connect)
         .kind(reconciler)
-        .rbac_rules(cloud_database_reconciler::rbac_rules());
+        .rbac_rules(lockstep_cloud_database_controller::rbac_rules());
     #[cfg(feature = "dev")]
     let operator = operator.dev_service(moto());
     operator
@@ -57,12 +60,15 @@ pub(crate) fn operator() -> Operator<Rds> {
 
 async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
     let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
+    let requests = context.register_metric(AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests::default());
+    let client =
+        RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
     Ok(Rds {
-        client: RdsClient::from_environment(context.leadership, calls, args.cluster_name).await,
+        client: client.await,
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,
-            not_found_grace_period: args.settle,
+            not_found_grace_period: args.not_found_grace_period,
         },
     })
 }
@@ -75,7 +81,9 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
 #[cfg(feature = "dev")]
 fn moto() -> DevService {
     // moto creates an instance immediately.
-    DevService::new("moto (AWS mock)", start_moto).controller_arg("--rds-poll-interval=500ms")
+    DevService::new("moto (AWS mock)", start_moto)
+        .installed_by(|| Ok(lockstep_envtest::install_moto().map(drop)?))
+        .controller_arg("--rds-poll-interval=500ms")
 }
 
 #[cfg(feature = "dev")]

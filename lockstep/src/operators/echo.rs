@@ -4,5 +4,5 @@ use lockstep_sdk::Operator;
 
 /// Returns the operator. It is an example, so it is installed only by name.
 pub(crate) fn operator() -> Operator {
-    Operator::of(echo::operator).only_when_named()
+    Operator::of(lockstep_echo::operator).only_when_named()
 }

@@ -3,15 +3,15 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use controller::Reconciler;
+use lockstep_controller::Reconciler;
 use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext};
-use serde_json::Value;
-use vector_reconciler::ValidateOnlyReconciler;
-use vector_rules::port_allocation::ClusterSnapshot;
-use vector_rules::{
+use lockstep_vector_api::port_allocation::ClusterSnapshot;
+use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
     VectorContext, VectorPipeline,
 };
+use lockstep_vector_controller::ValidateOnlyReconciler;
+use serde_json::Value;
 
 use crate::vector;
 
@@ -38,8 +38,8 @@ fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K
 fn context(command: &str) -> Arc<dyn Any + Send + Sync> {
     Arc::new(VectorContext::new(match command {
         // The API server waits for the response to each review.
-        "webhook" => vector::pool::compiler_with_deadline,
-        _ => vector::pool::compiler,
+        "webhook" => vector::compilers::compiler_with_deadline,
+        _ => vector::compilers::compiler,
     }))
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use lockstep_sdk::describe_yaml_error;
+use lockstep_sdk::{describe_read_error, describe_yaml_error};
+use lockstep_shared_validation::{FieldPath, ParsedJson};
+use lockstep_vector_api::ComponentKind;
 use serde_json::{Map, Value};
-use shared_validation::{FieldPath, ParsedJson};
-use vector_rules::ComponentKind;
 
 /// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl File {
         } else {
             fs::read_to_string(&self.path).map(|read| text = read)
         };
-        read.map_err(|error| error.to_string())?;
+        read.map_err(|error| format!("the file {}", describe_read_error(&error)))?;
         parse(&text, self.format)
     }
 }
@@ -56,14 +56,14 @@ impl File {
 /// Parses a text. A duplicate key is an error in every format.
 fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
     let value = match format {
-        Format::Toml => toml::from_str(text).map_err(|error| error.to_string())?,
+        Format::Toml => toml::from_str(text).map_err(|error| describe_toml_error(text, &error))?,
         Format::Yaml => {
             let options = serde_saphyr::options! { strict_booleans: true };
             serde_saphyr::from_str_with_options(text, options)
                 .map_err(|error| describe_yaml_error(text, &error))?
         }
         Format::Json => {
-            let read = ParsedJson::parse(text).map_err(|error| error.to_string())?;
+            let read = ParsedJson::parse(text).map_err(|error| describe_json_error(&error))?;
             once(&read.duplicate_keys)?;
             read.value
         }
@@ -77,6 +77,35 @@ fn parse(text: &str, format: Format) -> Result<Map<String, Value>, String> {
                 .to_owned(),
         ),
     }
+}
+
+/// Describes an error of the TOML parser, with its line and column.
+fn describe_toml_error(text: &str, error: &toml::de::Error) -> String {
+    let location = error.span().and_then(|span| {
+        let before = text.get(..span.start)?;
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        Some(format!("line {line}, column {column}: "))
+    });
+    let location = location.unwrap_or_default();
+    match error.message() {
+        "duplicate key" => format!("{location}the key is duplicated; remove one of them"),
+        message => format!(
+            "{location}the TOML cannot be read: {message}; correct the syntax, or name the file .yaml or .json if it has another format"
+        ),
+    }
+}
+
+/// Describes an error of the JSON parser, with its line and column.
+pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    format!(
+        "line {}, column {}: the JSON cannot be read: {message}; correct the syntax",
+        error.line(),
+        error.column()
+    )
 }
 
 /// Rejects duplicate keys.
@@ -126,7 +155,7 @@ fn add(whole: &mut Map<String, Value>, part: Map<String, Value>) -> Vec<String> 
                 for (id, component) in more {
                     if block.contains_key(&id) {
                         problems.push(format!(
-                            "{name}[{id}]: the name is already used in another file"
+                            "{name}[{id}]: the name is already used in another file; rename one of the components"
                         ));
                     } else {
                         block.insert(id, component);
@@ -134,7 +163,9 @@ fn add(whole: &mut Map<String, Value>, part: Map<String, Value>) -> Vec<String> 
                 }
             }
             (Some(before), value) if *before == value => {}
-            (Some(_), _) => problems.push(format!("{name}: another file sets a different value")),
+            (Some(_), _) => problems.push(format!(
+                "{name}: another file sets a different value; set it in one of them"
+            )),
         }
     }
     problems
@@ -176,6 +207,75 @@ mod tests {
             ("a = 1\na = 2\n", Format::Toml),
         ] {
             assert!(parse(text, format).is_err(), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_names_its_location_the_problem_and_what_to_do() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let error = |name: &str, content: Option<&[u8]>| {
+            let path = directory.path().join(name);
+            if let Some(content) = content {
+                fs::write(&path, content).expect("a file");
+            }
+            let errors = read(&[File::new(&path)]).expect_err("the file is invalid");
+            let prefix = format!("{}: ", path.display());
+            errors[0]
+                .strip_prefix(&prefix)
+                .expect("the path")
+                .to_owned()
+        };
+        fs::create_dir(directory.path().join("folder.toml")).expect("a folder");
+        assert_eq!(
+            error("none.toml", None),
+            "the file cannot be read: it does not exist; check its path"
+        );
+        assert_eq!(
+            error("folder.toml", None),
+            "the file cannot be read: it is a folder; name a file in it"
+        );
+        assert_eq!(
+            error("a.toml", Some(b"a = \"\xff\"")),
+            "the file cannot be read: it is not UTF-8 text; save it as UTF-8"
+        );
+        assert_eq!(
+            error("a.toml", Some(b"[sources]\nin = 1\nin = 2\n")),
+            "line 3, column 1: the key is duplicated; remove one of them"
+        );
+        for (name, content, expected) in [
+            (
+                "a.toml",
+                "# \u{e9}\n[sources.in\n",
+                "line 2, column 12: the TOML cannot be read: ",
+            ),
+            (
+                "a.toml",
+                "a = nine\n",
+                "line 1, column 5: the TOML cannot be read: ",
+            ),
+            (
+                "a.json",
+                "{\"a\": }",
+                "line 1, column 7: the JSON cannot be read: ",
+            ),
+            (
+                "a.json",
+                "{\"a\": 1, \"a\": 2}",
+                "a: the key is duplicated; remove one of them",
+            ),
+            ("a.yaml", "a: [", "line 1, column "),
+            (
+                "a.yaml",
+                "- a",
+                "the configuration must be a mapping with `sources`",
+            ),
+        ] {
+            let found = error(name, Some(content.as_bytes()));
+            assert!(found.starts_with(expected), "{found}");
+            assert!(!found.contains('\n'), "no excerpt of the parser: {found}");
+        }
+        for name in ["empty.toml", "empty.yaml"] {
+            assert_eq!(parse("", File::new(Path::new(name)).format), Ok(Map::new()));
         }
     }
 

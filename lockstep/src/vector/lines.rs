@@ -2,9 +2,9 @@
 
 use std::io::{self, BufRead, Write};
 
+use lockstep_shared_validation::{FieldError, ParsedJson};
+use lockstep_vector_api::Catalogue;
 use serde_json::{Value, json};
-use shared_validation::{FieldError, ParsedJson};
-use vector_rules::Catalogue;
 
 use crate::vector::configuration;
 use crate::vector::problems::problems;
@@ -18,9 +18,9 @@ pub(crate) fn run(input: impl BufRead, out: &mut impl Write, with_start: bool) -
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let answer = result(&line, with_start);
-        is_valid &= answer["valid"] == true;
-        writeln!(out, "{answer}")?;
+        let response = result(&line, with_start);
+        is_valid &= response["valid"] == true;
+        writeln!(out, "{response}")?;
     }
     Ok(is_valid)
 }
@@ -29,7 +29,9 @@ fn result(line: &[u8], with_start: bool) -> Value {
     let text = String::from_utf8_lossy(line);
     let mut read = match ParsedJson::parse(&text) {
         Ok(read) => read,
-        Err(error) => return unreadable(&Value::Null, &format!("the line is not JSON: {error}")),
+        Err(error) => {
+            return unreadable(&Value::Null, &configuration::describe_json_error(&error));
+        }
     };
     let id = read.value.get_mut("id").map_or(Value::Null, Value::take);
     if let Err(problem) = configuration::once(&read.duplicate_keys) {
@@ -39,7 +41,7 @@ fn result(line: &[u8], with_start: bool) -> Value {
     let (warnings, errors): (Vec<_>, Vec<_>) = problems
         .iter()
         .partition(|problem| problem.check.is_warning());
-    let told = |problems: &[&vector_rules::Diagnostic]| -> Vec<Value> {
+    let to_json = |problems: &[&lockstep_vector_api::Diagnostic]| -> Vec<Value> {
         problems
             .iter()
             .map(|problem| diagnostic(&problem.error))
@@ -48,8 +50,8 @@ fn result(line: &[u8], with_start: bool) -> Value {
     json!({
         "id": id,
         "valid": errors.is_empty(),
-        "errors": told(&errors),
-        "warnings": told(&warnings),
+        "errors": to_json(&errors),
+        "warnings": to_json(&warnings),
     })
 }
 

@@ -9,9 +9,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lockstep_vector_api::{Compiler, Program, VrlDiagnostic};
 use rustix::process::Signal;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use vector_rules::{Compiler, Program, VrlDiagnostic};
 
 use crate::vector::worker::{ALLOCATOR, CompileJob, MEMORY_MIB, SECONDS};
 
@@ -19,7 +19,7 @@ use crate::vector::worker::{ALLOCATOR, CompileJob, MEMORY_MIB, SECONDS};
 const MAX_WORKERS: usize = 2;
 
 /// Maximum number of urgent configurations that wait for a worker.
-const MAX_WAITING: usize = lockstep_sdk::MOST_WAITING_THREADS;
+const MAX_WAITING: usize = lockstep_sdk::MAX_WAITING_THREADS;
 
 /// Maximum time for the programs of an urgent configuration: less than an API server waits for a review.
 const REVIEW_DEADLINE: Duration = Duration::from_secs(8);
@@ -80,7 +80,7 @@ pub(crate) fn compiler_with_deadline() -> Box<dyn Compiler> {
 
 impl Compiler for PooledCompiler {
     fn compile(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
-        off_the_runtime(|| self.ask(program))
+        off_the_runtime(|| self.compile_in_worker(program))
     }
 }
 
@@ -96,7 +96,7 @@ fn off_the_runtime<T>(wait: impl FnOnce() -> T) -> T {
 }
 
 impl PooledCompiler {
-    fn ask(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
+    fn compile_in_worker(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
         let is_first = self.worker.is_none();
         let mut worker = match self.worker.take() {
             Some(worker) => worker,
@@ -109,7 +109,7 @@ impl PooledCompiler {
             is_first,
             program: program.clone(),
         };
-        match worker.ask(&order, until) {
+        match worker.compile_in_worker(&order, until) {
             Ok(findings) => {
                 self.worker = Some(worker);
                 Ok(findings)
@@ -180,7 +180,7 @@ impl WorkerPool {
 
 impl Worker {
     fn start() -> io::Result<Self> {
-        let (ours, theirs) = UnixStream::pair()?;
+        let (local, remote) = UnixStream::pair()?;
         let process = Command::new(this_program()?)
             .args(["vector", "vrl-worker"])
             // The worker needs neither the environment and open files of this process nor signals from its
@@ -188,17 +188,21 @@ impl Worker {
             .env_clear()
             .env(ALLOCATOR.0, ALLOCATOR.1)
             .process_group(0)
-            .stdin(Stdio::from(OwnedFd::from(theirs.try_clone()?)))
-            .stdout(Stdio::from(OwnedFd::from(theirs)))
+            .stdin(Stdio::from(OwnedFd::from(remote.try_clone()?)))
+            .stdout(Stdio::from(OwnedFd::from(remote)))
             .stderr(Stdio::null())
             .spawn()?;
         Ok(Self {
             process,
-            stream: BufReader::new(ours),
+            stream: BufReader::new(local),
         })
     }
 
-    fn ask(&mut self, order: &CompileJob<'_>, until: Instant) -> io::Result<Vec<VrlDiagnostic>> {
+    fn compile_in_worker(
+        &mut self,
+        order: &CompileJob<'_>,
+        until: Instant,
+    ) -> io::Result<Vec<VrlDiagnostic>> {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(ErrorKind::TimedOut.into());

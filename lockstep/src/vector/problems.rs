@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use lockstep_vector_api::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
 use serde_json::Value;
-use vector_rules::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
 
-use crate::vector::pool;
+use crate::vector::compilers;
 
 /// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
 /// starting.
 pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
-    let mut problems = validate_config(catalogue, config, &BTreeSet::new(), pool::compiler);
+    let mut problems = validate_config(catalogue, config, &BTreeSet::new(), compilers::compiler);
     if with_start {
         problems.extend(validate_start_up(catalogue, config, OptOut::Author));
     }

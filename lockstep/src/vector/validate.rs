@@ -4,8 +4,8 @@ use std::io::{self, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lockstep_sdk::{InputFormat, on_one_line};
-use vector_rules::Catalogue;
+use lockstep_sdk::{InputFormat, describe_read_error, on_one_line};
+use lockstep_vector_api::Catalogue;
 
 use crate::vector::configuration;
 use crate::vector::configuration::{File, Format};
@@ -107,21 +107,25 @@ fn validate(args: &Args) -> io::Result<bool> {
         let lines: Vec<_> = text.split('\n').map(on_one_line).collect();
         writeln!(out, "{level}: {}", lines.join("\n"))?;
     }
-    let is_refused = errors > 0 || args.deny_warnings && warnings > 0;
-    let result = if is_refused { "invalid" } else { "valid" };
+    let has_failed = errors > 0 || args.deny_warnings && warnings > 0;
+    let result = if has_failed { "invalid" } else { "valid" };
     writeln!(
         out,
         "{result} for Vector {}: {errors} errors, {warnings} warnings",
         catalogue.version
     )?;
-    Ok(!is_refused)
+    Ok(!has_failed)
 }
 
 fn validate_lines(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
     let out = &mut io::BufWriter::new(io::stdout().lock());
     let is_valid = match files {
         [file] if file.as_os_str() != "-" => {
-            let file = std::fs::File::open(file)?;
+            let open = std::fs::File::open(file);
+            let file = open.map_err(|error| {
+                let problem = describe_read_error(&error);
+                io::Error::other(format!("the file {} {problem}", file.display()))
+            })?;
             lines::run(BufReader::new(file), out, with_start)?
         }
         [] | [_] => lines::run(io::stdin().lock(), out, with_start)?,

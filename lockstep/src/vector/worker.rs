@@ -7,10 +7,10 @@
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
+use lockstep_vector_api::{InProcessCompiler, Program};
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use vector_rules::{InProcessCompiler, Program};
 
 /// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
 pub(crate) const SECONDS: u64 = 2;
@@ -20,6 +20,7 @@ pub(crate) const MEMORY_MIB: u64 = 128;
 
 /// Address space that the process maps before it compiles anything, including the stack for the compiler, in MiB.
 /// Most of it is never touched.
+#[cfg(target_os = "linux")]
 const MAPPED_MIB: u64 = 448;
 
 /// Environment variable that stops the allocator from mapping a gibibyte in advance, which would count against the
@@ -57,6 +58,8 @@ fn confine() -> io::Result<()> {
         current: Some(most),
         maximum: Some(most),
     };
+    // Other systems have no such limit, or reject one below what is mapped already.
+    #[cfg(target_os = "linux")]
     setrlimit(Resource::As, at_most((MAPPED_MIB + MEMORY_MIB) << 20))?;
     // A core dump would contain a user's program.
     setrlimit(Resource::Core, at_most(0))?;
@@ -83,10 +86,10 @@ fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
 
 /// Sets the limit of CPU time from now on.
 fn reset_cpu_limit() -> io::Result<()> {
-    let taken = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
-    let taken = u64::try_from(taken).unwrap_or_default();
+    let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
+    let used = u64::try_from(used).unwrap_or_default();
     let most = Rlimit {
-        current: Some(taken + SECONDS + 1),
+        current: Some(used + SECONDS + 1),
         maximum: None,
     };
     setrlimit(Resource::Cpu, most)?;

@@ -1,16 +1,16 @@
 //! Echo: the smallest operator. It serves a text over HTTP, with a Deployment and a Service.
 
-use controller::{
-    OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse,
-};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use kube::{CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use lockstep_controller::{
+    OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse,
+};
+use lockstep_shared_validation::{
+    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{
-    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
-};
 
 /// Text to serve over HTTP.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]

@@ -1,15 +1,15 @@
 //! Options for the webhook's serving certificate, its CA and CA injection.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::bail;
-use certs::{
+use clap::ValueEnum;
+use kube::Client;
+use lockstep_certs::{
     CertificateManager, CertificateSource, InjectTarget, InjectTargetKind, Metrics, ReplicaProbe,
     RotationPolicy,
 };
-use clap::ValueEnum;
-use kube::Client;
 
 use crate::server::runtime;
 
@@ -35,20 +35,20 @@ pub(crate) struct CertArgs {
     #[arg(long, default_value = "/run/lockstep/tls")]
     cert_dir: PathBuf,
     /// Secret with the webhook's certificates and private keys.
-    #[arg(long, default_value = manifests::names::TLS_SECRET)]
+    #[arg(long, default_value = lockstep_manifests::names::TLS_SECRET)]
     tls_secret: String,
     /// File with the CA that API servers must trust. Requires `--cert-source=files`. Default: the CA bundle is not
     /// modified.
     #[arg(long, value_name = "FILE")]
     ca_bundle_file: Option<PathBuf>,
     /// Service of the webhook. The serving certificate is valid for its DNS name.
-    #[arg(long, default_value = manifests::names::SERVICE)]
+    #[arg(long, default_value = lockstep_manifests::names::SERVICE)]
     webhook_service: String,
     /// Additional DNS name for the serving certificate. Can be repeated.
     #[arg(long, value_name = "NAME")]
     cert_extra_dns_name: Vec<String>,
     /// Name of both the `ValidatingWebhookConfiguration` and the `MutatingWebhookConfiguration`.
-    #[arg(long, default_value = manifests::names::WEBHOOK_CONFIGURATION)]
+    #[arg(long, default_value = lockstep_manifests::names::WEBHOOK_CONFIGURATION)]
     webhook_configuration: String,
     /// `CustomResourceDefinition` whose versions the webhook converts; the CA bundle is injected into it. Can be
     /// repeated.
@@ -77,9 +77,14 @@ impl CertArgs {
             client: client.clone(),
             namespace: namespace.to_owned(),
             service: self.webhook_service.clone(),
-            port: manifests::names::SERVICE_PORT.to_owned(),
+            port: lockstep_manifests::names::SERVICE_PORT.to_owned(),
             server_name: self.service_name(namespace),
         }
+    }
+
+    /// Returns the directory with the serving certificate.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.cert_dir
     }
 
     /// Returns the name of both webhook configurations.
@@ -131,7 +136,7 @@ impl CertArgs {
                 CertificateSource::SelfSigned(self.rotation_policy(namespace)?)
             }
             CertSourceArg::Secret => CertificateSource::Secret {
-                settle: self.ca_propagation_delay,
+                propagation_delay: self.ca_propagation_delay,
             },
             CertSourceArg::Files => CertificateSource::Files {
                 ca: self.ca_bundle_file.clone(),

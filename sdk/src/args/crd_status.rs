@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
+use lockstep_shared_validation::ValidatorRegistry;
+use lockstep_webhook_lifecycle::{CrdStatusCache, CrdStatusMetrics, CrdStatusReporter};
 use prometheus_client::registry::Registry;
-use shared_validation::ValidatorRegistry;
-use webhook_lifecycle::{CrdStatusCache, CrdStatusMetrics, CrdStatusReporter};
 
 use crate::server::runtime;
 
 /// Option for the path of the CRD status file.
 #[derive(clap::Args)]
+#[command(next_help_heading = "CRD status")]
 pub(crate) struct CrdStatusArgs {
     /// File through which the controller reports whether the installed CRDs match this release. If they match, the
     /// webhook skips schema and CEL validation, which the API server has already done. If the file is missing or
@@ -27,6 +28,7 @@ pub(crate) struct CrdStatusArgs {
 
 /// Options for the controller's comparison of the CRDs.
 #[derive(clap::Args)]
+#[command(next_help_heading = "CRD status")]
 pub(crate) struct CrdStatusReporterArgs {
     #[command(flatten)]
     crds: CrdStatusArgs,

@@ -6,7 +6,8 @@ use crate::operator::registration::{KindDefinition, Registration};
 use crate::registry::{Registry, SelectedKinds};
 
 /// Option for the installed kinds.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
+#[command(next_help_heading = "Scope")]
 pub(crate) struct KindArgs {
     /// Kinds to install, comma-separated: `*` selects the default kinds, a name adds a kind, and `-` before a name
     /// excludes it.

@@ -27,20 +27,20 @@ pub(crate) struct LimitArgs {
     request_timeout: Duration,
     /// Maximum number of open connections. When exceeded, the longest-idle connection is closed, or else the one
     /// with the oldest incomplete request.
-    #[arg(long, default_value_t = http_server::Limits::default().max_connections)]
+    #[arg(long, default_value_t = lockstep_http_server::Limits::default().max_connections)]
     max_connections: usize,
     /// Maximum number of reviews that are validated concurrently. Further reviews get status 429, and the API
     /// server retries them.
-    #[arg(long, default_value_t = webhook::Limits::default().max_requests_inflight)]
+    #[arg(long, default_value_t = lockstep_webhook::Limits::default().max_requests_inflight)]
     max_requests_inflight: usize,
     /// Maximum size of an admission review, in bytes.
-    #[arg(long, default_value_t = webhook::Limits::default().max_request_bytes)]
+    #[arg(long, default_value_t = lockstep_webhook::Limits::default().max_request_bytes)]
     max_request_bytes: usize,
     /// Maximum size of a conversion review with its list of objects, in bytes.
-    #[arg(long, default_value_t = webhook::Limits::default().max_conversion_bytes)]
+    #[arg(long, default_value_t = lockstep_webhook::Limits::default().max_conversion_bytes)]
     max_conversion_bytes: usize,
     /// Maximum total size of all reviews in memory, in bytes. When exceeded, further reviews get status 429.
-    #[arg(long, default_value_t = webhook::Limits::default().max_inflight_bytes)]
+    #[arg(long, default_value_t = lockstep_webhook::Limits::default().max_inflight_bytes)]
     max_inflight_bytes: usize,
 }
 
@@ -50,7 +50,7 @@ const OTHER_FILES: usize = 64;
 impl LimitArgs {
     /// Returns the limits of connections. Their number is reduced to what the system's limit of open files allows:
     /// without a free file descriptor, the process could not accept any new connection.
-    pub(crate) fn server(&self) -> http_server::Limits {
+    pub(crate) fn server(&self) -> lockstep_http_server::Limits {
         let wanted = self.max_connections.saturating_add(OTHER_FILES);
         let allowed = rlimit::increase_nofile_limit(wanted as u64).map_or(usize::MAX, |files| {
             usize::try_from(files).unwrap_or(usize::MAX)
@@ -65,7 +65,7 @@ impl LimitArgs {
                 "the system's limit of open files is too low for `--max-connections`; raise `ulimit -n`"
             );
         }
-        http_server::Limits {
+        lockstep_http_server::Limits {
             handshake_timeout: self.handshake_timeout,
             read_header_timeout: self.read_header_timeout,
             idle_timeout: self.idle_timeout,
@@ -74,8 +74,8 @@ impl LimitArgs {
     }
 
     /// Returns the limits of requests.
-    pub(crate) fn webhook(&self) -> webhook::Limits {
-        webhook::Limits {
+    pub(crate) fn webhook(&self) -> lockstep_webhook::Limits {
+        lockstep_webhook::Limits {
             body_timeout: self.body_timeout,
             request_timeout: self.request_timeout,
             max_requests_inflight: self.max_requests_inflight,
@@ -101,15 +101,15 @@ mod tests {
     #[test]
     fn option_defaults_equal_the_default_limits() {
         let options = Options::parse_from(["webhook"]).limits;
-        assert_eq!(options.webhook(), webhook::Limits::default());
+        assert_eq!(options.webhook(), lockstep_webhook::Limits::default());
         let server = options.server();
         let connections = server.max_connections;
-        let default = http_server::Limits {
+        let default = lockstep_http_server::Limits {
             // The system's limit of open files may reduce it.
             max_connections: connections,
-            ..http_server::Limits::default()
+            ..lockstep_http_server::Limits::default()
         };
         assert_eq!(server, default);
-        assert!(connections <= http_server::Limits::default().max_connections);
+        assert!(connections <= lockstep_http_server::Limits::default().max_connections);
     }
 }

@@ -3,17 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::anyhow;
+use lockstep_shared_validation::{Policy, PolicyHandle, ValidatorRegistry};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
-use shared_validation::{Policy, PolicyHandle, ValidatorRegistry};
+
+use crate::check::yaml::document::describe_yaml_error;
+use crate::read_error::describe_read_error;
 
 /// Interval at which the file is checked. The kubelet takes about a minute to update the files of a changed
 /// `ConfigMap`.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Policy")]
 pub(crate) struct PolicyArgs {
     /// File that sets `deny`, `warn` or `audit` for Rust rules. It is reloaded when it changes. If it does not
     /// exist, the severity of each rule applies.
@@ -23,24 +27,27 @@ pub(crate) struct PolicyArgs {
 
 /// Reads a policy file that must exist.
 pub(crate) fn read(path: &Path, validators: &ValidatorRegistry) -> anyhow::Result<Policy> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    parse(&text, validators).with_context(|| path.display().to_string())
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| anyhow!("the policy file {name} {}", describe_read_error(&error)))?;
+    parse(&text, validators).map_err(|error| anyhow!("the policy file {name} is invalid: {error}"))
 }
 
-fn parse(text: &str, validators: &ValidatorRegistry) -> anyhow::Result<Policy> {
-    let file: Value = serde_saphyr::from_str(text).context("the file is not valid YAML")?;
-    Ok(Policy::read(&file, validators)?)
+fn parse(text: &str, validators: &ValidatorRegistry) -> Result<Policy, String> {
+    let file: Value =
+        serde_saphyr::from_str(text).map_err(|error| describe_yaml_error(text, &error))?;
+    Policy::read(&file, validators).map_err(|error| error.to_string())
 }
 
 impl PolicyArgs {
     /// Loads the policy and reloads it when the file changes. If the file is invalid, the last valid policy stays
-    /// in force: a typing error must neither stop the webhook nor disable its rules. Calls `tell` whenever another
+    /// in force: a typing error must neither stop the webhook nor disable its rules. Calls `on_change` whenever another
     /// policy comes into force.
     pub(crate) fn watch(
         &self,
         validators: &ValidatorRegistry,
         registry: &mut Registry,
-        tell: impl Fn() + Send + 'static,
+        on_change: impl Fn() + Send + 'static,
     ) -> PolicyHandle {
         let current = PolicyHandle::default();
         let Some(path) = self.file.clone() else {
@@ -58,7 +65,7 @@ impl PolicyArgs {
             "Number of rules that the policy in force configures",
             rules.clone(),
         );
-        let mut follower = PolicyWatcher {
+        let mut watcher = PolicyWatcher {
             path,
             validators: validators.clone(),
             current: current.clone(),
@@ -66,13 +73,13 @@ impl PolicyArgs {
             rules,
             seen: None,
         };
-        follower.reload();
+        watcher.reload();
         tokio::spawn(async move {
-            let mut ticks = tokio::time::interval(LOOK_EVERY);
+            let mut ticks = tokio::time::interval(POLL_INTERVAL);
             loop {
                 ticks.tick().await;
-                if follower.reload() {
-                    tell();
+                if watcher.reload() {
+                    on_change();
                 }
             }
         });
@@ -96,17 +103,17 @@ impl PolicyWatcher {
         let text = match std::fs::read_to_string(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => format!("\0{error}"),
+            Err(error) => format!("\0the file {}", describe_read_error(&error)),
         };
         if self.seen.as_ref() == Some(&text) {
             return false;
         }
         let path = self.path.display();
         let policy = match text.strip_prefix('\0') {
-            Some(error) => Err(anyhow::anyhow!("{error}")),
+            Some(error) => Err(error.to_owned()),
             None => parse(&text, &self.validators),
         };
-        let is_taken = policy.is_ok();
+        let is_valid = policy.is_ok();
         match policy {
             Ok(policy) => {
                 tracing::info!(%path, "the policy was loaded and is in force");
@@ -116,11 +123,64 @@ impl PolicyWatcher {
                 self.valid.set(1);
             }
             Err(error) => {
-                tracing::error!(%path, error = format!("{error:#}"), "the policy file is invalid; the last valid policy stays in force");
+                tracing::error!(%path, error, "the policy file is invalid; the last valid policy stays in force");
                 self.valid.set(0);
             }
         }
         self.seen = Some(text);
-        is_taken
+        is_valid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_policy_file_is_reported_with_its_name_the_problem_and_what_to_do() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        let error = |name: &str| {
+            let error = read(&path(name), &ValidatorRegistry::default());
+            let error = error.expect_err("the file is invalid").to_string();
+            let prefix = format!("the policy file {} ", path(name).display());
+            error.strip_prefix(&prefix).expect(&error).to_owned()
+        };
+        std::fs::create_dir(path("folder")).expect("a folder");
+        assert_eq!(
+            error("none.yaml"),
+            "cannot be read: it does not exist; check its path"
+        );
+        assert_eq!(
+            error("folder"),
+            "cannot be read: it is a folder; name a file in it"
+        );
+        for (content, expected) in [
+            (
+                &b"rules: \xff"[..],
+                "cannot be read: it is not UTF-8 text; save it as UTF-8",
+            ),
+            (b"rules: {a", "is invalid: line 1, column "),
+            (
+                b"- rules",
+                "is invalid: the policy is a list and must be a mapping; a policy contains `rules:`",
+            ),
+            (
+                b"rulez: {}",
+                "is invalid: rulez: the key is unknown; a policy contains `rules:`",
+            ),
+            (
+                b"rules: {Echo: {}}",
+                "is invalid: rules.Echo: the kind is unknown; the registered kinds are ",
+            ),
+        ] {
+            std::fs::write(path("policy.yaml"), content).expect("a file");
+            let found = error("policy.yaml");
+            assert!(found.starts_with(expected), "{found}");
+            assert!(!found.contains('\n'), "no excerpt of the parser: {found}");
+        }
+        std::fs::write(path("empty.yaml"), "").expect("a file");
+        let empty = read(&path("empty.yaml"), &ValidatorRegistry::default());
+        assert_eq!(empty.expect("an empty policy"), Policy::default());
     }
 }

@@ -4,12 +4,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use anyhow::bail;
-use controller::{Config, DeletionTimeouts, RateLimiter};
+use lockstep_controller::{Config, DeletionTimeouts, RateLimiter};
 
 use crate::server::runtime::duration;
 
 /// Options of all controllers.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Reconciliation")]
 pub(crate) struct ReconciliationArgs {
     /// Maximum average number of calls to the API server per second for reconciliations. Default: unlimited; only
     /// the API server's own flow control applies.
@@ -52,16 +53,16 @@ impl ReconciliationArgs {
     }
 
     pub(crate) fn deletion_timeouts(&self) -> anyhow::Result<DeletionTimeouts> {
-        let told_after = self.deletion_stalled_threshold;
+        let stalled_threshold = self.deletion_stalled_threshold;
         if let Some(let_go_after) = self.force_finalize_after
-            && let_go_after <= told_after
+            && let_go_after <= stalled_threshold
         {
             bail!(
-                "`--force-finalize-after` is {let_go_after:?}: it must be greater than `--deletion-stalled-threshold` ({told_after:?})"
+                "`--force-finalize-after` is {let_go_after:?}: it must be greater than `--deletion-stalled-threshold` ({stalled_threshold:?})"
             );
         }
         Ok(DeletionTimeouts {
-            stalled_after: told_after,
+            stalled_after: stalled_threshold,
             force_after: self.force_finalize_after,
         })
     }
@@ -81,15 +82,15 @@ mod tests {
 
     #[test]
     fn a_finalizer_is_not_removed_before_the_stall_is_reported() {
-        let stalls = |arguments: &[&str]| {
+        let timeouts = |arguments: &[&str]| {
             let options = Options::parse_from([&["lockstep"], arguments].concat());
             options
                 .reconciliations
                 .deletion_timeouts()
                 .map_err(|error| error.to_string())
         };
-        assert!(stalls(&["--force-finalize-after=24h"]).is_ok());
-        let error = stalls(&["--force-finalize-after=0s"]).expect_err("zero is too short");
+        assert!(timeouts(&["--force-finalize-after=24h"]).is_ok());
+        let error = timeouts(&["--force-finalize-after=0s"]).expect_err("zero is too short");
         assert!(
             error.contains("must be greater than `--deletion-stalled-threshold`"),
             "{error}"

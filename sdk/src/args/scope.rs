@@ -4,6 +4,7 @@ use anyhow::{bail, ensure};
 
 /// Options for the scope of an installation.
 #[derive(Clone, clap::Args)]
+#[command(next_help_heading = "Scope")]
 pub(crate) struct InstallScopeArgs {
     /// Watch only these namespaces (comma-separated). The controller is installed in the first one and uses roles
     /// instead of cluster roles. The webhook is not installed and no cluster-scoped object is written. Default: all
@@ -14,6 +15,10 @@ pub(crate) struct InstallScopeArgs {
     /// the CRDs, the objects and their statuses are not modified.
     #[arg(long, conflicts_with = "watch_namespaces")]
     webhook_only: bool,
+    /// Run only the controller: there is no webhook, no certificate and no admission probe. The API server validates
+    /// by the schema and the CEL rules of the CRD, and the controller suspends objects that violate other rules.
+    #[arg(long, conflicts_with_all = ["watch_namespaces", "webhook_only"])]
+    no_webhook: bool,
 }
 
 impl InstallScopeArgs {
@@ -21,9 +26,35 @@ impl InstallScopeArgs {
         self.webhook_only
     }
 
-    /// Returns the command-line argument for the controller if only the webhook runs.
+    /// Returns true if the installation has a webhook. Webhook configurations are cluster-scoped, so there is none if
+    /// only some namespaces are watched.
+    pub(crate) fn has_webhook(&self) -> bool {
+        !self.no_webhook && self.watch_namespaces.is_empty()
+    }
+
+    /// Returns the watched namespaces as they are given; empty for all.
+    pub(crate) fn watched(&self) -> &[String] {
+        &self.watch_namespaces
+    }
+
+    /// Returns true if no option is given.
+    pub(crate) fn is_default(&self) -> bool {
+        self.watch_namespaces.is_empty() && !self.webhook_only && !self.no_webhook
+    }
+
+    /// Returns true if the installation was requested without webhook.
+    pub(crate) fn is_without_webhook(&self) -> bool {
+        self.no_webhook
+    }
+
+    /// Returns the command-line argument for the controller if only the webhook, or no webhook, runs.
     pub(crate) fn argument(&self) -> Option<String> {
-        self.webhook_only.then(|| "--webhook-only".to_owned())
+        let flags = [
+            (self.webhook_only, "--webhook-only"),
+            (self.no_webhook, "--no-webhook"),
+        ];
+        let mut given = flags.into_iter().filter(|(is_given, _)| *is_given);
+        given.next().map(|(_, flag)| flag.to_owned())
     }
 
     /// Returns the watched namespaces; empty for all. Fails if a name is empty or repeated, or if namespaces are
@@ -58,6 +89,7 @@ mod tests {
             let scope = InstallScopeArgs {
                 watch_namespaces: namespaces,
                 webhook_only: false,
+                no_webhook: false,
             };
             let taken = scope.namespaces(None).map(<[_]>::len);
             taken.map_err(|error| error.to_string())
@@ -72,6 +104,7 @@ mod tests {
         let scope = InstallScopeArgs {
             watch_namespaces: namespaces,
             webhook_only: false,
+            no_webhook: false,
         };
         let error = scope.namespaces(Some("Wide")).map(drop);
         let error = error.expect_err("the kind is cluster-scoped").to_string();

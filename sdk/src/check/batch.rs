@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, Write};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, ParsedJson, Policy, ValidationRequest, ValidationResult, Validator, Violation,
 };
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::check::crd_lookup::CrdLookup;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let answer = match serde_json::from_slice::<Line>(&line) {
+        let response = match serde_json::from_slice::<Line>(&line) {
             Ok(line) => respond(kinds, policy, &line, &mut count),
             Err(error) => {
                 count.unreadable += 1;
@@ -62,7 +62,7 @@ pub(crate) fn run(
                 unreadable(&id, &format!("the line is not a valid request: {error}"))
             }
         };
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{response}")?;
     }
     Ok(count)
 }

@@ -1,7 +1,7 @@
 //! Text → documents → validation results: the check of one source.
 
+use lockstep_shared_validation::{Policy, ValidationRequest, ValidationResult, Violation};
 use serde_json::Value;
-use shared_validation::{Policy, ValidationRequest, ValidationResult, Violation};
 
 use crate::check::apply;
 use crate::check::crd_lookup::CrdLookup;
@@ -87,11 +87,8 @@ impl Checker {
         if !object.is_object() {
             let message =
                 "an object was expected here: a mapping with apiVersion and kind".to_owned();
-            let place = Some(document.locate("", &report.text));
-            report.problems.push(ParseError {
-                location: place,
-                message,
-            });
+            let location = Some(document.locate("", &report.text));
+            report.problems.push(ParseError { location, message });
             return true;
         }
         let kind = object["kind"].as_str().unwrap_or_default();
@@ -109,12 +106,9 @@ impl Checker {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
         let mut problem = |field: &str, message: String| {
-            let place = Some(document.locate(field, &report.text));
+            let location = Some(document.locate(field, &report.text));
             let message = on_one_line(&message);
-            report.problems.push(ParseError {
-                location: place,
-                message,
-            });
+            report.problems.push(ParseError { location, message });
         };
         let Some(ruleset) = self.kinds.find(api_version, kind) else {
             let served = self.kinds.versions(api_version, kind);
@@ -160,7 +154,7 @@ impl Checker {
         let object = applied.as_ref().unwrap_or(object);
         let last_validated = old
             .as_ref()
-            .and_then(shared_validation::LastValidated::from_status_of);
+            .and_then(lockstep_shared_validation::LastValidated::from_status_of);
         let request = ValidationRequest::for_update(object, old.as_ref(), last_validated.as_ref());
         let result = ruleset.validate(&request.deny_unknown_fields().with_policy(&self.policy));
         let stored = (self.shows_defaulted && result.is_valid())

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use lockstep_shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 use serde_json::Value;
-use shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 
 use crate::check::inputs;
 use crate::check::yaml::document;
@@ -11,16 +11,16 @@ use crate::check::yaml::document;
 /// All kinds that can be validated.
 pub(crate) struct CrdLookup {
     own: ValidatorRegistry,
-    given: Vec<CrdValidator>,
+    from_files: Vec<CrdValidator>,
 }
 
 impl CrdLookup {
     /// Collects the built-in kinds and those of the CRDs in these files. A given CRD takes precedence over a
     /// built-in kind of the same name.
     pub(crate) fn new(own: ValidatorRegistry, crds: &[PathBuf]) -> Result<Self, String> {
-        let mut given = Vec::new();
+        let mut from_files = Vec::new();
         for path in crds {
-            let before = given.len();
+            let before = from_files.len();
             for source in inputs::find(std::slice::from_ref(path)) {
                 let name = &source.name;
                 let text = source.read().map_err(|error| format!("{name}: {error}"))?;
@@ -29,20 +29,20 @@ impl CrdLookup {
                 for document in documents {
                     definitions(&document.to_value(), &mut |crd| {
                         let versions = CrdValidator::compile_served(crd);
-                        given.extend(versions.map_err(|error| format!("{name}: {error}"))?);
+                        from_files.extend(versions.map_err(|error| format!("{name}: {error}"))?);
                         Ok(())
                     })?;
                 }
             }
             // A folder with CRDs may contain other objects, too.
-            if given.len() == before {
+            if from_files.len() == before {
                 return Err(format!(
                     "{}: no CustomResourceDefinition found; --crd requires at least one",
                     path.display()
                 ));
             }
         }
-        Ok(Self { own, given })
+        Ok(Self { own, from_files })
     }
 
     /// Returns the validator for an object.
@@ -52,7 +52,7 @@ impl CrdLookup {
         match self.find(api_version, kind) {
             Some(ruleset) => Ok(ruleset),
             // If only one CRD is given, an object of an unknown kind is validated by it, as one with a wrong kind.
-            None => match self.given.as_slice() {
+            None => match self.from_files.as_slice() {
                 [only] => Ok(only),
                 _ => Err(format!(
                     "unknown kind `{kind}` in `{api_version}`; provide its CRD with --crd"
@@ -67,8 +67,8 @@ impl CrdLookup {
         let is_it = |one: &&CrdValidator| {
             one.group() == group && one.version() == version && one.kind() == kind
         };
-        match self.given.iter().find(is_it) {
-            Some(given) => Some(given),
+        match self.from_files.iter().find(is_it) {
+            Some(from_files) => Some(from_files),
             None => self
                 .own
                 .get(group, kind)
@@ -114,15 +114,15 @@ impl CrdLookup {
     /// Returns the known versions of a kind, to report them if another version is requested.
     pub(crate) fn versions(&self, api_version: &str, kind: &str) -> Vec<String> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        let given = self
-            .given
+        let from_files = self
+            .from_files
             .iter()
             .filter(|one| one.group() == group && one.kind() == kind);
         let own = self
             .own
             .get(group, kind)
             .map(|ruleset| ruleset.version().to_owned());
-        given
+        from_files
             .map(|one| one.version().to_owned())
             .chain(own)
             .collect()

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use shared_validation::{FieldError, Layer};
+use lockstep_shared_validation::{FieldError, Layer};
 
 /// The results for one source.
 pub(crate) struct FileReport {

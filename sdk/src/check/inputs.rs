@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::read_error::describe_read_error;
+
 /// Maximum size of an input. The API server accepts objects of at most 1.5 MiB. This limit has room for thousands
 /// of objects in one file, and bounds the cost of a wrong path.
 const MAX_BYTES: u64 = 64 << 20;
@@ -13,7 +15,7 @@ const MAX_BYTES: u64 = 64 << 20;
 pub(crate) struct Source {
     /// File name, or `<stdin>`.
     pub(crate) name: String,
-    place: SourceKind,
+    kind: SourceKind,
 }
 
 #[derive(Clone, Debug)]
@@ -32,14 +34,14 @@ pub(crate) fn find(names: &[PathBuf]) -> Vec<Source> {
         if name.as_os_str() == "-" {
             sources.push(Source {
                 name: "<stdin>".to_owned(),
-                place: SourceKind::Stdin,
+                kind: SourceKind::Stdin,
             });
         } else if name.is_dir() {
             let known = sources.len();
             below(name, &mut sources);
             if sources.len() == known {
                 let problem = "the folder contains no .yaml, .yml or .json file";
-                sources.push(Source::nowhere(&name.display().to_string(), problem));
+                sources.push(Source::missing(&name.display().to_string(), problem));
             }
         } else if fs::symlink_metadata(name).is_err() && is_pattern(name) {
             matching(name, &mut sources);
@@ -58,21 +60,21 @@ fn matching(pattern: &Path, sources: &mut Vec<Source>) {
     let name = pattern.display().to_string();
     let paths = match glob::glob(&pattern.to_string_lossy()) {
         Ok(paths) => paths,
-        Err(error) => return sources.push(Source::nowhere(&name, &error.to_string())),
+        Err(error) => return sources.push(Source::missing(&name, &error.to_string())),
     };
     let known = sources.len();
     for path in paths {
         match path {
             Ok(path) if path.is_dir() => below(&path, sources),
             Ok(path) => sources.push(Source::file(&path)),
-            Err(error) => sources.push(Source::nowhere(
+            Err(error) => sources.push(Source::missing(
                 &error.path().display().to_string(),
                 &error.error().to_string(),
             )),
         }
     }
     if sources.len() == known {
-        sources.push(Source::nowhere(&name, "the pattern matches no file"));
+        sources.push(Source::missing(&name, "the pattern matches no file"));
     }
 }
 
@@ -80,7 +82,7 @@ fn below(folder: &Path, sources: &mut Vec<Source>) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) => {
-            return sources.push(Source::nowhere(
+            return sources.push(Source::missing(
                 &folder.display().to_string(),
                 &error.to_string(),
             ));
@@ -107,29 +109,30 @@ impl Source {
     fn file(path: &Path) -> Self {
         Self {
             name: path.display().to_string(),
-            place: SourceKind::File(path.to_owned()),
+            kind: SourceKind::File(path.to_owned()),
         }
     }
 
-    fn nowhere(name: &str, problem: &str) -> Self {
+    fn missing(name: &str, problem: &str) -> Self {
         Self {
             name: name.to_owned(),
-            place: SourceKind::Missing(problem.to_owned()),
+            kind: SourceKind::Missing(problem.to_owned()),
         }
     }
 
     /// Reads the text.
     pub(crate) fn read(&self) -> Result<String, String> {
-        let bytes = match &self.place {
+        let bytes = match &self.kind {
             SourceKind::Stdin => bounded(io::stdin().lock()),
             SourceKind::File(path) => File::open(path).and_then(bounded),
             SourceKind::Missing(problem) => return Err(problem.clone()),
         };
-        let mut bytes = bytes.map_err(|error| match &self.place {
+        let mut bytes = bytes.map_err(|error| match &self.kind {
             SourceKind::File(path) if path.is_symlink() && !path.exists() => {
                 "the symbolic link is broken".to_owned()
             }
-            _ => error.to_string(),
+            _ if error.kind() == io::ErrorKind::Other => error.to_string(),
+            _ => describe_read_error(&error),
         })?;
         // A byte order mark is not part of the text.
         if bytes.starts_with(b"\xef\xbb\xbf") {

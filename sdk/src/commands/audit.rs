@@ -10,10 +10,10 @@ use anyhow::Context;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, Policy, ValidationRequest, ValidationResult, Validator, Violation,
 };
+use serde_json::{Value, json};
 
 use crate::args::policy;
 use crate::environment::Environment;
@@ -120,9 +120,9 @@ async fn audit(args: &Args, registry: &Registry) -> anyhow::Result<bool> {
         })
         .await
         .with_context(|| format!("cannot list {}", ruleset.kind()))?;
-        let is_asked_for = args.kind.is_some();
+        let is_named = args.kind.is_some();
         anyhow::ensure!(
-            seen.is_some() || !is_asked_for,
+            seen.is_some() || !is_named,
             "cannot list {}: its CRD is not installed in the cluster; apply it first",
             ruleset.kind()
         );

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
+use lockstep_shared_validation::Policy;
 use serde_json::Value;
-use shared_validation::Policy;
 
 use crate::args::input_format::InputFormat;
 use crate::args::policy;
@@ -80,7 +80,7 @@ fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
         .validators()
         .map_err(|error| format!("{error:#}"))?;
     let policy = match &args.policy {
-        Some(path) => policy::read(path, &validators).map_err(|error| format!("{error:#}"))?,
+        Some(path) => policy::read(path, &validators).map_err(|error| error.to_string())?,
         None => Policy::default(),
     };
     let kinds = CrdLookup::new(validators, &args.crds)?;
@@ -95,7 +95,7 @@ fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
         None if args.against_cluster => OldObject::Cluster(cluster::object_source()?),
         None => OldObject::None,
     };
-    let desk = Checker {
+    let checker = Checker {
         kinds,
         policy,
         old,
@@ -106,8 +106,8 @@ fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
     let colours = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let writer = Writer::new(args.output, colours, io::BufWriter::new(stdout.lock()));
     let sources = inputs::find(&args.files);
-    let mut tally = Summary::default();
-    match check_all(&desk, &sources, writer, &mut tally) {
+    let mut summary = Summary::default();
+    match check_all(&checker, &sources, writer, &mut summary) {
         // The reader has closed the pipe, which is no error: the exit code still shows the result.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             return Err(format!("cannot write the output: {error}"));
@@ -119,11 +119,11 @@ fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
         invalid,
         skipped,
         unreadable,
-    } = tally;
+    } = summary;
     eprintln!(
         "{validated} checked, {invalid} invalid, {skipped} skipped (unknown kind), {unreadable} unreadable"
     );
-    Ok(tally.exit_code())
+    Ok(summary.exit_code())
 }
 
 impl Summary {
@@ -157,10 +157,10 @@ const WAITING: usize = 64;
 
 /// Validates all sources, with one thread for each processor, and writes the reports in the order of the sources.
 fn check_all(
-    desk: &Checker,
+    checker: &Checker,
     sources: &[Source],
     mut writer: Writer<impl Write>,
-    tally: &mut Summary,
+    summary: &mut Summary,
 ) -> io::Result<()> {
     let threads = thread::available_parallelism().map_or(1, |count| count.get().min(sources.len()));
     let mut printing = Ok(());
@@ -173,7 +173,7 @@ fn check_all(
             let started = thread.spawn_scoped(scope, move || {
                 for source in sources.iter().skip(first).step_by(threads) {
                     // The receiver is gone if another thread has failed.
-                    if send.send(desk.check(source)).is_err() {
+                    if send.send(checker.check(source)).is_err() {
                         return;
                     }
                 }
@@ -188,7 +188,7 @@ fn check_all(
             let Ok(report) = workers[index % threads].recv() else {
                 break;
             };
-            tally.count(&report);
+            summary.count(&report);
             if printing.is_ok() {
                 printing = writer.add(report);
             }

@@ -5,61 +5,70 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use certs::CertificateManager;
 use clap::ArgMatches;
-use controller::{
-    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
-};
 use kube::client::ClientBuilder;
 use kube::{Client, Config};
-use prometheus_client::registry::Registry;
-use shared_validation::ValidatorRegistry;
-use tokio::sync::watch;
-use webhook_lifecycle::{
+use lockstep_certs::CertificateManager;
+use lockstep_controller::{
+    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
+};
+use lockstep_shared_validation::ValidatorRegistry;
+use lockstep_webhook_lifecycle::{
     BackendProbe, CrdStatusReporter, FailurePolicyController, FailurePolicyMetrics,
 };
+use prometheus_client::registry::Registry;
+use tokio::sync::watch;
 
 use crate::args::cert::CertArgs;
 use crate::args::crd_status::CrdStatusReporterArgs;
 use crate::args::kinds::KindArgs;
+use crate::args::metrics::SecureMetricsArgs;
 use crate::args::policy;
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::args::scope::InstallScopeArgs;
 use crate::environment::Environment;
 use crate::logging;
+use crate::operator::context::{OperatorContext, OperatorMetrics};
 use crate::registry::Operators;
 use crate::server::admin::AdminArgs;
 use crate::server::{health, runtime};
 
+/// Headings in the help. Each group of options has one of its own, because a heading applies to all options that
+/// follow.
+const LEADER_ELECTION: &str = "Leader election";
+const FAILURE_POLICY: &str = "Failure policy";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
+    /// Bind address of the HTTP server for /healthz, /readyz and, without `--metrics-secure`, /metrics.
     #[arg(long, default_value = "0.0.0.0:8081")]
     health_probe_bind_address: SocketAddr,
     /// Namespace of the installation.
-    #[arg(long, env = "POD_NAMESPACE", default_value = manifests::names::NAMESPACE)]
+    #[arg(long, env = "POD_NAMESPACE", default_value = lockstep_manifests::names::NAMESPACE)]
     namespace: String,
     /// Name of the Lease that is used for leader election.
-    #[arg(long, default_value = manifests::names::LEASE)]
+    #[arg(long, help_heading = LEADER_ELECTION, default_value = lockstep_manifests::names::LEASE)]
     leader_election_id: String,
     /// Identity of this replica in the Lease. It must be unique among the replicas.
-    #[arg(long, env = "POD_NAME", default_value = "lockstep")]
+    #[arg(long, help_heading = LEADER_ELECTION, env = "POD_NAME", default_value = "lockstep")]
     leader_election_identity: String,
     #[command(flatten)]
     certs: CertArgs,
     /// Deployment of the webhook. If it is deleted or scaled to zero when the controller stops, `failurePolicy` is
     /// set back to `Ignore`.
-    #[arg(long, default_value = manifests::names::APP)]
+    #[arg(long, help_heading = FAILURE_POLICY, default_value = lockstep_manifests::names::APP)]
     webhook_deployment: String,
     /// Interval of admission probes: dry-run requests through the API server that the webhook must deny.
-    #[arg(long, default_value = "1m", value_parser = runtime::duration)]
+    #[arg(long, help_heading = FAILURE_POLICY, default_value = "1m", value_parser = runtime::duration)]
     webhook_probe_interval: Duration,
     /// Set `failurePolicy` back to `Ignore` if admission probes fail and no webhook replica accepts connections.
     /// Invalid objects can then be stored. Without this flag, no object can be stored in that case.
-    #[arg(long)]
+    #[arg(long, help_heading = FAILURE_POLICY)]
     fail_open_when_unavailable: bool,
     #[command(flatten)]
     crd_status: CrdStatusReporterArgs,
+    #[command(flatten)]
+    secure_metrics: SecureMetricsArgs,
     #[command(flatten)]
     admin: AdminArgs,
     #[command(flatten)]
@@ -89,16 +98,20 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let mut registry = Registry::default();
     let calls = ClientMetrics::register(&mut registry);
     // Requests for the Lease and the certificates never wait for the rate limit of reconciliations.
-    let client = client(&calls, &RateLimiter::unlimited()).await?;
-    let paced =
-        crate::commands::controller::client(&calls, &args.reconciliation.api_calls()).await?;
+    let mut config = Config::infer()
+        .await
+        .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
+    let unlimited = RateLimiter::unlimited();
+    let client = client(config.clone(), &calls, &unlimited)?;
+    let rate = args.reconciliation.api_calls();
+    let rate_limited = crate::commands::controller::client(config.clone(), &calls, &rate)?;
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose(environment.registry())?;
     let validators = kinds.validators();
     let directory = ControllerRegistry::default();
     let of_policy = directory.clone();
-    let look_at_all = move || of_policy.enqueue_all();
-    let policy = args.policy.watch(&kinds.all, &mut registry, look_at_all);
+    let enqueue_all = move || of_policy.enqueue_all();
+    let policy = args.policy.watch(&kinds.all, &mut registry, enqueue_all);
     let elector = LeaderElector::new(
         client.clone(),
         &args.namespace,
@@ -106,22 +119,20 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         &args.leader_election_identity,
         &LeaderElectionMetrics::register(&mut registry),
     );
-    let leadership = elector.leadership();
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
-    let operators = Operators::new(
-        &paced,
-        &args.reconciliation,
-        &matches,
-        &kinds,
-        policy,
-        leadership,
-        namespaces,
-    )
-    .await?;
-    // Webhook configurations are cluster-scoped, so there is no webhook if only some namespaces are watched.
-    let has_gate = namespaces.is_empty();
-    let gate = has_gate.then(|| args.webhook_tasks(&client, validators, &mut registry));
-    let gate = gate.transpose()?;
+    let of_operators = OperatorMetrics::new(registry);
+    let context = OperatorContext {
+        client: rate_limited,
+        leadership: elector.leadership(),
+        namespaces: namespaces.to_vec(),
+        installed_kinds: kinds.api_resources(),
+        metrics: of_operators.clone(),
+    };
+    let operators = Operators::new(context, &args.reconciliation, &matches, &kinds, policy).await?;
+    let mut registry = of_operators.take();
+    let has_webhook = args.scope.has_webhook();
+    let webhook_tasks = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));
+    let webhook_tasks = webhook_tasks.transpose()?;
     // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the
     // webhook.
     let of_watches = metrics.clone();
@@ -130,16 +141,22 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         down => Err(down.join("\n")),
     };
     let more = args.admin.routes(&directory, &metrics);
-    health::serve(args.health_probe_bind_address, registry, ready, more).await?;
-    let arming = gate.map(|gate| {
-        tokio::spawn(gate.certificates.run());
-        tokio::spawn(gate.crd_status.run());
-        tokio::spawn(gate.failure_policy.run(stop.clone()))
+    // The reviews of clients are not repeated: the clients repeat their requests.
+    config.default_retry = false;
+    let reviews = crate::commands::controller::client(config, &calls, &unlimited)?;
+    let certificates = args.certs.directory();
+    let served = args.secure_metrics.serve(registry, certificates, &reviews);
+    health::serve(args.health_probe_bind_address, served.await?, ready, more).await?;
+    let failure_policy = webhook_tasks.map(|webhook_tasks| {
+        tokio::spawn(webhook_tasks.certificates.run());
+        tokio::spawn(webhook_tasks.crd_status.run());
+        tokio::spawn(webhook_tasks.failure_policy.run(stop.clone()))
     });
     let term = |ending: watch::Receiver<bool>| {
-        let loops = operators.controllers(&metrics, &directory);
+        let controllers = operators.controllers(&metrics, &directory);
         async move {
-            futures::future::join_all(loops.into_iter().map(|one| one.run(ending.clone()))).await;
+            futures::future::join_all(controllers.into_iter().map(|one| one.run(ending.clone())))
+                .await;
         }
     };
     if args.scope.is_webhook_only() {
@@ -147,9 +164,9 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     } else {
         elector.run(stop, term).await;
     }
-    if let Some(arming) = arming {
+    if let Some(failure_policy) = failure_policy {
         // Only a few API calls; the termination grace period of a Pod is longer.
-        let _ = tokio::time::timeout(Duration::from_secs(10), arming).await;
+        let _ = tokio::time::timeout(Duration::from_secs(10), failure_policy).await;
     }
     tracing::info!("stopped");
     Ok(())
@@ -163,12 +180,11 @@ struct WebhookTasks {
 }
 
 /// Returns a client that counts its calls and takes one token from the bucket for each.
-async fn client(calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
-    let config = Config::infer()
-        .await
-        .context("cannot load the cluster configuration; run inside a cluster or set KUBECONFIG")?;
+fn client(config: Config, calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
+    let host = config.cluster_url.authority().map(ToString::to_string);
+    let calls = calls.with_host(&host.unwrap_or_default());
     let builder = ClientBuilder::try_from(config)?;
-    Ok(builder.with_layer(calls).with_layer(bucket).build())
+    Ok(builder.with_layer(&calls).with_layer(bucket).build())
 }
 
 impl Args {
@@ -178,7 +194,7 @@ impl Args {
         validators: ValidatorRegistry,
         registry: &mut Registry,
     ) -> anyhow::Result<WebhookTasks> {
-        let certs = certs::Metrics::register(registry);
+        let certs = lockstep_certs::Metrics::register(registry);
         Ok(WebhookTasks {
             certificates: self.certs.manager(client, &self.namespace, certs)?,
             failure_policy: self.failure_policy(
@@ -204,7 +220,7 @@ impl Args {
         FailurePolicyController {
             client: client.clone(),
             configuration: self.certs.webhook_configuration().to_owned(),
-            webhook: manifests::names::VALIDATING_WEBHOOK.to_owned(),
+            webhook: lockstep_manifests::names::VALIDATING_WEBHOOK.to_owned(),
             namespace: self.namespace.clone(),
             deployment: self.webhook_deployment.clone(),
             validators,
@@ -212,5 +228,46 @@ impl Args {
             backend_probe: self.fail_open_when_unavailable.then_some(any_listens),
             metrics,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_is_below_the_heading_of_its_subject() {
+        let command = <Args as clap::Args>::augment_args(clap::Command::new("controller"));
+        let below = |heading: Option<&str>| -> Vec<&str> {
+            let options = command.get_arguments();
+            let options = options.filter(|option| option.get_help_heading() == heading);
+            options.filter_map(clap::Arg::get_long).collect()
+        };
+        assert_eq!(below(None), ["health-probe-bind-address", "namespace"]);
+        let expected = ["leader-election-id", "leader-election-identity"];
+        assert_eq!(below(Some(LEADER_ELECTION)), expected);
+        let expected = [
+            "webhook-deployment",
+            "webhook-probe-interval",
+            "fail-open-when-unavailable",
+        ];
+        assert_eq!(below(Some(FAILURE_POLICY)), expected);
+        let certificates = below(Some("TLS certificates"));
+        let last = certificates.last();
+        assert_eq!(
+            (certificates.len(), last),
+            (12, Some(&"cert-check-interval"))
+        );
+        let expected = ["crd-status-file", "crd-propagation-delay"];
+        assert_eq!(below(Some("CRD status")), expected);
+        assert_eq!(below(Some("Administration")), ["admin-token-file"]);
+        let expected = ["kinds", "watch-namespaces", "webhook-only"];
+        assert_eq!(below(Some("Scope")), expected);
+        assert_eq!(below(Some("Policy")), ["policy"]);
+        let reconciliation = below(Some("Reconciliation"));
+        assert!(
+            reconciliation.contains(&"max-concurrent-reconciles"),
+            "{reconciliation:?}"
+        );
     }
 }

@@ -1,18 +1,25 @@
 //! `lockstep dev`: a demo on a real control plane on this machine, with Lockstep installed and the examples
 //! applied.
 
-use std::fs;
+mod examples;
+mod suggestions;
+
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use control_plane::{Cluster, Installation, Options};
+use futures::future::try_join_all;
+use futures::try_join;
+use lockstep_envtest::{
+    Cluster, ClusterOptions, Components, Download, Installation, Options, without_progress,
+};
 
 use crate::args::kinds::KindArgs;
+use crate::commands::dev::suggestions::suggestions;
 use crate::commands::manifests;
 use crate::environment::Environment;
-use crate::operator::dev_service::RunningService;
+use crate::operator::dev_service::{DevService, RunningService};
 use crate::server::runtime;
 
 #[derive(clap::Args)]
@@ -23,6 +30,16 @@ pub(crate) struct Args {
     /// Folder with the examples: objects in `valid` must be admitted, objects in `invalid` must be denied.
     #[arg(long)]
     examples: PathBuf,
+    /// Download etcd, kube-apiserver and kubectl with setup-envtest, instead of building them. Not needed if
+    /// `KUBEBUILDER_ASSETS` names a folder that contains them.
+    #[arg(long)]
+    download: bool,
+    /// Index of the archives to download. Default: the index of setup-envtest.
+    #[arg(long, value_name = "URL", requires = "download")]
+    download_index: Option<String>,
+    /// Start kube-controller-manager, kube-scheduler and kwok even if no installed kind creates objects.
+    #[arg(long)]
+    all_components: bool,
     #[command(flatten)]
     kinds: KindArgs,
 }
@@ -40,16 +57,12 @@ async fn show(args: &Args, environment: &Environment) -> anyhow::Result<()> {
         .canonicalize()
         .with_context(|| format!("cannot find the examples in {}", args.examples.display()))?;
     let stop = runtime::shutdown_signal()?;
+    let chosen = args.kinds.choose(environment.registry())?;
+    let services: Vec<_> = chosen.dev_services().collect();
     let all = async {
-        let cluster = step(
-            "Started etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok",
-            Cluster::start(),
-        )
-        .await?;
-        // Node for the Pods of operators.
-        cluster.add_node("node").await?;
-        let services = start_services(&cluster, environment).await?;
-        let installing = install(&cluster, &services, environment, &args.kinds);
+        let cluster = start_cluster(args, chosen.create_objects(), &services).await?;
+        let running = start_services(&cluster, &services).await?;
+        let installing = install(&cluster, &services, &running, environment, &args.kinds);
         let mut installation = step("Installed Lockstep", installing).await?;
         step(
             "Started the webhook and the controller",
@@ -57,49 +70,76 @@ async fn show(args: &Args, environment: &Environment) -> anyhow::Result<()> {
         )
         .await?;
         writeln!(stdout())?;
-        let outcome = apply_all(&cluster, &examples)
-            .and_then(|()| show_all(&cluster, environment, &args.kinds));
-        if let Err(error) = outcome {
-            bail!("the demo failed: {error:#}\n{}", installation.output());
-        }
-        anyhow::Ok((cluster, services, installation))
+        let outcome = examples::apply_all(&cluster, &examples)
+            .and_then(|()| examples::show_all(&cluster, environment, &args.kinds));
+        let plurals = match outcome {
+            Ok(plurals) => plurals,
+            Err(error) => bail!("the demo failed: {error:#}\n{}", installation.output()),
+        };
+        anyhow::Ok((cluster, running, installation, plurals))
     };
-    let running = tokio::select! {
+    let (cluster, _running, installation, plurals) = tokio::select! {
         running = all => running?,
         () = runtime::stopped(stop.clone()) => return Ok(()),
     };
-    writeln!(
-        stdout(),
-        "export KUBECONFIG={}",
-        running.0.kubeconfig().display()
-    )?;
     if !args.once {
-        writeln!(stdout(), "Press Ctrl-C to stop the control plane.")?;
+        for line in suggestions(&cluster, &installation, &examples, &plurals).await? {
+            writeln!(stdout(), "{line}")?;
+        }
+        writeln!(stdout(), "# Press Ctrl-C here to stop the control plane.")?;
         runtime::stopped(stop).await;
     }
     Ok(())
+}
+
+/// Starts the cluster. Its programs are built while those of the services are installed.
+async fn start_cluster(
+    args: &Args,
+    with_workloads: bool,
+    services: &[&DevService],
+) -> anyhow::Result<Cluster> {
+    let (components, started) = if with_workloads || args.all_components {
+        let started =
+            "Started etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok";
+        (Components::All, started)
+    } else {
+        (Components::ApiServer, "Started etcd and kube-apiserver")
+    };
+    let options = ClusterOptions {
+        components,
+        download: args.download.then(|| Download {
+            index: args.download_index.clone(),
+        }),
+        ..ClusterOptions::default()
+    };
+    let prepared = async { Ok(Cluster::prepare(&options).await?) };
+    let installed = try_join_all(services.iter().map(|service| service.install()));
+    try_join!(prepared, installed)?;
+    let cluster = step(started, Cluster::start_from(&options)).await?;
+    if components == Components::All {
+        // Node for the Pods of operators.
+        cluster.add_node("node").await?;
+    }
+    Ok(cluster)
 }
 
 /// Runs one step and prints how long it took.
 async fn step<T, E>(what: &str, doing: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let started = Instant::now();
     let done = doing.await?;
+    let line = format!("{what} in {:.1} s", started.elapsed().as_secs_f64());
     // The demo continues if the reader has closed the pipe.
-    let _ = writeln!(
-        stdout(),
-        "{what} in {:.1} s",
-        started.elapsed().as_secs_f64()
-    );
+    let _ = without_progress(|| writeln!(stdout(), "{line}"));
     Ok(done)
 }
 
-/// Starts the services of all operators.
+/// Starts the services.
 async fn start_services(
     cluster: &Cluster,
-    environment: &Environment,
+    services: &[&DevService],
 ) -> anyhow::Result<Vec<RunningService>> {
     let mut running = Vec::new();
-    for service in environment.registry().dev_services() {
+    for service in services {
         let started = format!("Started {}", service.name);
         running.push(step(&started, service.start(&cluster.logs())).await?);
     }
@@ -108,17 +148,15 @@ async fn start_services(
 
 async fn install(
     cluster: &Cluster,
-    services: &[RunningService],
+    services: &[&DevService],
+    running: &[RunningService],
     environment: &Environment,
     kinds: &KindArgs,
 ) -> anyhow::Result<Installation> {
     let directory = cluster.directory().join("manifests");
     manifests::write(&directory, environment, kinds)?;
-    let variables = services.iter().flat_map(|service| &service.environment);
-    let dev_args = environment
-        .registry()
-        .dev_services()
-        .flat_map(|service| &service.controller_args);
+    let variables = running.iter().flat_map(|service| &service.environment);
+    let dev_args = services.iter().flat_map(|service| &service.controller_args);
     let options = Options {
         program: std::env::current_exe().context("cannot find the path of this program")?,
         controller_env: variables.cloned().collect(),
@@ -126,74 +164,4 @@ async fn install(
         controller_server: None,
     };
     Ok(Installation::apply(cluster, &directory, options).await?)
-}
-
-/// Applies every example.
-fn apply_all(cluster: &Cluster, examples: &Path) -> anyhow::Result<()> {
-    let mut surprises = Vec::new();
-    for (folder, must_be_admitted) in [("valid", true), ("invalid", false)] {
-        for path in documents(&examples.join(folder))? {
-            let shown = Path::new("examples").join(path.strip_prefix(examples).unwrap_or(&path));
-            let answer = cluster
-                .kubectl()
-                .args(["apply", "-f"])
-                .arg(&path)
-                .output()
-                .context("cannot run kubectl")?;
-            let admitted = answer.status.success();
-            let said = if admitted {
-                answer.stdout
-            } else {
-                answer.stderr
-            };
-            let outcome = if admitted { "admitted" } else { "denied" };
-            writeln!(stdout(), "{outcome:<12} {}", shown.display())?;
-            for line in String::from_utf8_lossy(&said)
-                .trim_end()
-                .lines()
-                .filter(|line| !line.is_empty())
-            {
-                writeln!(stdout(), "             {line}")?;
-            }
-            if admitted != must_be_admitted {
-                surprises.push(format!("{} was {outcome}", shown.display()));
-            }
-        }
-    }
-    writeln!(stdout())?;
-    if !surprises.is_empty() {
-        bail!("{}", surprises.join(", "));
-    }
-    Ok(())
-}
-
-/// Waits until the admitted objects of the registered kinds are ready, and lists them.
-fn show_all(cluster: &Cluster, environment: &Environment, kinds: &KindArgs) -> anyhow::Result<()> {
-    for ruleset in kinds.choose(environment.registry())?.validators().iter() {
-        let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
-        let plural = plural.unwrap_or_default();
-        let found = cluster.run_kubectl(&["get", plural, "--output=name"])?;
-        if found.is_empty() {
-            continue;
-        }
-        cluster.run_kubectl(&[
-            "wait",
-            "--for=condition=Ready",
-            plural,
-            "--all",
-            "--timeout=60s",
-        ])?;
-        writeln!(stdout(), "{}", cluster.run_kubectl(&["get", plural])?)?;
-    }
-    Ok(())
-}
-
-fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut paths: Vec<_> = entries
-        .map(|entry| Ok(entry?.path()))
-        .collect::<std::io::Result<_>>()?;
-    paths.sort();
-    Ok(paths)
 }

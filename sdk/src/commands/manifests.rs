@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use manifests::{InstallOptions, render};
+use lockstep_manifests::{InstallOptions, Manifest, render, render_chart_files};
 
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// Output folder.
     #[arg(default_value = "manifests/config")]
     directory: PathBuf,
+    /// Folder of the Helm charts. If it is given, the generated files of the charts are written, too.
+    #[arg(long, value_name = "DIRECTORY")]
+    charts: Option<PathBuf>,
     /// Write nothing; fail if a file is missing or out of date.
     #[arg(long)]
     check: bool,
@@ -25,22 +28,31 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> {
+    let files = with_options(environment, &args.kinds, Some(&args.scope), render)?;
+    let mut all = vec![(&args.directory, files)];
+    if let Some(charts) = &args.charts {
+        // The values of a chart select its scope.
+        let files = with_options(environment, &args.kinds, None, render_chart_files)?;
+        all.push((charts, files));
+    }
     let mut stale = Vec::new();
-    for file in files(environment, &args.kinds, Some(&args.scope))? {
-        let path = args.directory.join(&file.name);
+    let all = all
+        .into_iter()
+        .flat_map(|(folder, files)| files.into_iter().map(move |file| (folder, file)));
+    for (folder, file) in all {
+        let path = folder.join(&file.name);
         if fs::read_to_string(&path).is_ok_and(|content| content == file.content) {
             continue;
         }
         if args.check {
-            stale.push(file.name);
+            stale.push(path.display().to_string());
             continue;
         }
         write_file(&path, &file.content)?;
     }
     if !stale.is_empty() {
         bail!(
-            "files in {} are out of date: {}; run `{} manifests`",
-            args.directory.display(),
+            "files are out of date: {}; run `{} manifests`",
             stale.join(", "),
             environment.name()
         );
@@ -55,7 +67,7 @@ pub(crate) fn write(
     environment: &Environment,
     kinds: &KindArgs,
 ) -> anyhow::Result<()> {
-    for file in files(environment, kinds, None)? {
+    for file in with_options(environment, kinds, None, render)? {
         write_file(&directory.join(&file.name), &file.content)?;
     }
     Ok(())
@@ -69,22 +81,24 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Renders all files, for the whole cluster or for some namespaces.
-fn files(
+/// Renders files with the options of the installation: for the whole cluster or for some namespaces.
+fn with_options(
     environment: &Environment,
     kinds: &KindArgs,
     scope: Option<&InstallScopeArgs>,
-) -> anyhow::Result<Vec<manifests::Manifest>> {
+    render: impl FnOnce(&InstallOptions<'_>) -> Vec<Manifest>,
+) -> anyhow::Result<Vec<Manifest>> {
     let chosen = kinds.choose(environment.registry())?;
     let validators = chosen.validators();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));
     let namespaces = namespaces.transpose()?;
-    let gate_only = scope.and_then(InstallScopeArgs::argument);
+    let webhook_only = scope.and_then(InstallScopeArgs::argument);
     Ok(render(&InstallOptions {
         validators: &validators,
         rbac_rules: chosen.rbac_rules(),
-        controller_args: kinds.argument().into_iter().chain(gate_only).collect(),
+        controller_args: kinds.argument().into_iter().chain(webhook_only).collect(),
         webhook_only: scope.is_some_and(InstallScopeArgs::is_webhook_only),
+        no_webhook: scope.is_some_and(InstallScopeArgs::is_without_webhook),
         namespaces: namespaces.unwrap_or_default().to_vec(),
     }))
 }

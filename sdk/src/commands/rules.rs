@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use shared_validation::{Layer, RuleInfo, Severity, Validator};
+use lockstep_shared_validation::{Layer, RuleInfo, Severity, Validator};
 
 use crate::environment::Environment;
 use crate::printer;
@@ -98,7 +98,7 @@ fn explain(validators: &[&dyn Validator], id: &str, program: &str) -> anyhow::Re
                 out,
                 "  layer     {}, enforced by {}",
                 entry.layer.as_str(),
-                enforcers(entry.layer)
+                enforced_by(entry.layer)
             );
             let _ = writeln!(out, "  severity  {}", severity(entry.severity));
             let _ = writeln!(out, "  fields    {}", entry.fields.join(", "));
@@ -121,7 +121,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-fn enforcers(layer: Layer) -> &'static str {
+fn enforced_by(layer: Layer) -> &'static str {
     match layer {
         Layer::Schema | Layer::Cel => "the API server, the webhook and the controller",
         Layer::Rust => "the webhook and the controller; a policy can set `deny`, `warn` or `audit`",
@@ -149,7 +149,11 @@ fn page(validators: &[&dyn Validator], program: &str) -> String {
                 Layer::Cel => "CEL",
                 Layer::Rust => "Rust",
             };
-            let _ = writeln!(out, "\n### {title}\n\nEnforced by {}.\n", enforcers(layer));
+            let _ = writeln!(
+                out,
+                "\n### {title}\n\nEnforced by {}.\n",
+                enforced_by(layer)
+            );
             let _ = writeln!(
                 out,
                 "| rule | severity | description | source |\n|---|---|---|---|"

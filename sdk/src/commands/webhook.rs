@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use http_server::{CertWatcher, Server, ServerTls};
+use lockstep_http_server::{CertWatcher, Server, ServerTls};
+use lockstep_webhook::{Metrics, Webhook};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use webhook::{Metrics, Webhook};
 
 use crate::args::crd_status::CrdStatusArgs;
 use crate::args::limits::LimitArgs;
@@ -25,9 +25,13 @@ pub(crate) struct Args {
     /// Bind address of the admission webhook (HTTPS).
     #[arg(long, default_value = "0.0.0.0:9443")]
     webhook_bind_address: SocketAddr,
-    /// Bind address of the HTTP server for /healthz, /readyz and /metrics.
+    /// Bind address of the HTTP server for /healthz, /readyz and, without `--metrics-bind-address`, /metrics.
     #[arg(long, default_value = "0.0.0.0:8080")]
     health_probe_bind_address: SocketAddr,
+    /// Bind address of an HTTP server for /metrics only, such as 127.0.0.1:8082 if the controller of the same Pod
+    /// forwards them (`--webhook-metrics-url`). Default: the health port serves them.
+    #[arg(long)]
+    metrics_bind_address: Option<SocketAddr>,
     /// Directory with tls.crt and tls.key. The files may be created later and are reloaded when they change.
     #[arg(long, default_value = "/run/lockstep/tls")]
     cert_dir: PathBuf,
@@ -35,11 +39,11 @@ pub(crate) struct Args {
     /// is reloaded when it changes. Default: no client certificate is required.
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
-    #[command(flatten)]
-    limits: LimitArgs,
     /// Time to keep serving after SIGTERM, so that the endpoint can be removed from the Service first.
     #[arg(long, default_value = "10s", value_parser = runtime::duration)]
     shutdown_delay: Duration,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     policy: policy::PolicyArgs,
     #[command(flatten)]
@@ -59,7 +63,7 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     let mut registry = Registry::default();
     let validators = environment.registry().validators()?;
     let policy = args.policy.watch(&validators, &mut registry, || {});
-    let server_metrics = http_server::Metrics::register(&mut registry);
+    let server_metrics = lockstep_http_server::Metrics::register(&mut registry);
     let metrics = Metrics::register(&mut registry, server_metrics.clone());
     let server_limits = args.limits.server();
     let crds = args.crd_status.watch(&validators);
@@ -84,13 +88,12 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
             Ok(())
         }
     };
-    health::serve(
-        args.health_probe_bind_address,
-        registry,
-        ready,
-        Router::new(),
-    )
-    .await?;
+    let mut registry = Some(Arc::new(registry));
+    if let Some(address) = args.metrics_bind_address {
+        health::serve_metrics(address, registry.take()).await?;
+    }
+    let address = args.health_probe_bind_address;
+    health::serve(address, registry, ready, Router::new()).await?;
     let listener = TcpListener::bind(args.webhook_bind_address)
         .await
         .with_context(|| format!("cannot listen on {}", args.webhook_bind_address))?;
@@ -108,4 +111,25 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_is_below_the_heading_of_its_subject() {
+        let command = <Args as clap::Args>::augment_args(clap::Command::new("webhook"));
+        let options = command.get_arguments();
+        let options = options.filter(|option| option.get_help_heading().is_none());
+        let expected = [
+            "webhook-bind-address",
+            "health-probe-bind-address",
+            "cert-dir",
+            "client-ca-file",
+            "shutdown-delay",
+        ];
+        let options: Vec<_> = options.filter_map(clap::Arg::get_long).collect();
+        assert_eq!(options, expected);
+    }
 }

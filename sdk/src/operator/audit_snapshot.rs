@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// Snapshot of objects in a cluster, from which `audit` takes what the rules of a kind receive as
-/// [related objects](shared_validation::RuleContext::related). It replaces
-/// [`Reconciler::related_for_validation`](controller::Reconciler::related_for_validation), which needs a running
-/// controller.
+/// Snapshot of objects in a cluster, from which `audit` takes what the rules of a kind receive as [related
+/// objects](lockstep_shared_validation::RuleContext::related). It replaces
+/// [`Reconciler::related_for_validation`](lockstep_controller::Reconciler::related_for_validation), which needs a
+/// running controller.
 ///
 /// # Expected flow
 ///

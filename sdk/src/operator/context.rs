@@ -1,8 +1,11 @@
 //! Context of an operator's controllers.
 
-use controller::Leadership;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use kube::Client;
 use kube::api::ApiResource;
+use lockstep_controller::Leadership;
+use prometheus_client::registry::{Metric, Registry};
 
 /// The parts of the running program that an operator can use.
 ///
@@ -20,4 +23,35 @@ pub struct OperatorContext {
     pub namespaces: Vec<String>,
     /// The installed kinds of all operators.
     pub installed_kinds: Vec<ApiResource>,
+    pub(crate) metrics: OperatorMetrics,
+}
+
+impl OperatorContext {
+    /// Registers a metric of the operator and returns it. The controller serves it at `/metrics`. Call this during
+    /// the set-up of the operator: a metric that is registered later is not served.
+    pub fn register_metric<M: Metric + Clone>(&self, name: &str, help: &str, metric: M) -> M {
+        let mut registry = self
+            .metrics
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        registry.register(name, help, metric.clone());
+        metric
+    }
+}
+
+/// Registry to which the program and its operators add their metrics while they are set up.
+#[derive(Clone, Default)]
+pub(crate) struct OperatorMetrics(Arc<Mutex<Registry>>);
+
+impl OperatorMetrics {
+    pub(crate) fn new(registry: Registry) -> Self {
+        Self(Arc::new(Mutex::new(registry)))
+    }
+
+    /// Returns the registry, which is complete.
+    pub(crate) fn take(&self) -> Registry {
+        let mut registry = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *registry)
+    }
 }

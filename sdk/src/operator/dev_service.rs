@@ -10,6 +10,7 @@ use futures::future::LocalBoxFuture;
 pub struct DevService {
     pub(crate) name: &'static str,
     pub(crate) controller_args: Vec<String>,
+    install: Option<fn() -> anyhow::Result<()>>,
     start: Box<
         dyn Fn(PathBuf) -> LocalBoxFuture<'static, anyhow::Result<RunningService>> + Send + Sync,
     >,
@@ -33,6 +34,7 @@ impl DevService {
         Self {
             name,
             controller_args: Vec::new(),
+            install: None,
             start: Box::new(move |logs| start(logs).boxed_local()),
         }
     }
@@ -42,6 +44,21 @@ impl DevService {
     pub fn controller_arg(mut self, argument: &str) -> Self {
         self.controller_args.push(argument.to_owned());
         self
+    }
+
+    /// Sets a function that installs the programs of the service, if they are missing. It is called before the start
+    /// of the cluster, on a thread of its own, while the programs of the cluster are built.
+    #[must_use]
+    pub fn installed_by(mut self, install: fn() -> anyhow::Result<()>) -> Self {
+        self.install = Some(install);
+        self
+    }
+
+    pub(crate) async fn install(&self) -> anyhow::Result<()> {
+        match self.install {
+            Some(install) => tokio::task::spawn_blocking(install).await?,
+            None => Ok(()),
+        }
     }
 
     pub(crate) async fn start(&self, logs: &Path) -> anyhow::Result<RunningService> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{ArgMatches, Command};
-use controller::Runnable;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use lockstep_controller::{DeletionEffect, FinalizeRequest, Reconciler, Runnable};
+use lockstep_shared_validation::{Ruleset, ValidatedResource, Validator};
 use serde_json::Value;
-use shared_validation::{Ruleset, ValidatedResource, Validator};
 
 use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
@@ -40,20 +40,25 @@ pub(crate) struct Definition {
 /// Value that the Rust rules of an operator read, see [`Ruleset::with_extension`].
 pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
 
-/// Kind, with the function that compiles its ruleset.
+/// Describes what the deletion of an object does to the resources outside the cluster.
+pub(crate) type DeletionEffectFn = fn(&FinalizeRequest<'_>) -> Option<DeletionEffect>;
+
+/// Kind, with the functions that need no running controller.
 #[derive(Clone, Copy)]
 pub(crate) struct KindDefinition {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
     pub(crate) compile: fn(Option<&Extension>) -> anyhow::Result<Arc<dyn Validator>>,
+    pub(crate) deletion_effect: DeletionEffectFn,
 }
 
 impl KindDefinition {
-    pub(crate) fn of<K: ValidatedResource>() -> Self {
+    pub(crate) fn of<R: Reconciler>() -> Self {
         Self {
-            group: K::GROUP,
-            kind: K::KIND,
-            compile: compile::<K>,
+            group: R::Kind::GROUP,
+            kind: R::Kind::KIND,
+            compile: compile::<R::Kind>,
+            deletion_effect: R::deletion_effect,
         }
     }
 }

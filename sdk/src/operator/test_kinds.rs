@@ -1,9 +1,9 @@
 //! Two kinds for unit tests: `Lamp` is namespaced, `Cellar` is cluster-scoped.
 
-use controller::{ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse};
+use lockstep_controller::{ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse};
+use lockstep_shared_validation::ValidatedResource;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::ValidatedResource;
 
 #[derive(Deserialize)]
 pub(crate) struct Lamp {}

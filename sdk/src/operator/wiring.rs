@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use controller::{
+use kube::Client;
+use lockstep_controller::{
     Config, Controller, ControllerRegistry, DeletionTimeouts, Metrics, Reconciler, Runnable,
 };
-use kube::Client;
-use shared_validation::{PolicyHandle, Validator};
+use lockstep_shared_validation::{PolicyHandle, Validator};
 
 /// Everything that controllers get from the program, except for their reconciler and validator.
 pub(crate) struct Wiring<'a> {

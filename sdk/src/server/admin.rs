@@ -11,12 +11,13 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use controller::{ControllerRegistry, Metrics};
+use lockstep_controller::{ControllerRegistry, Metrics};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
 /// Option for the administrators' endpoints.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Administration")]
 pub(crate) struct AdminArgs {
     /// File with the bearer token for the administrators' endpoints: `GET /debug` lists queues and disconnected
     /// watches, and `POST /enqueue/CONTROLLER/NAMESPACE/NAME` triggers a reconciliation. The file is read on every
@@ -36,14 +37,14 @@ impl AdminArgs {
             let file = Arc::clone(&file);
             async move {
                 match error_response(&file, &request) {
-                    Some(refusal) => refusal,
+                    Some(error) => error,
                     None => next.run(request).await,
                 }
             }
         };
-        let (looked_at, metrics) = (directory.clone(), metrics.clone());
+        let (registry, metrics) = (directory.clone(), metrics.clone());
         let debug = move || async move {
-            let listing = json!({"queues": looked_at.queues(), "watches_down": metrics.disconnected_watches()});
+            let listing = json!({"queues": registry.queues(), "watches_down": metrics.disconnected_watches()});
             let json = [(header::CONTENT_TYPE, "application/json")];
             (json, format!("{listing:#}\n"))
         };
@@ -92,7 +93,7 @@ fn error_response(file: &PathBuf, request: &Request) -> Option<Response> {
     let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     let is_it = shown.is_some_and(|shown| bool::from(shown.ct_eq(token.trim().as_bytes())));
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-    let answer = || {
+    let unauthorized = || {
         (
             StatusCode::UNAUTHORIZED,
             challenge,
@@ -100,7 +101,7 @@ fn error_response(file: &PathBuf, request: &Request) -> Option<Response> {
         )
             .into_response()
     };
-    (!is_it).then(answer)
+    (!is_it).then(unauthorized)
 }
 
 fn unavailable(why: &'static str) -> Response {

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use http_server::{Limits, Server};
+use lockstep_http_server::{Limits, Server};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
@@ -22,32 +22,49 @@ const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Maximum number of open connections. When exceeded, the longest-idle one is closed, or else the one with the
 /// oldest incomplete request.
-const MOST_CONNECTIONS: usize = 256;
+pub(crate) const MAX_CONNECTIONS: usize = 256;
 
-/// Binds the port and serves `/healthz`, `/readyz`, `/metrics` and the routes of `more` in the background.
+/// Binds the port and serves `/healthz`, `/readyz` and the routes of `more` in the background, and `/metrics` if there
+/// is a registry.
 ///
 /// `ready` returns `Ok`, or an error that names what is missing.
 pub(crate) async fn serve(
     address: SocketAddr,
-    registry: Registry,
+    registry: Option<Arc<Registry>>,
     ready: impl Fn() -> Result<(), String> + Send + Sync + 'static,
     more: Router,
 ) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address} for health checks and metrics"))?;
-    let registry = Arc::new(registry);
     let ready = Arc::new(ready);
     let routes = Router::new()
         .route("/healthz", get(|| async { "ok" }))
         .route("/readyz", get(move || async move { readiness(ready()) }))
-        .route(
-            "/metrics",
-            get(move |headers: HeaderMap| async move { metrics(&registry, &headers) }),
-        )
+        .merge(metrics_route(registry))
         .merge(more);
+    listen(address, routes).await
+}
+
+/// Binds the port and serves only `/metrics` in the background.
+pub(crate) async fn serve_metrics(
+    address: SocketAddr,
+    registry: Option<Arc<Registry>>,
+) -> anyhow::Result<()> {
+    listen(address, metrics_route(registry)).await
+}
+
+fn metrics_route(registry: Option<Arc<Registry>>) -> Router {
+    let Some(registry) = registry else {
+        return Router::new();
+    };
+    let serve = move |headers: HeaderMap| async move { metrics(&registry, &headers) };
+    Router::new().route("/metrics", get(serve))
+}
+
+async fn listen(address: SocketAddr, routes: Router) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address} for health checks and metrics"))?;
     let limits = Limits {
-        max_connections: MOST_CONNECTIONS,
+        max_connections: MAX_CONNECTIONS,
         ..Limits::default()
     };
     tokio::spawn(async move {
@@ -68,7 +85,7 @@ fn readiness(ready: Result<(), String>) -> impl IntoResponse {
 
 /// Returns the metrics in the format of the `Accept` header. Prometheus requests `OpenMetrics`; older tools
 /// request no format.
-fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
+pub(crate) fn metrics(registry: &Registry, headers: &HeaderMap) -> impl IntoResponse + use<> {
     let accept = headers.get(header::ACCEPT);
     let accept = accept.and_then(|accept| accept.to_str().ok());
     let is_open = accept.is_some_and(|accept| accept.contains("application/openmetrics-text"));

@@ -4,12 +4,13 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+
+use crate::server::signals::Signals;
 
 /// Maximum number of threads that wait for another process. Each of them is replaced by another thread, which
 /// serves in the meantime.
-pub const MOST_WAITING_THREADS: usize = 128;
+pub const MAX_WAITING_THREADS: usize = 128;
 
 /// Time that the runtime waits for blocking threads after the server has ended.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
@@ -18,7 +19,7 @@ const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .max_blocking_threads(MOST_WAITING_THREADS + cores.max(4))
+        .max_blocking_threads(MAX_WAITING_THREADS + cores.max(4))
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
@@ -30,33 +31,26 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
 
 /// Returns a channel that turns true on SIGTERM or Ctrl-C. A second signal exits the process immediately.
 pub(crate) fn shutdown_signal() -> anyhow::Result<watch::Receiver<bool>> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
-    let (tell, told) = watch::channel(false);
+    let mut signals = Signals::listen()?;
+    let (sender, stop) = watch::channel(false);
     tokio::spawn(async move {
-        let mut next = async || {
-            tokio::select! {
-                _ = terminate.recv() => "SIGTERM",
-                _ = interrupt.recv() => "SIGINT",
-            }
-        };
-        let name = next().await;
+        let name = signals.next().await;
         tracing::info!(signal = name, "stopping");
-        tell.send_replace(true);
-        let name = next().await;
+        sender.send_replace(true);
+        let name = signals.next().await;
         tracing::warn!(
             signal = name,
             "received a second signal; exiting immediately"
         );
         std::process::exit(1);
     });
-    Ok(told)
+    Ok(stop)
 }
 
 /// Resolves when a shutdown signal has been received.
-pub(crate) async fn stopped(mut told: watch::Receiver<bool>) {
+pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     // An error means that the sender is gone: no signal can arrive any more.
-    let _ = told.wait_for(|stop| *stop).await;
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 /// Parses a duration such as `30s`, `10m` or `1h 30m`.

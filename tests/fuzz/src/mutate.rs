@@ -139,10 +139,10 @@ fn changed(data: &[u8], rng: &mut Rng) -> Option<String> {
         _ => {}
     }
     for _ in 0..rng.usize(1..4) {
-        let donor = rng.usize(..lines.len());
-        let donor = pick(&mut lines[donor], rng).clone();
+        let source = rng.usize(..lines.len());
+        let source = pick(&mut lines[source], rng).clone();
         let line = rng.usize(..lines.len());
-        change(pick(&mut lines[line], rng), donor, rng);
+        change(pick(&mut lines[line], rng), source, rng);
     }
     let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
     Some(lines.join("\n"))
@@ -171,14 +171,14 @@ fn pick<'a>(value: &'a mut Value, rng: &mut Rng) -> &'a mut Value {
     )
 }
 
-fn change(value: &mut Value, donor: Value, rng: &mut Rng) {
+fn change(value: &mut Value, source: Value, rng: &mut Rng) {
     match rng.u8(..10) {
-        0 => *value = donor,
+        0 => *value = source,
         1 => *value = scalar(rng),
         _ => match value {
-            Value::Object(fields) => change_fields(fields, donor, rng),
+            Value::Object(fields) => change_fields(fields, source, rng),
             Value::Array(items) => match rng.u8(..4) {
-                0 => items.push(donor),
+                0 => items.push(source),
                 1 => items.push(scalar(rng)),
                 2 if !items.is_empty() => drop(items.swap_remove(rng.usize(..items.len()))),
                 _ => items.extend(items.clone().into_iter().take(8)),
@@ -199,7 +199,7 @@ fn change(value: &mut Value, donor: Value, rng: &mut Rng) {
     }
 }
 
-fn change_fields(fields: &mut Map<String, Value>, donor: Value, rng: &mut Rng) {
+fn change_fields(fields: &mut Map<String, Value>, source: Value, rng: &mut Rng) {
     let name = fields.keys().nth(rng.usize(..=fields.len())).cloned();
     match (rng.u8(..4), name) {
         (0, Some(name)) => drop(fields.remove(&name)),
@@ -207,7 +207,7 @@ fn change_fields(fields: &mut Map<String, Value>, donor: Value, rng: &mut Rng) {
             let value = fields.remove(&name).unwrap_or_default();
             fields.insert(word(rng), value);
         }
-        (2, _) => drop(fields.insert(word(rng), donor)),
+        (2, _) => drop(fields.insert(word(rng), source)),
         _ => drop(fields.insert(word(rng), scalar(rng))),
     }
 }

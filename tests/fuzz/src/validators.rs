@@ -4,15 +4,16 @@ use std::sync::{Arc, LazyLock};
 
 // Only the feature of this crate is needed: it selects the Kubernetes version.
 use k8s_openapi as _;
+use lockstep_shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 use serde_json::Value;
-use shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 
 static PROBE: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../cases/probe/crd.json")).expect("the CRD is JSON")
 });
 
 static ALL: LazyLock<Vec<Arc<dyn Validator>>> = LazyLock::new(|| {
-    let database = cloud_database_rules::ruleset().expect("the rules of CloudDatabase compile");
+    let database =
+        lockstep_cloud_database_api::ruleset().expect("the rules of CloudDatabase compile");
     let probes = CrdValidator::compile_served(&PROBE).expect("the CRD of Probe compiles");
     let probes = probes
         .into_iter()

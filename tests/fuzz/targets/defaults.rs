@@ -4,8 +4,8 @@
 
 use fuzz::{input, mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use lockstep_shared_validation::{ValidationRequest, Validator};
 use serde_json::Value;
-use shared_validation::{ValidationRequest, Validator};
 
 fuzz_target!(|data: &[u8]| {
     let Some((object, old)) = input::texts(data) else {
@@ -44,8 +44,8 @@ fn keeps_its_promise(validator: &dyn Validator, object: &Value, old: Option<&Val
         again.object, result.object,
         "validating again must not change the object"
     );
-    if let Some(place) = lost(object, &result.object) {
-        panic!("defaulting changed or removed {place}: {}", result.object);
+    if let Some(pointer) = lost(object, &result.object) {
+        panic!("defaulting changed or removed {pointer}: {}", result.object);
     }
 }
 

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use lockstep_shared_validation::{FieldError, FieldPath, aggregate};
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath, aggregate};
 
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {

@@ -11,47 +11,48 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use fuzz::{mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
+use lockstep_shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
+use lockstep_webhook::{Limits, Metrics, Webhook};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
-use webhook::{Limits, Metrics, Webhook};
 
 thread_local! {
-    static GATE: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
+    static WEBHOOK: LazyCell<(Runtime, Router)> = const { LazyCell::new(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .expect("a runtime without I/O can be built");
         let mut metrics = Registry::default();
-        let server = http_server::Metrics::register(&mut metrics);
+        let server = lockstep_http_server::Metrics::register(&mut metrics);
         let metrics = Metrics::register(&mut metrics, server);
         (runtime, Webhook::new(validators::registry(), metrics, Limits::default()).into_router())
     }) };
 }
 
 fuzz_target!(|data: &[u8]| {
-    for door in ["/validate", "/mutate"] {
-        let (status, body) = GATE.with(|gate| gate.0.block_on(ask(gate.1.clone(), door, data)));
-        let answer: Value = serde_json::from_slice(&body).expect("the response is JSON");
+    for path in ["/validate", "/mutate"] {
+        let (status, body) =
+            WEBHOOK.with(|webhook| webhook.0.block_on(send(webhook.1.clone(), path, data)));
+        let response: Value = serde_json::from_slice(&body).expect("the response is JSON");
         if status == StatusCode::OK {
             let request = field(data, "request");
             let uid = field(request.get().as_bytes(), "uid");
             let uid: Value =
                 serde_json::from_str(uid.get()).expect("the webhook has parsed the uid");
-            assert_eq!(answer["response"]["uid"], uid);
-            assert!(answer["response"]["allowed"].is_boolean());
-            what_passes_has_nothing_said_of_it(request.get());
+            assert_eq!(response["response"]["uid"], uid);
+            assert!(response["response"]["allowed"].is_boolean());
+            allowed_reviews_have_no_violations(request.get());
         } else {
-            assert_eq!(answer["kind"], "Status");
-            assert!(status.is_client_error(), "{status}: {answer}");
+            assert_eq!(response["kind"], "Status");
+            assert!(status.is_client_error(), "{status}: {response}");
         }
     }
 });
 
-fn what_passes_has_nothing_said_of_it(request: &str) {
+fn allowed_reviews_have_no_violations(request: &str) {
     let fields: BTreeMap<String, Box<RawValue>> =
         serde_json::from_str(request).expect("only a review gets a review response");
     let written = |name: &str| {
@@ -72,9 +73,10 @@ fn what_passes_has_nothing_said_of_it(request: &str) {
             let request =
                 ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
             let result = validator.validate(&request);
-            let said = [&result.errors, &result.warnings, &result.audit_violations];
-            let mut said = said.into_iter().flatten();
-            let wrong = said.find(|found| crd != CrdMatch::Same || found.layer == Layer::Rust);
+            let violations = [&result.errors, &result.warnings, &result.audit_violations];
+            let mut violations = violations.into_iter().flatten();
+            let wrong =
+                violations.find(|found| crd != CrdMatch::Same || found.layer == Layer::Rust);
             assert!(wrong.is_none(), "{wrong:?}");
             assert!(crd == CrdMatch::Same || result.defaults.0.is_empty());
         }
@@ -90,12 +92,12 @@ fn field(object: &[u8], name: &str) -> Box<RawValue> {
         .expect("only a review gets a review response")
 }
 
-async fn ask(gate: Router, door: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
-    let request = Request::post(door)
+async fn send(webhook: Router, path: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
+    let request = Request::post(path)
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(body.to_vec()))
         .expect("the request is valid");
-    let response = match gate.oneshot(request).await {
+    let response = match webhook.oneshot(request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

@@ -4,7 +4,7 @@
 
 use fuzz::{input, mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, ParsedJson, ValidationRequest, ValidationResult, Validator,
 };
 

@@ -1,10 +1,10 @@
 //! Validation request as text, with the response of the API server.
 
+use lockstep_shared_validation::{ParsedJson, ValidationRequest, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_validation::{ParsedJson, ValidationRequest, Validator};
 
-use crate::response::Answer;
+use crate::response::Response;
 
 /// Operation on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub struct Case {
     pub old_object: Option<String>,
     /// Response of the API server, if it has been recorded.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Answer>,
+    pub response: Option<Response>,
 }
 
 impl Case {
@@ -43,7 +43,7 @@ impl Case {
             operation: Operation::Create,
             object: object.to_string(),
             old_object: None,
-            answer: None,
+            response: None,
         }
     }
 
@@ -62,7 +62,7 @@ impl Case {
     /// # Errors
     ///
     /// If a text is not JSON.
-    pub fn validate(&self, validator: &dyn Validator) -> Result<Answer, serde_json::Error> {
+    pub fn validate(&self, validator: &dyn Validator) -> Result<Response, serde_json::Error> {
         let object = ParsedJson::parse(&self.object)?;
         let old = self
             .old_object
@@ -78,6 +78,6 @@ impl Case {
                 .deny_unknown_fields()
                 .with_duplicate_keys(&object.duplicate_keys),
         );
-        Ok(Answer::of_result(&result))
+        Ok(Response::of_result(&result))
     }
 }

@@ -167,9 +167,9 @@ fn text(schema: &Value) -> BoxedStrategy<Value> {
     let sample = || select(TEXTS).prop_map(Value::from);
     let mut choices: Vec<(u32, BoxedStrategy<Value>)> = vec![(4, sample().boxed())];
     // Strings that the CEL rules of the field contain.
-    let spoken = literals(schema);
-    if !spoken.is_empty() {
-        choices.push((6, select(spoken).prop_map(Value::from).boxed()));
+    let known = literals(schema);
+    if !known.is_empty() {
+        choices.push((6, select(known).prop_map(Value::from).boxed()));
     }
     if let Some(pattern) = schema["pattern"].as_str() {
         let plain = pattern.trim_start_matches('^').trim_end_matches('$');

@@ -9,6 +9,7 @@ pub mod files;
 pub mod generate;
 pub mod live;
 pub mod mutate;
+mod older_server;
 pub mod response;
 mod samples;
 pub mod server;
@@ -16,6 +17,6 @@ pub mod summary;
 
 pub use case::{Case, Operation};
 pub use generate::seed;
-pub use response::{Answer, Difference, compare};
+pub use response::{Difference, Response, compare};
 pub use server::Server;
 pub use summary::Summary;

@@ -1,12 +1,12 @@
 //! Random objects with the responses of a live API server.
 
 use futures::stream::{self, StreamExt};
+use lockstep_shared_validation::CrdValidator;
 use serde_json::Value;
-use shared_validation::Validator;
 
 use crate::case::Case;
 use crate::generate::Generator;
-use crate::response::{Answer, Difference, compare};
+use crate::response::{Difference, Response, compare};
 use crate::server::Server;
 
 /// Number of random objects and the seed.
@@ -22,7 +22,17 @@ pub struct Extent {
 
 /// Maximum number of requests for one case. The API server compares maps in random order and stops at the first key
 /// that is missing or has another value, so that its response to such an object varies.
-const MOST_ASKED: usize = 64;
+const MAX_REQUESTS: usize = 64;
+
+/// Random objects with the responses of an API server.
+pub struct RecordedResponses {
+    /// Objects and responses.
+    pub cases: Vec<Case>,
+    /// Validator for the CRD that the API server had.
+    pub validator: CrdValidator,
+    /// Paths of the rules that the API server cannot compile, because it is older. Neither of the two had them.
+    pub left_out: Vec<String>,
+}
 
 /// Starts an API server with the CRD and sends it random objects. If its response differs from that of the engine, the
 /// request is repeated, because the next response may be equal.
@@ -30,18 +40,19 @@ const MOST_ASKED: usize = 64;
 /// # Errors
 ///
 /// If the server does not start or does not respond.
-pub async fn ask(
+pub async fn record_responses(
     crd: &Value,
     version: &str,
     extent: Extent,
-    validator: &dyn Validator,
-) -> anyhow::Result<Vec<Case>> {
+) -> anyhow::Result<RecordedResponses> {
     let Extent {
         objects,
         changes,
         seed,
     } = extent;
     let server = Server::start(crd, version).await?;
+    let crd = server.crd();
+    let validator = CrdValidator::compile(crd, version)?;
     let mut generator = Generator::new(crd, version, seed);
     let mut cases: Vec<_> = (0..objects)
         .map(|index| Case::create(format!("create-{seed}-{index}"), &generator.next_object()))
@@ -50,7 +61,7 @@ pub async fn ask(
     let olds = (0..changes.div_ceil(5))
         .map(|index| generator.named(&format!("stored-{index}")))
         .collect();
-    let stored = server.store_unguarded(olds).await?;
+    let stored = server.store_without_validation(olds).await?;
     for (index, old) in stored
         .iter()
         .cycle()
@@ -64,27 +75,31 @@ pub async fn ask(
             old,
         ));
     }
-    let server = &server;
-    let answered = stream::iter(cases).map(|case| async move {
-        let here = case.validate(validator)?;
-        let mut answer = server.ask(&case).await?;
-        let mut asked = 1;
-        while differs(&answer, &here) && asked < MOST_ASKED {
-            answer = server.ask(&case).await?;
-            asked += 1;
+    let (server, compared) = (&server, &validator);
+    let compared = stream::iter(cases).map(|case| async move {
+        let engine = case.validate(compared)?;
+        let mut response = server.send_case(&case).await?;
+        let mut requests = 1;
+        while differs(&response, &engine) && requests < MAX_REQUESTS {
+            response = server.send_case(&case).await?;
+            requests += 1;
         }
         anyhow::Ok(Case {
-            answer: Some(answer),
+            response: Some(response),
             ..case
         })
     });
-    let answered: Vec<_> = answered.buffered(16).collect().await;
-    answered.into_iter().collect()
+    let compared: Vec<_> = compared.buffered(16).collect().await;
+    Ok(RecordedResponses {
+        cases: compared.into_iter().collect::<anyhow::Result<_>>()?,
+        left_out: server.left_out().to_vec(),
+        validator,
+    })
 }
 
 /// Returns true if more than the messages differ.
-fn differs(answer: &Answer, here: &Answer) -> bool {
-    let difference = compare(answer, here);
+fn differs(response: &Response, engine: &Response) -> bool {
+    let difference = compare(response, engine);
     difference.is_some_and(|it| !matches!(it, Difference::Messages(_)))
 }
 

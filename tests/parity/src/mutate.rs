@@ -13,7 +13,7 @@ use crate::samples::{FLOATS, INTEGERS, TEXTS};
 pub struct Mutator {
     runner: TestRunner,
     mutations: BoxedStrategy<Vec<(Index, Mutation)>>,
-    seedlings: Vec<Value>,
+    valid_objects: Vec<Value>,
 }
 
 /// Mutation at one place of an object.
@@ -26,7 +26,7 @@ enum Mutation {
     /// Move a number out of its range, or a text or list out of its length.
     OutOfRange(i64),
     /// Increment or decrement a number; remove or repeat the last character of a text.
-    Nudge(bool),
+    Adjust(bool),
     /// Repeat an item or a field.
     Duplicate,
     /// Append Unicode characters to a text or to the name of a field.
@@ -56,28 +56,28 @@ pub struct Mutated {
 impl Mutator {
     /// Returns a mutator of these objects.
     #[must_use]
-    pub fn new(seedlings: Vec<Value>, seed: u64) -> Self {
+    pub fn new(valid_objects: Vec<Value>, seed: u64) -> Self {
         let mutations = proptest::collection::vec((any::<Index>(), mutation()), 0..4);
         Self {
             runner: runner(seed),
             mutations: mutations.boxed(),
-            seedlings,
+            valid_objects,
         }
     }
 
     /// Returns one of the original objects.
-    pub fn seedling(&mut self) -> Value {
+    pub fn valid_object(&mut self) -> Value {
         let choice = self.sample(&any::<Index>().boxed());
-        self.seedlings[choice.index(self.seedlings.len())].clone()
+        self.valid_objects[choice.index(self.valid_objects.len())].clone()
     }
 
     /// Returns the object with mutations of its `spec`.
     pub fn mutated(&mut self, object: &Value) -> Mutated {
         let mutations = self.sample(&self.mutations.clone());
         let mut value = object.clone();
-        for (place, mutation) in mutations {
-            let places = places(&value);
-            if let Some(pointer) = places.get(place.index(places.len().max(1))) {
+        for (index, mutation) in mutations {
+            let pointers = pointers(&value);
+            if let Some(pointer) = pointers.get(index.index(pointers.len().max(1))) {
                 self.apply(&mut value, pointer, &mutation);
             }
         }
@@ -92,7 +92,7 @@ impl Mutator {
         let (parent, last) = pointer.rsplit_once('/').unwrap_or_default();
         let other = match mutation {
             Mutation::Cross(index) => {
-                let other = &self.seedlings[index.index(self.seedlings.len())];
+                let other = &self.valid_objects[index.index(self.valid_objects.len())];
                 other.pointer(pointer).cloned()
             }
             _ => None,
@@ -138,7 +138,7 @@ fn mutation() -> BoxedStrategy<Mutation> {
         3 => Just(Mutation::Drop),
         4 => anything.prop_map(Mutation::Retype),
         3 => select(INTEGERS).prop_map(Mutation::OutOfRange),
-        4 => any::<bool>().prop_map(Mutation::Nudge),
+        4 => any::<bool>().prop_map(Mutation::Adjust),
         2 => Just(Mutation::Duplicate),
         2 => select(&["é", "👩‍👩‍👧", "\u{202e}abc", "\u{0}", "a\u{301}", "\u{feff}", "\u{2028}", "ＡＢＣ", "ı"][..])
             .prop_map(Mutation::Unicode),
@@ -210,16 +210,16 @@ fn in_value(value: &mut Value, mutation: &Mutation) {
         (Mutation::OutOfRange(number), Value::String(text)) if text.len() < 10_000 => {
             *text = text.repeat(usize::try_from(number.rem_euclid(90)).unwrap_or_default());
         }
-        (Mutation::Nudge(up), Value::Number(number)) => {
+        (Mutation::Adjust(up), Value::Number(number)) => {
             if let Some(whole) = number.as_i64() {
                 *number = whole.saturating_add(if *up { 1 } else { -1 }).into();
             }
         }
-        (Mutation::Nudge(longer), Value::String(text)) => match text.pop() {
+        (Mutation::Adjust(longer), Value::String(text)) => match text.pop() {
             Some(last) if *longer => text.extend([last, last]),
             _ => {}
         },
-        (Mutation::Nudge(_), Value::Bool(flag)) => *flag = !*flag,
+        (Mutation::Adjust(_), Value::Bool(flag)) => *flag = !*flag,
         (Mutation::Unicode(other), Value::String(text)) => text.push_str(other),
         (Mutation::Huge(size), Value::String(text)) => *text = "a".repeat(*size * 20),
         (Mutation::Huge(size), Value::Object(fields)) => {
@@ -241,33 +241,33 @@ fn in_value(value: &mut Value, mutation: &Mutation) {
 }
 
 /// Returns every place within the `spec`, including the `spec`, as JSON pointers.
-fn places(object: &Value) -> Vec<String> {
-    let mut places = Vec::new();
+fn pointers(object: &Value) -> Vec<String> {
+    let mut pointers = Vec::new();
     if let Some(spec) = object.get("spec") {
-        below(spec, "/spec".to_owned(), &mut places);
+        below(spec, "/spec".to_owned(), &mut pointers);
     }
-    places
+    pointers
 }
 
-fn below(value: &Value, pointer: String, places: &mut Vec<String>) {
+fn below(value: &Value, pointer: String, pointers: &mut Vec<String>) {
     // Limit, because otherwise a huge value would provide nearly all places.
     const ENOUGH: usize = 200;
-    if places.len() > ENOUGH {
+    if pointers.len() > ENOUGH {
         return;
     }
     match value {
         Value::Object(fields) => {
             for (name, child) in fields {
                 let name = name.replace('~', "~0").replace('/', "~1");
-                below(child, format!("{pointer}/{name}"), places);
+                below(child, format!("{pointer}/{name}"), pointers);
             }
         }
         Value::Array(items) => {
             for (index, child) in items.iter().enumerate() {
-                below(child, format!("{pointer}/{index}"), places);
+                below(child, format!("{pointer}/{index}"), pointers);
             }
         }
         _ => {}
     }
-    places.push(pointer);
+    pointers.push(pointer);
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use lockstep_shared_validation::{Layer, ValidationResult};
 use serde::{Deserialize, Serialize};
-use shared_validation::{Layer, ValidationResult};
 
 /// One validation error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Cause {
 
 /// Response to a validation request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct Response {
     /// If true, the object is valid.
     pub valid: bool,
     /// HTTP status. 422 if every cause is listed.
@@ -29,7 +29,7 @@ pub struct Answer {
     pub causes: Vec<Cause>,
 }
 
-impl Answer {
+impl Response {
     /// Converts a validation result of the engine. The causes of the structural layer have no message, because its
     /// wording may differ.
     #[must_use]
@@ -65,7 +65,7 @@ pub enum Difference {
     /// The engine accepts what the API server rejects.
     WrongAccept,
     /// The engine rejects what the API server accepts.
-    WrongRefusal,
+    WrongReject,
     /// Both reject, with different errors: the errors of the API server only, and those of the engine only.
     Errors(Vec<(String, String)>, Vec<(String, String)>),
     /// Both reject with the same errors, some of which have different messages.
@@ -76,7 +76,7 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WrongAccept => f.write_str("the engine accepts what the API server rejects"),
-            Self::WrongRefusal => f.write_str("the engine rejects what the API server accepts"),
+            Self::WrongReject => f.write_str("the engine rejects what the API server accepts"),
             Self::Errors(server, engine) => {
                 write!(
                     f,
@@ -93,28 +93,28 @@ impl fmt::Display for Difference {
 /// The following must be equal: valid or not; the type and path of every error if the response lists the errors; and
 /// the message of errors that are not structural. An error during decoding (400) does not name a field.
 #[must_use]
-pub fn compare(server: &Answer, engine: &Answer) -> Option<Difference> {
+pub fn compare(server: &Response, engine: &Response) -> Option<Difference> {
     match (server.valid, engine.valid) {
         (false, true) => return Some(Difference::WrongAccept),
-        (true, false) => return Some(Difference::WrongRefusal),
+        (true, false) => return Some(Difference::WrongReject),
         (true, true) => return None,
         (false, false) if server.code != 422 => return None,
         (false, false) => {}
     }
-    let essences = |answer: &Answer| -> BTreeSet<(String, String)> {
-        let essence = |cause: &Cause| (cause.reason.clone(), cause.field.clone());
-        answer.counted().map(essence).collect()
+    let keys = |response: &Response| -> BTreeSet<(String, String)> {
+        let key = |cause: &Cause| (cause.reason.clone(), cause.field.clone());
+        response.counted().map(key).collect()
     };
-    let (theirs, ours) = (essences(server), essences(engine));
-    if theirs != ours {
+    let (expected, actual) = (keys(server), keys(engine));
+    if expected != actual {
         let alone = |a: &BTreeSet<_>, b: &BTreeSet<_>| a.difference(b).cloned().collect();
         return Some(Difference::Errors(
-            alone(&theirs, &ours),
-            alone(&ours, &theirs),
+            alone(&expected, &actual),
+            alone(&actual, &expected),
         ));
     }
-    let unsaid = engine.counted().filter(|own| !own.message.is_empty());
-    let differing: Vec<_> = unsaid
+    let with_message = engine.counted().filter(|own| !own.message.is_empty());
+    let differing: Vec<_> = with_message
         .filter(|own| {
             !server
                 .counted()
@@ -122,8 +122,8 @@ pub fn compare(server: &Answer, engine: &Answer) -> Option<Difference> {
         })
         .map(|own| {
             let others = server.counted().filter(|other| other.field == own.field);
-            let said: Vec<_> = others.map(|other| other.message.as_str()).collect();
-            (said.join(" / "), own.message.clone())
+            let messages: Vec<_> = others.map(|other| other.message.as_str()).collect();
+            (messages.join(" / "), own.message.clone())
         })
         .collect();
     (!differing.is_empty()).then_some(Difference::Messages(differing))

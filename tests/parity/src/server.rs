@@ -1,35 +1,41 @@
 //! Real API server that validates objects in strict dry runs.
 
 use anyhow::{Context, bail};
-use control_plane::{Cluster, eventually};
 use http::{Method, Request};
 use kube::Client;
 use kube::core::Status;
+use lockstep_envtest::{Cluster, ClusterOptions, Components, eventually};
 use serde_json::{Value, json};
 
 use crate::case::{Case, Operation};
-use crate::response::{Answer, Cause};
+use crate::older_server::without_unknown_functions;
+use crate::response::{Cause, Response};
 
 /// API server with an installed CRD.
 pub struct Server {
     client: Client,
     crd: Value,
     version: String,
+    left_out: Vec<String>,
     /// Cluster that is stopped when the value is dropped.
     cluster: Option<Cluster>,
 }
 
 impl Server {
-    /// Starts a cluster and installs the CRD.
+    /// Starts a cluster and installs the CRD, without the rules whose functions an older API server does not know.
     ///
     /// # Errors
     ///
     /// If the cluster does not start or rejects the CRD.
     pub async fn start(crd: &Value, version: &str) -> anyhow::Result<Self> {
-        let cluster = Cluster::start().await?;
+        let options = ClusterOptions {
+            components: Components::ApiServer,
+            ..ClusterOptions::default()
+        };
+        let cluster = Cluster::start_from(&options).await?;
         let mut server = Self::of(cluster.client(), crd, version);
         server.cluster = Some(cluster);
-        server.install(crd).await?;
+        server.install().await?;
         Ok(server)
     }
 
@@ -40,17 +46,35 @@ impl Server {
             client,
             crd: crd.clone(),
             version: version.to_owned(),
+            left_out: Vec::new(),
             cluster: None,
         }
     }
 
-    async fn install(&self, crd: &Value) -> anyhow::Result<()> {
+    /// Returns the installed CRD.
+    #[must_use]
+    pub fn crd(&self) -> &Value {
+        &self.crd
+    }
+
+    /// Returns the paths of the rules that were left out of the CRD.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    async fn install(&mut self) -> anyhow::Result<()> {
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        self.send(Method::POST, definitions, crd.to_string())
+        while let Err(status) = self
+            .send(Method::POST, definitions, self.crd.to_string())
             .await?
-            .map_err(|status| {
-                anyhow::anyhow!("the API server rejects the CRD: {}", status.message)
-            })?;
+        {
+            let Some((older, left_out)) = without_unknown_functions(&self.crd, &status) else {
+                bail!("the API server rejects the CRD: {}", status.message);
+            };
+            self.crd = older;
+            self.left_out.extend(left_out);
+        }
         eventually("the kind to be served", async || {
             let list = self
                 .send(Method::GET, &self.collection(), String::new())
@@ -69,16 +93,19 @@ impl Server {
     /// # Errors
     ///
     /// If the server does not respond.
-    pub async fn store_unguarded(&self, objects: Vec<Value>) -> anyhow::Result<Vec<Value>> {
+    pub async fn store_without_validation(
+        &self,
+        objects: Vec<Value>,
+    ) -> anyhow::Result<Vec<Value>> {
         self.set_schema(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
             .await?;
         let mut stored: Vec<Value> = Vec::new();
         for object in objects {
             // The API server may reject the object until it has applied the change of the schema.
-            let answer = self
+            let response = self
                 .send(Method::POST, &self.collection(), object.to_string())
                 .await?;
-            if let Ok(text) = answer {
+            if let Ok(text) = response {
                 stored.push(serde_json::from_str(&text)?);
             }
         }
@@ -125,10 +152,10 @@ impl Server {
         let strict = schema["x-kubernetes-preserve-unknown-fields"] != true;
         let case = Case::create("probe", &object);
         eventually("the schema to be in force", async || {
-            let answer = self.ask(&case).await.ok()?;
-            (answer.code == 400 || answer.valid != strict)
+            let response = self.send_case(&case).await.ok()?;
+            (response.code == 400 || response.valid != strict)
                 .then_some(())
-                .filter(|()| (answer.code == 400) == strict)
+                .filter(|()| (response.code == 400) == strict)
         })
         .await?;
         Ok(())
@@ -139,7 +166,7 @@ impl Server {
     /// # Errors
     ///
     /// If the server does not respond.
-    pub async fn ask(&self, case: &Case) -> anyhow::Result<Answer> {
+    pub async fn send_case(&self, case: &Case) -> anyhow::Result<Response> {
         let strict = "dryRun=All&fieldValidation=Strict";
         let sent = match case.operation {
             Operation::Create => {
@@ -158,7 +185,7 @@ impl Server {
             }
         };
         Ok(match sent {
-            Ok(_) => Answer {
+            Ok(_) => Response {
                 valid: true,
                 code: 200,
                 causes: vec![],
@@ -176,7 +203,7 @@ impl Server {
                     field: cause.field,
                     message: cause.message,
                 });
-                Answer {
+                Response {
                     valid: false,
                     code: status.code,
                     causes: causes.collect(),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::Context;
-use shared_validation::Validator;
+use lockstep_shared_validation::Validator;
 
 use crate::case::Case;
 use crate::response::{Difference, compare};
@@ -14,11 +14,11 @@ pub struct Summary {
     /// Number of compared cases.
     pub cases: usize,
     /// Number of cases that the API server rejects.
-    pub refused: usize,
+    pub rejected: usize,
     /// Number of cases that only the engine accepts.
     pub wrong_accepts: usize,
     /// Number of cases that only the engine rejects.
-    pub wrong_refusals: usize,
+    pub wrong_rejects: usize,
     /// Number of cases that both reject with different errors.
     pub errors: usize,
     /// Number of cases that both reject with the same errors and different messages.
@@ -34,19 +34,19 @@ impl Summary {
     ///
     /// If the case has no response or is not JSON.
     pub fn count(&mut self, case: &Case, validator: &dyn Validator) -> anyhow::Result<()> {
-        let answer = case
-            .answer
+        let response = case
+            .response
             .as_ref()
             .with_context(|| format!("{}: the case has no recorded response", case.id))?;
-        let here = case.validate(validator)?;
+        let engine = case.validate(validator)?;
         self.cases += 1;
-        self.refused += usize::from(!answer.valid);
-        let Some(difference) = compare(answer, &here) else {
+        self.rejected += usize::from(!response.valid);
+        let Some(difference) = compare(response, &engine) else {
             return Ok(());
         };
         *match difference {
             Difference::WrongAccept => &mut self.wrong_accepts,
-            Difference::WrongRefusal => &mut self.wrong_refusals,
+            Difference::WrongReject => &mut self.wrong_rejects,
             Difference::Errors(..) => &mut self.errors,
             Difference::Messages(_) => &mut self.messages,
         } += 1;
@@ -55,7 +55,7 @@ impl Summary {
             .as_deref()
             .map(|old| format!("\n  old    {old}"));
         self.differences.push(format!(
-            "{}: {difference}\n  object {}{}\n  API server {answer:?}\n  engine     {here:?}",
+            "{}: {difference}\n  object {}{}\n  API server {response:?}\n  engine     {engine:?}",
             case.id,
             case.object,
             old.unwrap_or_default(),
@@ -66,7 +66,7 @@ impl Summary {
     /// Returns true if all results and errors are equal. Messages may differ.
     #[must_use]
     pub fn is_equal(&self) -> bool {
-        self.wrong_accepts + self.wrong_refusals + self.errors == 0
+        self.wrong_accepts + self.wrong_rejects + self.errors == 0
     }
 }
 
@@ -80,9 +80,9 @@ impl fmt::Display for Summary {
             "{} cases, {} rejected by the API server: {} wrongly accepted, {} wrongly rejected, {} with other errors, \
              {} with other messages",
             self.cases,
-            self.refused,
+            self.rejected,
             self.wrong_accepts,
-            self.wrong_refusals,
+            self.wrong_rejects,
             self.errors,
             self.messages
         )

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use cloud_database_rules::ruleset;
+use lockstep_cloud_database_api::ruleset;
+use lockstep_shared_validation::{CrdValidator, ValidationRequest, Validator};
 use parity::files::read_crd;
 use parity::generate::Generator;
 use parity::mutate::Mutator;
 use serde_json::{Value, json};
-use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
 fn crd(file: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -27,7 +27,7 @@ fn check(validator: &dyn Validator, schema: &Value, object: &Value) {
         )
     };
     assert!(
-        keeps(object, filled),
+        contains(object, filled),
         "defaulting has changed or removed a value:\n{}",
         context()
     );
@@ -68,15 +68,19 @@ fn check(validator: &dyn Validator, schema: &Value, object: &Value) {
 }
 
 /// Returns true if all original values are unchanged. A null counts as a missing field.
-fn keeps(written: &Value, filled: &Value) -> bool {
+fn contains(written: &Value, filled: &Value) -> bool {
     match (written, filled) {
         (Value::Null, _) => true,
         (Value::Object(written), Value::Object(filled)) => written
             .iter()
             .filter(|(_, value)| !value.is_null())
-            .all(|(name, value)| filled.get(name).is_some_and(|filled| keeps(value, filled))),
+            .all(|(name, value)| {
+                filled
+                    .get(name)
+                    .is_some_and(|filled| contains(value, filled))
+            }),
         (Value::Array(written), Value::Array(filled)) => {
-            written.len() == filled.len() && written.iter().zip(filled).all(|(a, b)| keeps(a, b))
+            written.len() == filled.len() && written.iter().zip(filled).all(|(a, b)| contains(a, b))
         }
         _ => written == filled,
     }

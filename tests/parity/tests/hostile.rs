@@ -1,7 +1,7 @@
 //! Malicious rules and objects: each is validated or rejected within a bounded time, and the process does not crash.
 
+use lockstep_shared_validation::{CrdValidator, ValidationRequest, Validator};
 use serde_json::{Value, json};
-use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
 /// Returns a kind with these fields.
 fn kind_with(properties: &Value) -> Result<CrdValidator, String> {

@@ -2,10 +2,15 @@
 
 use std::path::Path;
 
+use lockstep_shared_validation::{CrdValidator, Validator};
 use parity::Summary;
 use parity::files::read_crd;
 use parity::live::{self, Extent};
-use shared_validation::{CrdValidator, Validator};
+
+/// Returns true if the API server is older than the engine: `tests/parity/matrix` says so.
+fn is_older() -> bool {
+    std::env::var_os("LOCKSTEP_OLDER_APISERVER").is_some()
+}
 
 /// Compares both on random objects of the CRD in a file of the repository.
 async fn compare(file: &str, seed: u64) {
@@ -22,20 +27,31 @@ async fn compare(file: &str, seed: u64) {
         changes: 500,
         seed,
     };
-    let cases = live::ask(&crd, resource.version(), extent, &resource).await;
-    let mut tally = Summary::default();
-    for case in cases.expect("the API server responds") {
-        tally
-            .count(&case, &resource)
+    let recorded = live::record_responses(&crd, resource.version(), extent).await;
+    let recorded = recorded.expect("the API server responds");
+    let mut summary = Summary::default();
+    for case in recorded.cases {
+        summary
+            .count(&case, &recorded.validator)
             .expect("the case has a response");
     }
     assert!(
-        (1..tally.cases).contains(&tally.refused),
+        (1..summary.cases).contains(&summary.rejected),
         "{} cases rejected: some must be rejected, and some accepted",
-        tally.refused
+        summary.rejected
     );
-    assert!(tally.is_equal(), "{tally}");
-    println!("{} cases compared", tally.cases);
+    if is_older() {
+        // The other differences are printed; docs/kubernetes-versions.md explains them.
+        assert_eq!(summary.wrong_accepts, 0, "{summary}");
+    } else {
+        assert!(summary.is_equal(), "{summary}");
+        assert_eq!(recorded.left_out, [""; 0]);
+    }
+    // The last line is the summary. The lines before are differences in the wording of errors.
+    let summary = summary.to_string();
+    let summary = summary.lines().last().unwrap_or_default();
+    let left_out = recorded.left_out.len();
+    println!("{file}: {summary}; {left_out} rules left out");
 }
 
 /// A CRD with every schema keyword and most of CEL.
@@ -47,5 +63,5 @@ async fn the_engine_agrees_with_the_api_server_on_random_objects_of_a_crd_with_e
 /// The CRD of a shipped kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_engine_agrees_with_the_api_server_on_random_databases() {
-    compare("manifests/config/crd-clouddatabases.yaml", parity::seed()).await;
+    compare("manifests/config/crds/clouddatabases.yaml", parity::seed()).await;
 }

@@ -1,12 +1,12 @@
 //! Errors are printed exactly as by apimachinery: a table of errors is printed by both implementations.
 
-use control_plane::oracle;
+use lockstep_envtest::oracle;
+use lockstep_shared_validation::{FieldError, FieldPath, aggregate};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use shared_validation::{FieldError, FieldPath, aggregate};
 
 #[derive(Deserialize)]
-struct Answers {
+struct Responses {
     errors: Vec<Printed>,
     aggregates: Vec<String>,
 }
@@ -198,19 +198,19 @@ fn path_of(elements: &[Value]) -> FieldPath {
 #[test]
 fn errors_are_printed_exactly_as_by_apimachinery() {
     let (rows, errors) = table();
-    let answers: Answers = serde_json::from_value(
+    let responses: Responses = serde_json::from_value(
         oracle("field-errors", &json!(rows)).expect("the Go program prints the table"),
     )
     .expect("the output of the Go program has the expected structure");
-    assert_eq!(answers.errors.len(), errors.len());
-    for (row, (theirs, ours)) in rows.iter().zip(answers.errors.iter().zip(&errors)) {
-        let ours = Printed {
-            error: ours.to_string(),
-            body: ours.body(),
+    assert_eq!(responses.errors.len(), errors.len());
+    for (row, (expected, actual)) in rows.iter().zip(responses.errors.iter().zip(&errors)) {
+        let actual = Printed {
+            error: actual.to_string(),
+            body: actual.body(),
         };
-        assert_eq!(&ours, theirs, "{row}");
+        assert_eq!(&actual, expected, "{row}");
     }
-    let mut aggregates = answers.aggregates.iter();
+    let mut aggregates = responses.aggregates.iter();
     for count in 1..=errors.len() {
         assert_eq!(
             &aggregate(&errors[..count]),

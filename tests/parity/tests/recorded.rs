@@ -1,8 +1,8 @@
 //! Comparison with recorded responses of an API server.
 
+use lockstep_shared_validation::{CrdValidator, Validator};
 use parity::Summary;
 use parity::files::{read_cases, read_crd};
-use shared_validation::{CrdValidator, Validator};
 use std::path::Path;
 
 /// Compares the engine with the recorded responses in one folder.
@@ -15,14 +15,14 @@ fn compare(folder: &str, cases: usize) {
         .expect("the CRD compiles")
         .remove(0);
     assert_eq!(resource.version(), "v1");
-    let mut tally = Summary::default();
+    let mut summary = Summary::default();
     for case in read_cases(&folder.join("apiserver-1.36.jsonl")).expect("the cases are readable") {
-        tally
+        summary
             .count(&case, &resource)
             .expect("the case has a response");
     }
-    assert_eq!(tally.cases, cases);
-    assert!(tally.is_equal(), "{tally}");
+    assert_eq!(summary.cases, cases);
+    assert!(summary.is_equal(), "{summary}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Updates whose old object comes from a file: the file lacks what the API server adds to a stored object.
 
+use lockstep_shared_validation::CrdValidator;
 use parity::server::Server;
 use parity::{Case, Summary};
 use serde_json::{Value, json};
-use shared_validation::CrdValidator;
 
 /// Cluster-scoped kind with a rule on the whole object, a rule on a field and a maximum.
 fn crd() -> Value {
@@ -57,7 +57,7 @@ async fn an_old_object_from_a_file_is_compared_as_the_api_server_stores_it() {
     let validator = CrdValidator::compile(&crd, "v1").expect("the CRD compiles");
     let server = Server::start(&crd, "v1").await.expect("the server starts");
     let stored = server
-        .store_unguarded(vec![
+        .store_without_validation(vec![
             gauge("high", &json!({}), &json!({"level": 11})),
             gauge("ratio", &json!({}), &json!({"ratio": 1})),
         ])
@@ -105,29 +105,33 @@ async fn an_old_object_from_a_file_is_compared_as_the_api_server_stores_it() {
             "1.0",
         ),
     ];
-    let mut tally = Summary::default();
+    let mut summary = Summary::default();
     let mut valid = Vec::new();
     for (id, name, metadata, old, new, number) in texts {
         let mut case = Case::update(id, &Value::Null, &Value::Null);
         case.object = with_text(&gauge(name, metadata, &new), number);
-        let answer = server.ask(&case).await.expect("the server responds");
+        let response = server.send_case(&case).await.expect("the server responds");
         // The files have no resource version, which a write needs.
         case.object = with_text(&gauge(name, &json!({}), &new), number);
         case.old_object = Some(with_text(&gauge(name, &json!({}), &old), number));
-        valid.extend(answer.valid.then_some(id));
-        case.answer = Some(answer);
-        tally
+        valid.extend(response.valid.then_some(id));
+        case.response = Some(response);
+        summary
             .count(&case, &validator)
             .expect("the case has a response");
     }
     for (id, namespace) in [("namespaced", "default"), ("misnamed", "No_Name")] {
         let mut case = Case::create(id, &gauge(id, &json!({"namespace": namespace}), &json!({})));
-        case.answer = Some(server.ask(&case).await.expect("the server responds"));
-        tally
+        case.response = Some(server.send_case(&case).await.expect("the server responds"));
+        summary
             .count(&case, &validator)
             .expect("the case has a response");
     }
-    assert!(tally.is_equal(), "{tally}");
+    assert!(summary.is_equal(), "{summary}");
     // Some of each, so that the comparison proves something.
-    assert_eq!((tally.cases, tally.refused), (6, 3), "valid: {valid:?}");
+    assert_eq!(
+        (summary.cases, summary.rejected),
+        (6, 3),
+        "valid: {valid:?}"
+    );
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use shared_validation::{CrdMatch, Validator, ValidatorRegistry, crd_fingerprint};
+use lockstep_shared_validation::{CrdMatch, Validator, ValidatorRegistry, crd_fingerprint};
 
 use crate::crd_status::report::CrdStatusReport;
 
@@ -56,34 +56,34 @@ impl CrdStatusCache {
     }
 
     /// Stores a reported CRD status and returns the resulting status of each kind. `now` is in seconds since the
-    /// Unix epoch. If the report has expired, or claims to be valid for longer than [`CrdStatusReport::LIFE`], all
+    /// Unix epoch. If the report has expired, or claims to be valid for longer than [`CrdStatusReport::TTL`], all
     /// kinds become unknown.
     pub fn update(&self, seen: &CrdStatusReport, now: u64) -> Vec<CrdMatch> {
         let left = Duration::from_secs(seen.until.saturating_sub(now));
-        let is_taken = !left.is_zero() && left <= CrdStatusReport::LIFE;
+        let is_valid = !left.is_zero() && left <= CrdStatusReport::TTL;
         let by_name: BTreeMap<_, _> = self
             .ours
             .iter()
             .map(|(name, ours)| {
-                let known = is_taken.then(|| seen.of(name, ours));
+                let known = is_valid.then(|| seen.of(name, ours));
                 (name.clone(), known.unwrap_or_default())
             })
             .collect();
-        let standings = by_name.values().copied().collect();
-        let known = is_taken.then(|| Known {
+        let statuses = by_name.values().copied().collect();
+        let known = is_valid.then(|| Known {
             until: Instant::now() + left,
             by_name,
         });
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
-        standings
+        statuses
     }
 
     /// Returns the CRD status of a kind.
     pub fn get(&self, ruleset: &dyn Validator) -> CrdMatch {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let known = known.as_ref().filter(|known| Instant::now() < known.until);
-        let standing = known.and_then(|known| known.by_name.get(&CrdStatusReport::name(ruleset)));
-        standing.copied().unwrap_or_default()
+        let status = known.and_then(|known| known.by_name.get(&CrdStatusReport::name(ruleset)));
+        status.copied().unwrap_or_default()
     }
 }
 
@@ -98,8 +98,8 @@ fn describe(known: &[CrdMatch]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lockstep_shared_validation::CrdValidator;
     use serde_json::json;
-    use shared_validation::CrdValidator;
 
     use super::*;
     use crate::crd_status::report::CrdStatus;
@@ -114,13 +114,13 @@ mod tests {
         CrdValidator::compile(&crd, "v1").expect("it compiles")
     }
 
-    fn known(cluster: &CrdValidator, settled: bool, left: i64) -> CrdMatch {
+    fn known(cluster: &CrdValidator, propagated: bool, left: i64) -> CrdMatch {
         const NOW: u64 = 1_790_000_000;
         let ours = kind(1);
         let validators = ValidatorRegistry::default().register(Arc::new(kind(1)));
         let seen = CrdStatus {
             crd: crd_fingerprint(cluster.crd(), "v1"),
-            propagated: settled,
+            propagated,
         };
         let seen = CrdStatusReport {
             until: NOW.saturating_add_signed(left),
@@ -128,23 +128,23 @@ mod tests {
         };
         let crds = CrdStatusCache::new(&validators);
         assert_eq!(crds.get(&ours), CrdMatch::Unknown);
-        let told = crds.update(&seen, NOW);
-        assert_eq!(told, [crds.get(&ours)]);
+        let statuses = crds.update(&seen, NOW);
+        assert_eq!(statuses, [crds.get(&ours)]);
         crds.get(&ours)
     }
 
     #[test]
     fn a_crd_status_is_valid_for_a_limited_time() {
-        let life = i64::try_from(CrdStatusReport::LIFE.as_secs()).expect("a short time");
-        assert_eq!(known(&kind(1), true, life), CrdMatch::Same);
-        assert_eq!(known(&kind(2), true, life), CrdMatch::Different);
-        assert_eq!(known(&kind(2), false, life), CrdMatch::Different);
-        let never = [0, -life, life + 1, i64::MAX, i64::MIN];
-        for (settled, left) in [(false, life)]
+        let ttl = i64::try_from(CrdStatusReport::TTL.as_secs()).expect("a short time");
+        assert_eq!(known(&kind(1), true, ttl), CrdMatch::Same);
+        assert_eq!(known(&kind(2), true, ttl), CrdMatch::Different);
+        assert_eq!(known(&kind(2), false, ttl), CrdMatch::Different);
+        let never = [0, -ttl, ttl + 1, i64::MAX, i64::MIN];
+        for (propagated, left) in [(false, ttl)]
             .into_iter()
             .chain(never.map(|left| (true, left)))
         {
-            assert_eq!(known(&kind(1), settled, left), CrdMatch::Unknown);
+            assert_eq!(known(&kind(1), propagated, left), CrdMatch::Unknown);
         }
     }
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fs, io};
 
+use lockstep_shared_validation::{CrdMatch, Validator};
 use serde::{Deserialize, Serialize};
-use shared_validation::{CrdMatch, Validator};
 
 /// Observed state of one CRD.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrdStatus {
-    /// Fingerprint of the parts of the CRD that affect validation: [`shared_validation::crd_fingerprint`].
+    /// Fingerprint of the parts of the CRD that affect validation: [`lockstep_shared_validation::crd_fingerprint`].
     pub crd: String,
     /// If true, the CRD has not changed for the propagation delay, so every API server uses it.
     pub propagated: bool,
@@ -28,7 +28,7 @@ pub struct CrdStatusReport {
 
 impl CrdStatusReport {
     /// Maximum validity of a report.
-    pub const LIFE: Duration = Duration::from_secs(30);
+    pub const TTL: Duration = Duration::from_secs(30);
 
     /// Returns the key of a kind in `kinds`.
     #[must_use]

@@ -15,17 +15,17 @@ use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
+use lockstep_shared_validation::{Validator, ValidatorRegistry, crd_fingerprint};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use shared_validation::{Validator, ValidatorRegistry, crd_fingerprint};
 use tokio::time::timeout;
 
 use crate::crd_status::report::{CrdStatus, CrdStatusReport};
 
 /// Interval at which every CRD is read, in addition to every change. A report is valid for three times as long.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Reads the CRD of every kind and writes the CRD status to a file.
 pub struct CrdStatusReporter {
@@ -70,7 +70,7 @@ impl CrdStatusMetrics {
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Latest state of each CRD, and the time since which it has been unchanged.
-type Seen = BTreeMap<String, (CrdMatchResult, Instant)>;
+type Statuses = BTreeMap<String, (CrdMatchResult, Instant)>;
 
 /// State of a CRD. If it was changed and changed back in between, its generation differs.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl CrdStatusReporter {
     ///
     /// # Guarantees
     ///
-    /// The content of the file was read from an API server less than [`CrdStatusReport::LIFE`] before it expires. A CRD
+    /// The content of the file was read from an API server less than [`CrdStatusReport::TTL`] before it expires. A CRD
     /// that cannot be read is not reported.
     pub async fn run(self) {
         let crds = self.crds();
@@ -94,23 +94,23 @@ impl CrdStatusReporter {
             changes.filter_map(|event| ready(event.ok())).boxed()
         });
         let mut changes = select_all(changes);
-        let mut seen = Seen::new();
+        let mut seen = Statuses::new();
         loop {
-            let looked = Timestamp::now();
+            let listed_at = Timestamp::now();
             seen = self.compare_all(&seen).await;
-            if let Err(error) = self.write_report(&seen, looked) {
+            if let Err(error) = self.write_report(&seen, listed_at) {
                 tracing::warn!(%error, file = %self.file.display(), "cannot report the CRD status to the webhook, which therefore runs all validation");
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
                 Some(_) = changes.next() => {}
             }
         }
     }
 
-    async fn compare_all(&self, before: &Seen) -> Seen {
+    async fn compare_all(&self, before: &Statuses) -> Statuses {
         let crds = self.crds();
-        let mut seen = Seen::new();
+        let mut seen = Statuses::new();
         for ruleset in self.validators.iter() {
             let ruleset = ruleset.as_ref();
             let (kind, name) = (CrdStatusReport::name(ruleset), name(ruleset));
@@ -153,7 +153,7 @@ impl CrdStatusReporter {
         seen
     }
 
-    fn write_report(&self, seen: &Seen, looked: Timestamp) -> io::Result<()> {
+    fn write_report(&self, seen: &Statuses, listed_at: Timestamp) -> io::Result<()> {
         let kinds = seen.iter().map(|(kind, (found, since))| {
             let status = CrdStatus {
                 crd: found.crd.clone(),
@@ -161,7 +161,7 @@ impl CrdStatusReporter {
             };
             (kind.clone(), status)
         });
-        let until = looked.as_second().unsigned_abs() + CrdStatusReport::LIFE.as_secs();
+        let until = listed_at.as_second().unsigned_abs() + CrdStatusReport::TTL.as_secs();
         let report = CrdStatusReport {
             until,
             kinds: kinds.collect(),

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use shared_validation::{
+use lockstep_shared_validation::{
     CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
     Validator, ValidatorRegistry, Violation, probe,
 };
+use serde_json::Value;
 use tracing::Span;
 
 use crate::admission::error::RequestError;
@@ -110,13 +110,12 @@ impl Handler {
         }
         let (object, old) = (Value::from(object), old.map(Value::from));
         let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
-        let candidate =
-            ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
+        let request = ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
         let policy = self.policy.get();
-        let candidate = candidate.with_policy(&policy).with_crd_match(crd);
+        let request = request.with_policy(&policy).with_crd_match(crd);
         Ok(match mode {
-            Mode::Mutate => Outcome::Defaulted(ruleset.default_patch(&candidate)),
-            Mode::Validate => Outcome::Validated(ruleset.validate(&candidate)),
+            Mode::Mutate => Outcome::Defaulted(ruleset.default_patch(&request)),
+            Mode::Validate => Outcome::Validated(ruleset.validate(&request)),
         })
     }
 

@@ -1,8 +1,8 @@
 //! Bytes → `AdmissionReview`: one borrowed parse of the request body.
 
+use lockstep_shared_validation::RawObject;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use shared_validation::RawObject;
 
 use crate::admission::error::RequestError;
 
@@ -109,16 +109,16 @@ impl<T> AdmissionReview<T> {
 
 /// Parses an `AdmissionReview` of `admission.k8s.io/v1`.
 pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest<LazyObject<'_>>, RequestError> {
-    let refuse = |error: &dyn std::error::Error| {
+    let to_error = |error: &dyn std::error::Error| {
         RequestError::bad_request(format!("the body is not an AdmissionReview: {error}"))
     };
     // Check the whole body: the parser does not check the strings of fields that it skips.
-    let body = std::str::from_utf8(body).map_err(|error| refuse(&error))?;
+    let body = std::str::from_utf8(body).map_err(|error| to_error(&error))?;
     let review = match serde_json::from_str::<AdmissionReview<RawObject<'_>>>(body) {
         Ok(review) => review.map(LazyObject::Parsed),
         // An object that cannot be parsed is an error only if the request needs it.
         Err(_) => serde_json::from_str::<AdmissionReview<&RawValue>>(body)
-            .map_err(|error| refuse(&error))?
+            .map_err(|error| to_error(&error))?
             .map(LazyObject::Raw),
     };
     if (review.api_version.as_str(), review.kind.as_str())
@@ -174,7 +174,7 @@ mod tests {
             [br#"{"note": ""#, note, after].concat()
         };
         assert!(parse(&body(b"plain")).is_ok());
-        let refusal = parse(&body(b"\xbf\x8c")).expect_err("not UTF-8");
-        assert!(refusal.message.contains("utf-8"), "{}", refusal.message);
+        let error = parse(&body(b"\xbf\x8c")).expect_err("not UTF-8");
+        assert!(error.message.contains("utf-8"), "{}", error.message);
     }
 }

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kube_core::Status;
 use kube_core::response::{StatusCause, StatusDetails, reason};
+use lockstep_shared_validation::{ValidationResult, Violation, aggregate};
 use serde::Serialize;
-use shared_validation::{ValidationResult, Violation, aggregate};
 
 use crate::admission::request::{AdmissionRequest, GroupVersionKind};
 
@@ -200,8 +200,8 @@ fn warning(violation: &Violation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lockstep_shared_validation::{CrdValidator, ValidationRequest, Validator};
     use serde_json::json;
-    use shared_validation::{CrdValidator, ValidationRequest, Validator};
 
     use super::*;
     use crate::admission::request;

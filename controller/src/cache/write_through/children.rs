@@ -34,32 +34,36 @@ struct State {
     /// A vector, since most owners have few children.
     by_owner: HashMap<String, Vec<(ChildKey, Arc<CompressedObject>)>>,
     /// Latest resource version that the watch of each type has delivered.
-    told: HashMap<usize, u64>,
+    observed_versions: HashMap<usize, u64>,
     /// LZ4 dictionary of each type.
-    patterns: HashMap<usize, Dictionary>,
+    dictionaries: HashMap<usize, Dictionary>,
     /// Children that a reconciliation is creating, by owner and key. The watch may deliver them before the API
     /// server's response arrives: then with this resource version.
-    being_made: HashMap<(String, ChildKey), Option<u64>>,
+    pending_creates: HashMap<(String, ChildKey), Option<u64>>,
 }
 
 /// A child that is being created, until this is dropped.
 pub(crate) struct PendingCreate<'a> {
     observed: &'a ChildCache,
-    made: (String, ChildKey),
+    created: (String, ChildKey),
 }
 
 impl PendingCreate<'_> {
     /// Returns true if the watch has delivered the child, but the response has not, or in another state.
-    pub(crate) fn has_missed(&self, answer: Option<&DynamicObject>) -> bool {
+    pub(crate) fn has_missed(&self, response: Option<&DynamicObject>) -> bool {
         let state = self.observed.state.lock();
-        let brought = state.being_made.get(&self.made).copied().flatten();
-        brought.is_some() && brought != answer.and_then(resource_version)
+        let delivered = state.pending_creates.get(&self.created).copied().flatten();
+        delivered.is_some() && delivered != response.and_then(resource_version)
     }
 }
 
 impl Drop for PendingCreate<'_> {
     fn drop(&mut self) {
-        self.observed.state.lock().being_made.remove(&self.made);
+        self.observed
+            .state
+            .lock()
+            .pending_creates
+            .remove(&self.created);
     }
 }
 
@@ -69,9 +73,9 @@ impl ChildCache {
     pub(crate) fn on_change(&self, type_: usize, seen: &ObjectChange<'_>) -> BTreeSet<String> {
         let change = &seen.change;
         let mut state = self.state.lock();
-        let told = state.told.entry(type_).or_default();
+        let latest_version = state.observed_versions.entry(type_).or_default();
         let latest = change.after.or(change.before);
-        *told = (*told).max(
+        *latest_version = (*latest_version).max(
             latest
                 .and_then(|child| resource_version(child))
                 .unwrap_or_default(),
@@ -89,13 +93,13 @@ impl ChildCache {
             state.remove_same(owner, &ChildKey::of(type_, child), child);
         }
         let mut owners = BTreeSet::from_iter(before.map(|(owner, _)| owner));
-        if let (Some((owner, child)), Some(kept)) = (after, seen.stored) {
+        if let (Some((owner, child)), Some(compressed)) = (after, seen.stored) {
             let key = ChildKey::of(type_, child);
-            let made = (owner.clone(), key.clone());
-            let brought = state.being_made.get_mut(&made);
-            let brought = brought.filter(|_| change.before.is_none());
-            let is_being_made = brought.map(|it| *it = resource_version(child)).is_some();
-            if state.put(&owner, key, Arc::clone(kept)) || is_being_made {
+            let created = (owner.clone(), key.clone());
+            let delivered = state.pending_creates.get_mut(&created);
+            let delivered = delivered.filter(|_| change.before.is_none());
+            let is_being_created = delivered.map(|it| *it = resource_version(child)).is_some();
+            if state.put(&owner, key, Arc::clone(compressed)) || is_being_created {
                 owners.remove(&owner);
             } else {
                 owners.insert(owner);
@@ -116,11 +120,14 @@ impl ChildCache {
 
     /// Begins the creation of a child. The caller gets its state from the response, or reconciles again.
     pub(crate) fn expect_create(&self, owner: &str, key: &ChildKey) -> PendingCreate<'_> {
-        let made = (owner.to_owned(), key.clone());
-        self.state.lock().being_made.insert(made.clone(), None);
+        let created = (owner.to_owned(), key.clone());
+        self.state
+            .lock()
+            .pending_creates
+            .insert(created.clone(), None);
         PendingCreate {
             observed: self,
-            made,
+            created,
         }
     }
 
@@ -136,30 +143,31 @@ impl ChildCache {
     /// Records a child that was written.
     pub(crate) fn record_write(&self, owner: &str, key: &ChildKey, child: &DynamicObject) {
         let mut state = self.state.lock();
-        let is_told = resource_version(child) <= state.told.get(&key.type_index).copied();
-        if !is_told && state.get(owner, key, child).is_none() {
-            let pattern = state.patterns.entry(key.type_index).or_default();
-            let kept = Arc::new(CompressedObject::compress(child, pattern));
-            state.put(owner, key.clone(), kept);
+        let is_observed =
+            resource_version(child) <= state.observed_versions.get(&key.type_index).copied();
+        if !is_observed && state.get(owner, key, child).is_none() {
+            let dictionary = state.dictionaries.entry(key.type_index).or_default();
+            let compressed = Arc::new(CompressedObject::compress(child, dictionary));
+            state.put(owner, key.clone(), compressed);
         }
     }
 
     /// Marks a child as being deleted until its watch reports that it is gone.
-    pub(crate) fn record_delete(&self, owner: &str, key: &ChildKey, leaving: &DynamicObject) {
+    pub(crate) fn record_delete(&self, owner: &str, key: &ChildKey, deleted: &DynamicObject) {
         let mut state = self.state.lock();
         let children = state.by_owner.get_mut(owner);
         let mut children = children.into_iter().flatten();
-        if let Some((_, child)) = children.find(|(there, _)| there == key)
-            && Some(child.uid()) == leaving.metadata.uid.as_deref()
+        if let Some((_, child)) = children.find(|(cached_key, _)| cached_key == key)
+            && Some(child.uid()) == deleted.metadata.uid.as_deref()
         {
-            *child = Arc::new(child.compress_with_same_dictionary(leaving));
+            *child = Arc::new(child.compress_with_same_dictionary(deleted));
         }
     }
 
     /// Returns the LZ4 dictionary of a type.
     pub(crate) fn dictionary(&self, type_: usize) -> Dictionary {
         let mut state = self.state.lock();
-        state.patterns.entry(type_).or_default().clone()
+        state.dictionaries.entry(type_).or_default().clone()
     }
 
     /// Returns the UIDs of the owners that are not known.
@@ -178,16 +186,16 @@ impl ChildCache {
         after: Option<DynamicObject>,
     ) -> Vec<String> {
         let (before, after) = (before.map(Arc::new), after.map(Arc::new));
-        let kept = after.as_deref();
-        let kept =
-            kept.map(|after| Arc::new(CompressedObject::compress(after, &self.dictionary(type_))));
+        let compressed = after.as_deref();
+        let compressed = compressed
+            .map(|after| Arc::new(CompressedObject::compress(after, &self.dictionary(type_))));
         let change = UpdateEvent {
             before: before.as_ref(),
             after: after.as_ref(),
         };
         let seen = ObjectChange {
             change,
-            stored: kept.as_ref(),
+            stored: compressed.as_ref(),
             is_new: true,
         };
         self.on_change(type_, &seen).into_iter().collect()
@@ -195,9 +203,10 @@ impl ChildCache {
 
     /// Returns the children of an owner.
     pub(crate) fn children_of(&self, uid: &str) -> ChildMap {
-        let kept = self.state.lock().by_owner.get(uid).cloned();
-        let kept = kept.unwrap_or_default().into_iter();
-        kept.map(|(key, child)| (key, Arc::new(child.decompress())))
+        let compressed = self.state.lock().by_owner.get(uid).cloned();
+        let compressed = compressed.unwrap_or_default().into_iter();
+        compressed
+            .map(|(key, child)| (key, Arc::new(child.decompress())))
             .collect()
     }
 }
@@ -210,21 +219,26 @@ impl State {
         child: &DynamicObject,
     ) -> Option<Arc<CompressedObject>> {
         let mut children = self.by_owner.get(owner)?.iter();
-        let (_, kept) = children.find(|(there, kept)| there == key && kept.is_version_of(child))?;
-        Some(Arc::clone(kept))
+        let (_, compressed) = children.find(|(cached_key, compressed)| {
+            cached_key == key && compressed.is_version_of(child)
+        })?;
+        Some(Arc::clone(compressed))
     }
 
     /// Stores a child, unless a later state of it is stored. Returns true if this very state was stored.
     fn put(&mut self, owner: &str, key: ChildKey, child: Arc<CompressedObject>) -> bool {
         let children = self.by_owner.entry(owner.to_owned()).or_default();
-        let Some((_, there)) = children.iter_mut().find(|(there, _)| *there == key) else {
+        let Some((_, cached_key)) = children
+            .iter_mut()
+            .find(|(cached_key, _)| *cached_key == key)
+        else {
             children.reserve_exact(1);
             children.push((key, child));
             return false;
         };
-        let is_known = there.is_same_state_as(&child);
-        if !there.is_later_than(&child) {
-            *there = child;
+        let is_known = cached_key.is_same_state_as(&child);
+        if !cached_key.is_later_than(&child) {
+            *cached_key = child;
         }
         is_known
     }
@@ -235,7 +249,8 @@ impl State {
             return;
         };
         let uid = child.metadata.uid.as_deref();
-        children.retain(|(there, kept)| there != key || Some(kept.uid()) != uid);
+        children
+            .retain(|(cached_key, compressed)| cached_key != key || Some(compressed.uid()) != uid);
         if children.is_empty() {
             self.by_owner.remove(owner);
         }
@@ -256,7 +271,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).expect("an object")
     }
 
-    fn saw(
+    fn observe(
         observed: &ChildCache,
         before: Option<DynamicObject>,
         after: Option<DynamicObject>,
@@ -278,23 +293,23 @@ mod tests {
     fn a_write_is_not_reverted_by_a_watch_that_lags() {
         let observed = ChildCache::default();
         let key = ChildKey::of(0, &child("1", "1", "a"));
-        assert_eq!(saw(&observed, None, Some(child("1", "9", "a"))), ["a"]);
+        assert_eq!(observe(&observed, None, Some(child("1", "9", "a"))), ["a"]);
         observed.record_write("a", &key, &child("1", "11", "a"));
-        let told = saw(
+        let owners = observe(
             &observed,
             Some(child("1", "9", "a")),
             Some(child("1", "10", "a")),
         );
-        assert_eq!(told, ["a"]);
+        assert_eq!(owners, ["a"]);
         assert_eq!(version(&observed, "a").as_deref(), Some("11"));
         // A write of our own triggers nothing when the watch delivers it.
-        let told = saw(
+        let owners = observe(
             &observed,
             Some(child("1", "10", "a")),
             Some(child("1", "11", "a")),
         );
-        assert_eq!(told, <[&str; 0]>::default());
-        saw(
+        assert_eq!(owners, <[&str; 0]>::default());
+        observe(
             &observed,
             Some(child("1", "10", "a")),
             Some(child("1", "12", "a")),
@@ -302,17 +317,17 @@ mod tests {
         assert_eq!(version(&observed, "a").as_deref(), Some("12"));
         // Deleted, and created again before the watch has reported it.
         observed.record_write("a", &key, &child("2", "15", "a"));
-        saw(&observed, Some(child("1", "12", "a")), None);
+        observe(&observed, Some(child("1", "12", "a")), None);
         assert_eq!(version(&observed, "a").as_deref(), Some("15"));
-        saw(&observed, Some(child("2", "15", "a")), None);
+        observe(&observed, Some(child("2", "15", "a")), None);
         assert_eq!(version(&observed, "a"), None);
         assert!(
             observed.state.lock().by_owner.is_empty(),
             "no entry is left"
         );
         // Created and deleted again: the watch was faster than the response.
-        saw(&observed, None, Some(child("3", "17", "a")));
-        saw(&observed, Some(child("3", "18", "a")), None);
+        observe(&observed, None, Some(child("3", "17", "a")));
+        observe(&observed, Some(child("3", "18", "a")), None);
         observed.record_write("a", &key, &child("3", "17", "a"));
         assert_eq!(version(&observed, "a"), None);
         // Created, and deleted while the watch was interrupted.
@@ -326,7 +341,7 @@ mod tests {
         let observed = ChildCache::default();
         let key = ChildKey::of(0, &child("1", "1", "a"));
         let making = observed.expect_create("a", &key);
-        assert!(saw(&observed, None, Some(child("1", "1", "a"))).is_empty());
+        assert!(observe(&observed, None, Some(child("1", "1", "a"))).is_empty());
         assert!(!making.has_missed(Some(&child("1", "1", "a"))));
         assert!(
             making.has_missed(Some(&child("1", "0", "a"))),
@@ -334,16 +349,16 @@ mod tests {
         );
         assert!(making.has_missed(None), "there was no response");
         assert_eq!(version(&observed, "a").as_deref(), Some("1"));
-        let changed = saw(
+        let changed = observe(
             &observed,
             Some(child("1", "1", "a")),
             Some(child("1", "2", "a")),
         );
         assert_eq!(changed, ["a"], "changed by another client");
         drop(making);
-        saw(&observed, Some(child("1", "2", "a")), None);
-        let told = saw(&observed, None, Some(child("2", "3", "a")));
-        assert_eq!(told, ["a"]);
+        observe(&observed, Some(child("1", "2", "a")), None);
+        let owners = observe(&observed, None, Some(child("2", "3", "a")));
+        assert_eq!(owners, ["a"]);
     }
 
     #[test]
@@ -351,11 +366,11 @@ mod tests {
         let observed = ChildCache::default();
         let key = ChildKey::of(0, &child("1", "1", "a"));
         observed.record_write("a", &key, &child("1", "11", "a"));
-        let kept = observed.get(0, &child("1", "11", "a"));
-        let kept = kept.expect("that very state");
+        let compressed = observed.get(0, &child("1", "11", "a"));
+        let compressed = compressed.expect("that very state");
         observed.record_write("a", &key, &child("1", "11", "a"));
         let again = observed.get(0, &child("1", "11", "a"));
-        assert!(Arc::ptr_eq(&kept, &again.expect("that very state")));
+        assert!(Arc::ptr_eq(&compressed, &again.expect("that very state")));
         for (type_, other) in [
             (0, child("1", "12", "a")),
             (0, child("2", "11", "a")),
@@ -369,13 +384,13 @@ mod tests {
     #[test]
     fn a_child_that_changes_its_owner_is_reported_to_both() {
         let observed = ChildCache::default();
-        saw(&observed, None, Some(child("1", "1", "a")));
-        let told = saw(
+        observe(&observed, None, Some(child("1", "1", "a")));
+        let owners = observe(
             &observed,
             Some(child("1", "1", "a")),
             Some(child("1", "2", "b")),
         );
-        assert_eq!(told, ["a", "b"]);
+        assert_eq!(owners, ["a", "b"]);
         assert_eq!(version(&observed, "a"), None);
         assert_eq!(version(&observed, "b").as_deref(), Some("2"));
     }

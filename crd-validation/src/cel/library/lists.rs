@@ -6,7 +6,7 @@ use ::cel::common::types::{CelBool, CelInt, CelOptional, DYN_TYPE, LIST_TYPE};
 use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
-use crate::cel::equality::refuse_broken;
+use crate::cel::equality::reject_unrepresentable;
 use crate::cel::library::arguments::{argument, failed, items};
 
 type Outcome<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -48,7 +48,7 @@ fn comparable<'b, 'v>(
     let items = items(list, function)?;
     if items
         .first()
-        .is_some_and(|first| refuse_broken(*first).is_err())
+        .is_some_and(|first| reject_unrepresentable(*first).is_err())
     {
         return Err(failed(function, "no such overload"));
     }
@@ -59,7 +59,7 @@ fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
     let list = argument(&arguments, 0, "isSorted")?;
     let mut before: Option<&dyn Val> = None;
     for item in comparable(list.as_ref(), "isSorted")? {
-        refuse_broken(item)?;
+        reject_unrepresentable(item)?;
         if let Some(before) = before
             && compare(before, item, "isSorted")?.is_gt()
         {
@@ -78,7 +78,7 @@ fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
     };
     let mut total: Box<dyn Val + 'v> = first.clone_as_boxed();
     for item in rest {
-        refuse_broken(*item)?;
+        reject_unrepresentable(*item)?;
         let adder = total
             .as_adder()
             .ok_or_else(|| failed("sum", "no such overload"))?;
@@ -95,7 +95,7 @@ fn extreme<'b, 'v>(
     let list = argument(arguments, 0, function)?;
     let mut best: Option<&(dyn Val + 'v)> = None;
     for item in comparable(list.as_ref(), function)? {
-        refuse_broken(item)?;
+        reject_unrepresentable(item)?;
         let replaces = match best {
             None => true,
             Some(best) => compare(item, best, function)? == better,
@@ -122,7 +122,7 @@ fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
         argument(&arguments, 1, "indexOf")?,
     );
     let items = items(list.as_ref(), "indexOf")?;
-    Ok(place(
+    Ok(index_value(
         items.iter().position(|other| other.equals(item.as_ref())),
     ))
 }
@@ -133,12 +133,12 @@ fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
         argument(&arguments, 1, "lastIndexOf")?,
     );
     let items = items(list.as_ref(), "lastIndexOf")?;
-    Ok(place(
+    Ok(index_value(
         items.iter().rposition(|other| other.equals(item.as_ref())),
     ))
 }
 
-fn place<'b, 'v>(index: Option<usize>) -> CowVal<'b, 'v> {
+fn index_value<'b, 'v>(index: Option<usize>) -> CowVal<'b, 'v> {
     let index = index.and_then(|index| i64::try_from(index).ok());
     CowVal::owned(CelInt::from(index.unwrap_or(-1)))
 }

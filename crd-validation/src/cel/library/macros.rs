@@ -115,7 +115,7 @@ fn transform(
         );
     }
     let start = helper.next_expr(Expr::List(ListExpr::new(vec![])));
-    let always = truth(helper, true);
+    let always = boolean(helper, true);
     let list = comprehension(helper, range, start, always, step);
     Ok(Some(match finish {
         Some(finish) => call(helper, finish, vec![list]),
@@ -129,7 +129,7 @@ fn quantifier(
     predicate: IdedExpr,
     all: bool,
 ) -> IdedExpr {
-    let start = truth(helper, all);
+    let start = boolean(helper, all);
     let so_far = result(helper);
     let so_far = if all {
         so_far
@@ -156,7 +156,7 @@ fn exactly_one(helper: &mut MacroExprHelper<'_>, range: IdedExpr, predicate: Ide
     let more = call(helper, operators::ADD, vec![accumulated, one]);
     let same = result(helper);
     let step = call(helper, operators::CONDITIONAL, vec![predicate, more, same]);
-    let always = truth(helper, true);
+    let always = boolean(helper, true);
     let count = comprehension(helper, range, start, always, step);
     let one = number(helper, 1);
     call(helper, operators::EQUALS, vec![count, one])
@@ -189,7 +189,7 @@ fn result(helper: &mut MacroExprHelper<'_>) -> IdedExpr {
     helper.next_expr(Expr::Ident(RESULT.to_owned()))
 }
 
-fn truth(helper: &mut MacroExprHelper<'_>, value: bool) -> IdedExpr {
+fn boolean(helper: &mut MacroExprHelper<'_>, value: bool) -> IdedExpr {
     helper.next_expr(Expr::Literal(LiteralValue::Boolean(value.into())))
 }
 
@@ -238,7 +238,7 @@ fn bind(
     body: IdedExpr,
 ) -> IdedExpr {
     let nothing = helper.next_expr(Expr::List(ListExpr::new(vec![])));
-    let never = truth(helper, false);
+    let never = boolean(helper, false);
     let step = helper.next_expr(Expr::Ident(variable.to_owned()));
     helper.next_expr(Expr::Comprehension(Box::new(ComprehensionExpr {
         iter_range: nothing,

@@ -146,9 +146,9 @@ impl Quantity {
             Self::Large { nanos } => (nanos.clone(), i64::from(NANO)),
         };
         let digits = number.magnitude().to_string();
-        let kept = digits.trim_end_matches('0');
-        let power = power + i64::try_from(digits.len() - kept.len()).unwrap_or(0);
-        (number.sign(), kept.to_owned(), power)
+        let significant = digits.trim_end_matches('0');
+        let power = power + i64::try_from(digits.len() - significant.len()).unwrap_or(0);
+        (number.sign(), significant.to_owned(), power)
     }
 
     fn compare(&self, other: &Self) -> Ordering {

@@ -11,21 +11,25 @@ use crate::cel::library::arguments::failed;
 use crate::re2;
 
 /// Maximum number of cached expressions. Patterns can be computed by rules, so the cache must be bounded.
-const MAX_KEPT: usize = 1024;
+const MAX_CACHED: usize = 1024;
 
-static KEPT: LazyLock<RwLock<HashMap<String, Arc<regex::Regex>>>> = LazyLock::new(RwLock::default);
+static CACHE: LazyLock<RwLock<HashMap<String, Arc<regex::Regex>>>> = LazyLock::new(RwLock::default);
 
 /// Compiles an expression, or returns the cached one.
 pub(in crate::cel) fn compile(pattern: &str) -> Result<Arc<regex::Regex>, String> {
-    if let Some(kept) = KEPT.read().ok().and_then(|kept| kept.get(pattern).cloned()) {
-        return Ok(kept);
+    if let Some(cached) = CACHE
+        .read()
+        .ok()
+        .and_then(|cached| cached.get(pattern).cloned())
+    {
+        return Ok(cached);
     }
     let compiled = Arc::new(re2::compile(pattern)?);
-    if let Ok(mut kept) = KEPT.write() {
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
+    if let Ok(mut cached) = CACHE.write() {
+        if cached.len() >= MAX_CACHED {
+            cached.clear();
         }
-        kept.insert(pattern.to_owned(), Arc::clone(&compiled));
+        cached.insert(pattern.to_owned(), Arc::clone(&compiled));
     }
     Ok(compiled)
 }

@@ -86,8 +86,8 @@ fn fixed<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Outcome<'b, 'v> {
             None => (text.as_str(), String::new()),
         };
         let mut grouped = String::new();
-        for (place, digit) in whole.chars().enumerate() {
-            if place > 0 && (whole.len() - place) % 3 == 0 {
+        for (position, digit) in whole.chars().enumerate() {
+            if position > 0 && (whole.len() - position) % 3 == 0 {
                 grouped.push(',');
             }
             grouped.push(digit);
@@ -139,10 +139,10 @@ fn printed<'b, 'v>(
         _ => None,
     };
     let number = number.ok_or_else(|| {
-        let given = value.get_type().name();
+        let actual = value.get_type().name();
         failed(
             "format",
-            format!("this clause can only be used on doubles, was given {given}"),
+            format!("this clause can only be used on doubles, was given {actual}"),
         )
     })?;
     let text = if number.is_nan() {

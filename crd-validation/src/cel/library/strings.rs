@@ -9,7 +9,7 @@ use ::cel::common::value::{CowVal, Val};
 use ::cel::{DeclarationError, Env, ExecutionError};
 
 use crate::cel::cost;
-use crate::cel::equality::refuse_broken;
+use crate::cel::equality::reject_unrepresentable;
 use crate::cel::library::arguments::{argument, failed, items};
 use crate::cel::library::conversions;
 use crate::format::go_fmt;
@@ -60,7 +60,7 @@ fn replace_some(
 /// Joins the items, with an optional separator.
 fn join<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let text = |value: &dyn Val| {
-        refuse_broken(value)?;
+        reject_unrepresentable(value)?;
         let text = value.downcast_ref::<CelString>();
         text.map(|text| text.inner().to_owned())
             .ok_or_else(|| failed("join", "no such overload"))

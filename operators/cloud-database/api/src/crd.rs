@@ -1,8 +1,8 @@
 //! `CustomResourceDefinition` of CloudDatabase.
 
 use kube::CustomResourceExt;
+use lockstep_shared_validation::with_standard_fields;
 use serde_json::Value;
-use shared_validation::with_standard_fields;
 
 use crate::spec::CloudDatabase;
 use crate::versions::V1BETA1;

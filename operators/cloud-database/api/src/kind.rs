@@ -1,9 +1,9 @@
 //! CloudDatabase as a validated kind.
 
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     CompileError, DynamicDefault, Rule, Ruleset, ValidatedResource, VersionMapping,
 };
+use serde_json::{Value, json};
 
 use crate::engine::Engine;
 use crate::spec::CloudDatabase;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::engine::{Engine, compare_versions};
 use crate::reserved_names;

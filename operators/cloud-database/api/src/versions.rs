@@ -1,6 +1,6 @@
 //! Versions of CloudDatabase other than the stored one.
 
-use shared_validation::VersionMapping;
+use lockstep_shared_validation::VersionMapping;
 
 /// Version with `spec.class` instead of `spec.instanceClass`, and the Secret as a reference.
 pub(crate) const V1BETA1: VersionMapping = VersionMapping {

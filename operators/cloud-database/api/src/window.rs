@@ -31,10 +31,10 @@ impl Window {
         ))
     }
 
-    fn between(start: u32, end: u32, cycle: u32) -> Self {
+    fn between(start: u32, end: u32, period: u32) -> Self {
         Self {
             start,
-            minutes: (end + cycle - start) % cycle,
+            minutes: (end + period - start) % period,
         }
     }
 

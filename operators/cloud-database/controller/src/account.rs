@@ -10,6 +10,8 @@ use aws_sdk_sts::Client;
 use aws_sdk_sts::error::SdkError;
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
 
+use crate::aws_metrics::CountRequests;
+
 /// Access key that a provider last returned.
 #[derive(Clone, Debug, Default)]
 struct LastAccessKey(Arc<Mutex<Option<String>>>);
@@ -74,8 +76,9 @@ struct Known {
 }
 
 impl Account {
-    /// Returns the account, and a configuration for clients that use its credentials.
-    pub(crate) fn of(config: SdkConfig) -> (Self, SdkConfig) {
+    /// Returns the account, and a configuration for clients that use its credentials. `count` counts the calls to
+    /// STS.
+    pub(crate) fn of(config: SdkConfig, count: CountRequests) -> (Self, SdkConfig) {
         let last = LastAccessKey::default();
         let provider = config.credentials_provider().map(|provider| Recording {
             provider,
@@ -85,8 +88,9 @@ impl Account {
         let mut builder = config.into_builder();
         builder.set_credentials_provider(provider);
         let config = builder.build();
+        let counted = aws_sdk_sts::config::Builder::from(&config).interceptor(count);
         let account = Self {
-            sts: Client::new(&config),
+            sts: Client::from_conf(counted.build()),
             last,
             known: Arc::default(),
         };
@@ -102,8 +106,8 @@ impl Account {
         {
             return Ok(known.id.clone());
         }
-        let answer = self.sts.get_caller_identity().send().await?;
-        let id = answer.account.unwrap_or_default();
+        let response = self.sts.get_caller_identity().send().await?;
+        let id = response.account.unwrap_or_default();
         *known = Some(Known {
             access_key: self.last.get(),
             id: id.clone(),
@@ -135,8 +139,8 @@ mod tests {
                 "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>00000000000{nth}</Account>\
                  </GetCallerIdentityResult></GetCallerIdentityResponse>"
             );
-            let answer = http::Response::new(body.into());
-            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(answer).expect("an answer")))
+            let response = http::Response::new(body.into());
+            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(response).expect("an answer")))
         }
     }
 
@@ -170,7 +174,7 @@ mod tests {
             }))
             .load()
             .await;
-        let (account, config) = Account::of(config);
+        let (account, config) = Account::of(config, CountRequests::default());
         let id = async || account.id().await.expect("an answer");
         assert_eq!((id().await, id().await).1, "000000000001");
         assert_eq!(sts.0.load(Ordering::SeqCst), 1);

@@ -2,7 +2,7 @@
 
 use aws_sdk_rds::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
-use controller::ReconcileError;
+use lockstep_controller::ReconcileError;
 
 /// Error of a call to RDS or STS.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl CallError {
     }
 
     /// Creates an error for a call without a response of RDS.
-    pub(crate) fn without_answer(message: &str) -> Self {
+    pub(crate) fn without_response(message: &str) -> Self {
         Self {
             code: None,
             status: None,
@@ -91,7 +91,9 @@ where
         };
         Self {
             code: error.code().map(String::from),
-            status: error.raw_response().map(|answer| answer.status().as_u16()),
+            status: error
+                .raw_response()
+                .map(|response| response.status().as_u16()),
             message,
         }
     }
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_rejected_call_is_distinguished_from_one_that_may_have_been_executed() {
-        let is_refusal = |code: Option<&str>, status: Option<u16>| {
+        let is_rejection = |code: Option<&str>, status: Option<u16>| {
             let error = CallError {
                 code: code.map(String::from),
                 status,
@@ -111,11 +113,11 @@ mod tests {
             };
             error.is_rejected()
         };
-        assert!(is_refusal(Some("DBSubnetGroupNotFoundFault"), Some(404)));
-        assert!(is_refusal(Some("AccessDenied"), Some(403)));
-        assert!(!is_refusal(Some("DBInstanceAlreadyExists"), Some(400)));
-        assert!(!is_refusal(Some("Throttling"), Some(400)));
-        assert!(!is_refusal(Some("InternalFailure"), Some(500)));
-        assert!(!is_refusal(None, None), "the response was lost");
+        assert!(is_rejection(Some("DBSubnetGroupNotFoundFault"), Some(404)));
+        assert!(is_rejection(Some("AccessDenied"), Some(403)));
+        assert!(!is_rejection(Some("DBInstanceAlreadyExists"), Some(400)));
+        assert!(!is_rejection(Some("Throttling"), Some(400)));
+        assert!(!is_rejection(Some("InternalFailure"), Some(500)));
+        assert!(!is_rejection(None, None), "the response was lost");
     }
 }

@@ -10,9 +10,9 @@
 use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
-use controller::{ReconcileError, ReconcileOutput};
 use kube::ResourceExt;
+use lockstep_cloud_database_api::{CloudDatabase, REPLACES_INSTANCE};
+use lockstep_controller::{ReconcileError, ReconcileOutput};
 use serde_json::{Value, json};
 
 use crate::call_error::CallError;

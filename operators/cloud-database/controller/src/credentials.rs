@@ -1,10 +1,10 @@
 //! Credentials of the master user, read from the object and its Secret.
 
-use cloud_database_rules::{CloudDatabase, check_password, check_username};
-use controller::ReconcileError;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::{Client, ResourceExt};
+use lockstep_cloud_database_api::{CloudDatabase, check_password, check_username};
+use lockstep_controller::ReconcileError;
 
 /// Username and password of the master user. Neither is ever printed.
 pub(crate) struct MasterUser {

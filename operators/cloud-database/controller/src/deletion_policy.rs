@@ -1,7 +1,7 @@
 //! Deletion policy: whether the instance and its data are deleted with the object.
 
-use cloud_database_rules::DeletionPolicy;
-use controller::FinalizeRequest;
+use lockstep_cloud_database_api::DeletionPolicy;
+use lockstep_controller::{DeletionEffect, FinalizeRequest};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,6 +29,30 @@ pub(crate) fn lifts_protection(deleted: &FinalizeRequest<'_>) -> bool {
         && (deleted.is_valid || accepted != Some(&Value::Bool(true)))
 }
 
+/// Returns what the finalization of an object does to its instance.
+pub(crate) fn effect(deleted: &FinalizeRequest<'_>) -> DeletionEffect {
+    let policy = safer_policy(deleted);
+    // A retained instance is not touched, so its protection does not matter.
+    let is_blocked = policy != DeletionPolicy::Retain && !lifts_protection(deleted) && {
+        let protected = deleted.object.pointer("/spec/deletionProtection");
+        let accepted = deleted.last_validated;
+        let accepted = accepted.and_then(|accepted| accepted.get("spec.deletionProtection"));
+        [protected, accepted].contains(&Some(&Value::Bool(true)))
+    };
+    let description = match policy {
+        _ if is_blocked => {
+            "the RDS instance has deletion protection: set `spec.deletionProtection` to false"
+        }
+        DeletionPolicy::Snapshot => "the RDS instance is deleted after a final snapshot",
+        DeletionPolicy::Retain => "the RDS instance is retained",
+        DeletionPolicy::Delete => "the RDS instance is deleted with all its data",
+    };
+    DeletionEffect {
+        description: description.to_owned(),
+        is_blocked,
+    }
+}
+
 fn read(value: &Value) -> Option<DeletionPolicy> {
     DeletionPolicy::deserialize(value).ok()
 }
@@ -43,11 +67,11 @@ fn safety(policy: DeletionPolicy) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use controller::Children;
+    use lockstep_controller::Children;
 
     use super::*;
+    use lockstep_shared_validation::LastValidated;
     use serde_json::json;
-    use shared_validation::LastValidated;
 
     fn decide(accepted: Option<&str>, present: &Value) -> DeletionPolicy {
         let accepted = accepted.map(|policy| LastValidated {
@@ -79,6 +103,30 @@ mod tests {
             DeletionPolicy::Delete
         );
         assert_eq!(decide(None, &json!("Delete")), DeletionPolicy::Delete);
+    }
+
+    #[test]
+    fn the_effect_names_the_policy_and_a_protection_that_blocks_the_deletion() {
+        let effect = |spec: &Value| {
+            let object = json!({"spec": spec});
+            let effect = effect(&FinalizeRequest {
+                object: &object,
+                last_validated: None,
+                is_valid: true,
+                children: Children::default(),
+            });
+            (effect.description, effect.is_blocked)
+        };
+        let (described, is_blocked) = effect(&json!({"deletionPolicy": "Delete"}));
+        assert!(described.contains("all its data") && !is_blocked);
+        let (described, is_blocked) = effect(&json!({}));
+        assert!(described.contains("final snapshot") && !is_blocked);
+        let protected = json!({"deletionPolicy": "Delete", "deletionProtection": true});
+        let (described, is_blocked) = effect(&protected);
+        assert!(described.contains("deletionProtection") && is_blocked);
+        let retained = json!({"deletionPolicy": "Retain", "deletionProtection": true});
+        let (described, is_blocked) = effect(&retained);
+        assert!(described.contains("retained") && !is_blocked);
     }
 
     #[test]

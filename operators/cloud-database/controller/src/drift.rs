@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
+use lockstep_cloud_database_api::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
 
 use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE};
 
@@ -29,9 +29,9 @@ pub(crate) fn enforced(
             instance.copy_tags_to_snapshot() == Some(spec.backup.copy_tags_to_snapshot),
         ),
     ];
-    let kept = agreement.into_iter();
-    let kept = kept.filter(|(field, agrees)| *agrees || before.contains(field));
-    kept.map(|(field, _)| field).collect()
+    let enforced = agreement.into_iter();
+    let enforced = enforced.filter(|(field, agrees)| *agrees || before.contains(field));
+    enforced.map(|(field, _)| field).collect()
 }
 
 /// Returns the modification that makes the instance match the spec. Changes that RDS has already accepted
@@ -227,7 +227,7 @@ pub(crate) fn unrepairable(
 
 /// Returns the tags that the instance lacks or has with another value. Tags of other clients are kept.
 pub(crate) fn missing_tags(
-    kept: BTreeMap<String, String>,
+    expected: BTreeMap<String, String>,
     instance: &DbInstance,
 ) -> BTreeMap<String, String> {
     let has = |key: &str, value: &str| {
@@ -236,12 +236,12 @@ pub(crate) fn missing_tags(
             .iter()
             .any(|tag| tag.key() == Some(key) && tag.value() == Some(value))
     };
-    let kept = kept.into_iter();
-    kept.filter(|(key, value)| !has(key, value)).collect()
+    let expected = expected.into_iter();
+    expected.filter(|(key, value)| !has(key, value)).collect()
 }
 
-fn wanted<T>(value: T, stands: bool) -> Option<T> {
-    (!stands).then_some(value)
+fn wanted<T>(value: T, is_current: bool) -> Option<T> {
+    (!is_current).then_some(value)
 }
 
 #[cfg(test)]
@@ -250,7 +250,7 @@ mod tests {
     use aws_sdk_rds::types::{
         DbSubnetGroup, Endpoint, PendingModifiedValues, Tag, VpcSecurityGroupMembership,
     };
-    use cloud_database_rules::{
+    use lockstep_cloud_database_api::{
         Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, StorageType,
     };
 
@@ -413,13 +413,13 @@ mod tests {
         let enforced_then = enforced(&spec, &made_before, &[]);
         assert_eq!(enforced_then, [""; 0]);
         assert!(between(&spec, &made_before, &enforced_then).is_empty());
-        let kept = unrepairable(&spec, &made_before, &enforced_then).join("; ");
+        let expected = unrepairable(&spec, &made_before, &enforced_then).join("; ");
         for part in [
             "publicly accessible",
             "do not get its tags",
             "not encrypted",
         ] {
-            assert!(kept.contains(part), "{kept}");
+            assert!(expected.contains(part), "{expected}");
         }
 
         let enforced_later = enforced(&spec, &made_before, &ENFORCED_AT_CREATION);
@@ -427,8 +427,12 @@ mod tests {
         let change = between(&spec, &made_before, &enforced_later);
         assert_eq!(change.publicly_accessible, Some(false));
         assert_eq!(change.copy_tags_to_snapshot, Some(true));
-        let kept = unrepairable(&spec, &made_before, &enforced_later);
-        assert_eq!(kept.len(), 1, "encryption cannot be changed: {kept:?}");
+        let expected = unrepairable(&spec, &made_before, &enforced_later);
+        assert_eq!(
+            expected.len(),
+            1,
+            "encryption cannot be changed: {expected:?}"
+        );
 
         let as_the_spec_says = instance()
             .publicly_accessible(false)
@@ -451,26 +455,26 @@ mod tests {
             .vpc_security_groups(group("sg-2", "adding"))
             .vpc_security_groups(group("sg-3", "removing"))
             .build();
-        let asked = |groups: &[&str]| {
+        let groups_to_set = |groups: &[&str]| {
             let mut spec = spec();
             spec.network.security_groups = groups.iter().map(|id| (*id).to_owned()).collect();
             between(&spec, &instance, &[]).security_groups
         };
-        assert_eq!(asked(&[]), None);
-        assert_eq!(asked(&["sg-2", "sg-1"]), None);
-        assert_eq!(asked(&["sg-1"]), Some(vec!["sg-1".to_owned()]));
+        assert_eq!(groups_to_set(&[]), None);
+        assert_eq!(groups_to_set(&["sg-2", "sg-1"]), None);
+        assert_eq!(groups_to_set(&["sg-1"]), Some(vec!["sg-1".to_owned()]));
     }
 
     #[test]
     fn subnet_group_names_are_compared_without_case() {
         let group = DbSubnetGroup::builder().db_subnet_group_name("databases");
         let instance = instance().db_subnet_group(group.build()).build();
-        let kept = |name: &str| {
+        let expected = |name: &str| {
             let mut spec = spec();
             spec.network.subnet_group = Some(name.to_owned());
             unrepairable(&spec, &instance, &[])
         };
-        assert_eq!(kept("Databases"), [""; 0]);
-        assert_eq!(kept("others").len(), 1);
+        assert_eq!(expected("Databases"), [""; 0]);
+        assert_eq!(expected("others").len(), 1);
     }
 }

@@ -8,9 +8,9 @@
 use std::time::Duration;
 
 use aws_sdk_rds::types::{DbInstance, DbSnapshot};
-use cloud_database_rules::{DeletionPolicy, DeletionRequest};
-use controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
 use k8s_openapi::jiff::Timestamp;
+use lockstep_cloud_database_api::{DeletionPolicy, DeletionRequest};
+use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
 use serde_json::{Value, json};
 
 use crate::deletion_policy;
@@ -32,9 +32,9 @@ impl CloudDatabaseReconciler {
         let record = RecordedInstance::from_status(deleted.object, &id);
         let policy = deletion_policy::safer_policy(deleted);
         if policy == DeletionPolicy::Retain {
-            let place = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
+            let description = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
             return Ok(FinalizeOutcome::Retained(format!(
-                "the RDS instance '{id}'{place} is retained because of the deletion policy Retain"
+                "the RDS instance '{id}'{description} is retained because of the deletion policy Retain"
             )));
         }
         let location = self.rds.location().await?;
@@ -162,8 +162,11 @@ impl CloudDatabaseReconciler {
         };
         self.require_not_renamed(id, record, uid_of(deleted))
             .await?;
-        let began = deletion_began(deleted);
-        if self.is_deleted_by_us(id, policy, record, began).await? {
+        let deletion_time = deletion_began(deleted);
+        if self
+            .is_deleted_by_us(id, policy, record, deletion_time)
+            .await?
+        {
             self.forget(id);
             return Ok(FinalizeOutcome::Done);
         }
@@ -182,14 +185,14 @@ impl CloudDatabaseReconciler {
         id: &str,
         policy: DeletionPolicy,
         record: &RecordedInstance<'_>,
-        began: i64,
+        deletion_time: i64,
     ) -> Result<bool, ReconcileError> {
         if policy == DeletionPolicy::Delete && record.deletion_request.is_some() {
             return Ok(true);
         }
         let snapshots = self.rds.snapshots(id).await?;
         let mut snapshots = snapshots.iter();
-        Ok(snapshots.any(|snapshot| is_final(snapshot, id, began)))
+        Ok(snapshots.any(|snapshot| is_final(snapshot, id, deletion_time)))
     }
 }
 
@@ -201,15 +204,15 @@ fn uid_of<'a>(deleted: &FinalizeRequest<'a>) -> Option<&'a str> {
 /// Maximum expected clock skew between the API server and RDS, in seconds.
 const CLOCK_SKEW: i64 = 60;
 
-/// Returns true if a snapshot is the final snapshot of a deletion that began at `began`, in seconds since the Unix
-/// epoch. An older snapshot is from an earlier instance with the same identifier, or from another client.
-fn is_final(snapshot: &DbSnapshot, id: &str, began: i64) -> bool {
+/// Returns true if a snapshot is the final snapshot of a deletion that began at `deletion_time`, in seconds since the
+/// Unix epoch. An older snapshot is from an earlier instance with the same identifier, or from another client.
+fn is_final(snapshot: &DbSnapshot, id: &str, deletion_time: i64) -> bool {
     let name = snapshot.db_snapshot_identifier().unwrap_or_default();
     let is_ours = name.starts_with(&format!("{id}-final"));
     let has_failed = snapshot.status() == Some("failed");
     // A snapshot that is still being taken has no creation time.
     let time = snapshot.snapshot_create_time();
-    let is_of_before = time.is_some_and(|time| time.secs() < began - CLOCK_SKEW);
+    let is_of_before = time.is_some_and(|time| time.secs() < deletion_time - CLOCK_SKEW);
     is_ours && !has_failed && !is_of_before
 }
 

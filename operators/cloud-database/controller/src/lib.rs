@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
 mod account;
+mod aws_metrics;
 mod call_error;
 mod creation;
 mod credentials;
@@ -20,6 +21,7 @@ mod requested_modifications;
 mod step_error;
 mod tags;
 
+pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 

@@ -1,6 +1,6 @@
 //! AWS region and account of this process, compared with those of an object's instance.
 
-use controller::ReconcileError;
+use lockstep_controller::ReconcileError;
 
 use crate::recorded_instance::RecordedInstance;
 

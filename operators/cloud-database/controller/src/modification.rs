@@ -1,6 +1,6 @@
 //! Modifications of an instance, with the parameters of `ModifyDBInstance`.
 
-use cloud_database_rules::StorageType;
+use lockstep_cloud_database_api::StorageType;
 
 /// Fields with a secure default. Instances that were created without this default may differ in them.
 pub(crate) const PUBLICLY_ACCESSIBLE: &str = "network.publiclyAccessible";

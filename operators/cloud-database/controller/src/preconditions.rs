@@ -1,9 +1,9 @@
 //! Check that an object still exists before an instance is created for it.
 
-use cloud_database_rules::CloudDatabase;
-use controller::ReconcileError;
 use kube::api::Api;
 use kube::{Client, ResourceExt};
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_controller::ReconcileError;
 
 /// Returns an error if the object does not exist or is being deleted, as read from the API server. The watch cache
 /// may still contain a deleted object, and its instance would have no owner. An object that exists with our
@@ -19,11 +19,11 @@ pub(crate) async fn require_current_object(
         reason: "ObjectUnreadable",
         message: format!("cannot read the object, so no instance is created: {error}"),
     })?;
-    let stands = found.is_some_and(|found| {
+    let is_present = found.is_some_and(|found| {
         let metadata = &found.metadata;
         metadata.uid == object.uid() && metadata.deletion_timestamp.is_none()
     });
-    if stands {
+    if is_present {
         return Ok(());
     }
     Err(ReconcileError::Transient {
@@ -41,11 +41,11 @@ mod tests {
     use super::*;
 
     /// Returns the result for an object with the UID 1 and this response of the API server.
-    async fn said(code: u16, answer: Value) -> Result<(), ReconcileError> {
+    async fn check(code: u16, response: Value) -> Result<(), ReconcileError> {
         let server = tower::service_fn(move |_: Request<Body>| {
-            let body = Body::from(answer.to_string().into_bytes());
-            let answer = Response::builder().status(code).body(body);
-            async { Ok::<_, std::io::Error>(answer.expect("an answer")) }
+            let body = Body::from(response.to_string().into_bytes());
+            let response = Response::builder().status(code).body(body);
+            async { Ok::<_, std::io::Error>(response.expect("an answer")) }
         });
         let object = json!({
             "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
@@ -63,19 +63,22 @@ mod tests {
     async fn no_instance_is_created_for_an_object_that_is_deleted_or_replaced() {
         let found = |metadata: Value| json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
         let status = |code: u16| json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "", "reason": if code == 404 { "NotFound" } else { "InternalError" }});
-        let reason = |said: Result<(), ReconcileError>| match said {
+        let reason = |result: Result<(), ReconcileError>| match result {
             Err(ReconcileError::Transient { reason, .. }) => Some(reason),
             _ => None,
         };
-        let stands = said(200, found(json!({"name": "orders", "uid": "1"}))).await;
-        assert_eq!(stands, Ok(()));
+        let result = check(200, found(json!({"name": "orders", "uid": "1"}))).await;
+        assert_eq!(result, Ok(()));
         let another = found(json!({"name": "orders", "uid": "2"}));
         let time = "2026-01-02T03:04:05Z";
         let goes = found(json!({"name": "orders", "uid": "1", "deletionTimestamp": time}));
-        for (code, answer) in [(200, another), (200, goes), (404, status(404))] {
-            assert_eq!(reason(said(code, answer).await), Some("ObjectTerminating"));
+        for (code, response) in [(200, another), (200, goes), (404, status(404))] {
+            assert_eq!(
+                reason(check(code, response).await),
+                Some("ObjectTerminating")
+            );
         }
-        let unknown = said(500, status(500)).await;
+        let unknown = check(500, status(500)).await;
         assert_eq!(reason(unknown), Some("ObjectUnreadable"));
     }
 }

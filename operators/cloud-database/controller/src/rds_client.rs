@@ -9,10 +9,11 @@ use aws_sdk_rds::Client;
 use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use cloud_database_rules::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
-use controller::{Leadership, RateLimiter, ReconcileError};
+use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
+use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
 
 use crate::account::Account;
+use crate::aws_metrics::{AwsRequests, CountRequests};
 use crate::call_error::CallError;
 use crate::credentials::MasterUser;
 use crate::location::Location;
@@ -44,11 +45,12 @@ impl RdsClient {
     ///
     /// A call that modifies something is not sent if it might be executed after the `leadership` has ended.
     /// Every call takes a token of the `rate_limiter`. Instances are tagged with the name of the cluster, if
-    /// it has one.
+    /// it has one. The `requests` count the calls to RDS and STS.
     pub async fn from_environment(
         leadership: Leadership,
         calls: RateLimiter,
         cluster_name: Option<String>,
+        requests: AwsRequests,
     ) -> Self {
         let http = Builder::new()
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
@@ -61,7 +63,7 @@ impl RdsClient {
             .timeout_config(timeouts)
             .load()
             .await;
-        Self::of(config, leadership, calls, cluster_name)
+        Self::of(config, leadership, calls, cluster_name, requests)
     }
 
     fn of(
@@ -69,10 +71,13 @@ impl RdsClient {
         leadership: Leadership,
         calls: RateLimiter,
         cluster_name: Option<String>,
+        requests: AwsRequests,
     ) -> Self {
-        let (account, config) = Account::of(config);
+        let count = CountRequests(requests);
+        let (account, config) = Account::of(config, count.clone());
+        let counted = aws_sdk_rds::config::Builder::from(&config).interceptor(count);
         Self {
-            client: Client::new(&config),
+            client: Client::from_conf(counted.build()),
             account,
             region: config.region().map(ToString::to_string),
             cluster_name,
@@ -113,7 +118,7 @@ impl RdsClient {
         if self.leadership.outlasts(CALL_DEADLINE) {
             return Ok(());
         }
-        Err(CallError::without_answer(
+        Err(CallError::without_response(
             "not sent: the lease may expire before the response",
         ))
     }
@@ -126,7 +131,7 @@ impl RdsClient {
             .describe_db_instances()
             .db_instance_identifier(id);
         match call.send().await {
-            Ok(answer) => Ok(answer.db_instances.unwrap_or_default().into_iter().next()),
+            Ok(response) => Ok(response.db_instances.unwrap_or_default().into_iter().next()),
             Err(error) => match CallError::from(error) {
                 error if error.is("DBInstanceNotFound") => Ok(None),
                 error => Err(error),
@@ -144,9 +149,9 @@ impl RdsClient {
             .name("dbi-resource-id")
             .values(resource_id)
             .build();
-        let answer = self.client.describe_db_instances().filters(filter);
-        match answer.send().await {
-            Ok(answer) => Ok(answer.db_instances.unwrap_or_default()),
+        let response = self.client.describe_db_instances().filters(filter);
+        match response.send().await {
+            Ok(response) => Ok(response.db_instances.unwrap_or_default()),
             Err(error) => match CallError::from(error) {
                 error if error.is("DBInstanceNotFound") => Ok(Vec::new()),
                 error => Err(error),
@@ -214,7 +219,7 @@ impl RdsClient {
         let storage = &spec.storage;
         let network = &spec.network;
         let groups = &network.security_groups;
-        let answer = self
+        let response = self
             .client
             .create_db_instance()
             .db_instance_identifier(id)
@@ -247,7 +252,7 @@ impl RdsClient {
             .set_tags(Some(tags::at_creation(object, self.cluster_name())))
             .send()
             .await?;
-        answer.db_instance.ok_or_else(without_instance)
+        response.db_instance.ok_or_else(without_instance)
     }
 
     /// Requests a modification of an instance, to be applied immediately and not in its maintenance window.
@@ -257,7 +262,7 @@ impl RdsClient {
         change: &Modification,
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
-        let answer = self
+        let response = self
             .client
             .modify_db_instance()
             .db_instance_identifier(id)
@@ -286,7 +291,7 @@ impl RdsClient {
             .set_copy_tags_to_snapshot(change.copy_tags_to_snapshot)
             .send()
             .await?;
-        answer.db_instance.ok_or_else(without_instance)
+        response.db_instance.ok_or_else(without_instance)
     }
 
     /// Adds tags to an instance, or changes their values.
@@ -327,7 +332,7 @@ impl RdsClient {
 
 /// Returns the error for a response without the instance.
 fn without_instance() -> CallError {
-    CallError::without_answer("the response contains no instance")
+    CallError::without_response("the response contains no instance")
 }
 
 /// Returns true if the spec sets more than a major version, which has one component for PostgreSQL and two for the
@@ -371,14 +376,14 @@ mod tests {
             } else {
                 ("cdb-1", "<Marker>more</Marker>")
             };
-            let answer = format!(
+            let response = format!(
                 "<DescribeDBInstancesResponse><DescribeDBInstancesResult>{marker}<DBInstances><DBInstance>\
                  <DBInstanceIdentifier>{id}</DBInstanceIdentifier><TagList><Tag>\
                  <Key>database.example.com/object</Key><Value>shop/orders</Value></Tag></TagList>\
                  </DBInstance></DBInstances></DescribeDBInstancesResult></DescribeDBInstancesResponse>"
             );
-            let answer = http::Response::new(answer.into());
-            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(answer).expect("an answer")))
+            let response = http::Response::new(response.into());
+            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(response).expect("an answer")))
         }
     }
 
@@ -394,7 +399,13 @@ mod tests {
             }))
             .load()
             .await;
-        let instances = RdsClient::of(config, Leadership::always(), RateLimiter::unlimited(), None);
+        let instances = RdsClient::of(
+            config,
+            Leadership::always(),
+            RateLimiter::unlimited(),
+            None,
+            AwsRequests::default(),
+        );
         let object = serde_json::json!({
             "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
             "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
@@ -419,7 +430,13 @@ mod tests {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
-        let instances = RdsClient::of(config, Leadership::always(), RateLimiter::unlimited(), None);
+        let instances = RdsClient::of(
+            config,
+            Leadership::always(),
+            RateLimiter::unlimited(),
+            None,
+            AwsRequests::default(),
+        );
         let error = instances.location().await.expect_err("no region");
         let is_so = matches!(&error, ReconcileError::Permanent { reason, .. } if *reason == "RegionUnknown");
         assert!(is_so, "{error:?}");
@@ -431,15 +448,23 @@ mod tests {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .build();
-        let instances =
-            |leadership| RdsClient::of(config.clone(), leadership, RateLimiter::unlimited(), None);
-        let said = |answer: Result<(), CallError>| answer.expect_err("no server exists").message;
+        let instances = |leadership| {
+            RdsClient::of(
+                config.clone(),
+                leadership,
+                RateLimiter::unlimited(),
+                None,
+                AwsRequests::default(),
+            )
+        };
+        let message =
+            |response: Result<(), CallError>| response.expect_err("no server exists").message;
         let late = instances(Leadership::pending());
         let change = Modification::default();
         for message in [
-            said(late.delete("cdb-1", None).await),
-            said(late.modify("cdb-1", &change).await.map(drop)),
-            said(late.tag("arn", &BTreeMap::new()).await),
+            message(late.delete("cdb-1", None).await),
+            message(late.modify("cdb-1", &change).await.map(drop)),
+            message(late.tag("arn", &BTreeMap::new()).await),
         ] {
             assert_eq!(
                 message,
@@ -447,9 +472,9 @@ mod tests {
             );
         }
         let leading = instances(Leadership::always());
-        let message = said(leading.delete("cdb-1", None).await);
+        let message = message(leading.delete("cdb-1", None).await);
         assert!(!message.contains("not sent"), "{message}");
-        let error = ReconcileError::from(CallError::without_answer(&message));
+        let error = ReconcileError::from(CallError::without_response(&message));
         assert!(matches!(error, ReconcileError::Transient { .. }), "{error}");
     }
 }

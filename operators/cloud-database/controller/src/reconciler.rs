@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
-use cloud_database_rules::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
-use controller::{
-    FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
-    SyncRequest,
-};
 use kube::{Client, ResourceExt};
+use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
+use lockstep_controller::{
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput,
+    Reconciler, SyncRequest,
+};
 use serde_json::{Map, Value, json};
 
+use crate::deletion_policy;
 use crate::drift;
 use crate::modification::Modification;
 use crate::rds_client::RdsClient;
@@ -145,17 +146,17 @@ impl CloudDatabaseReconciler {
         enforced: &[&str],
     ) -> Result<ReconcileOutput, ReconcileError> {
         let phase = instance.db_instance_status().unwrap_or_default();
-        let mut remarks = drift::unrepairable(&object.spec, instance, enforced);
+        let mut notes = drift::unrepairable(&object.spec, instance, enforced);
         if let Some(id) = instance.dbi_resource_id()
             && replaced(object).contains(id)
         {
-            remarks.push(format!(
+            notes.push(format!(
                 "the annotation {REPLACES_INSTANCE} lists this instance, so that an empty one would replace it if it were missing; remove the annotation"
             ));
         }
         let mut soon = phase != "available";
         if soon {
-            remarks.push(format!("RDS reports its status as '{phase}'"));
+            notes.push(format!("RDS reports its status as '{phase}'"));
         }
         if TAKING_CHANGES.contains(&phase) {
             self.add_tags(object, instance).await?;
@@ -169,13 +170,13 @@ impl CloudDatabaseReconciler {
                 outcomes.push(self.modify(id, part).await);
             }
             for outcome in outcomes {
-                remarks.push(outcome?);
+                notes.push(outcome?);
             }
         }
         let mut message = "the database can be used".to_owned();
-        for remark in remarks {
+        for note in notes {
             message.push_str("; ");
-            message.push_str(&remark);
+            message.push_str(&note);
         }
         let mut progress = self.available(id, instance, message);
         if soon {
@@ -189,8 +190,8 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         instance: &DbInstance,
     ) -> Result<(), ReconcileError> {
-        let kept = tags::managed_tags(object, self.rds.cluster_name());
-        let missing = drift::missing_tags(kept, instance);
+        let expected = tags::managed_tags(object, self.rds.cluster_name());
+        let missing = drift::missing_tags(expected, instance);
         match instance.db_instance_arn() {
             Some(arn) if !missing.is_empty() => Ok(self.rds.tag(arn, &missing).await?),
             _ => Ok(()),
@@ -205,8 +206,8 @@ impl CloudDatabaseReconciler {
         }
         let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "requesting a modification from RDS");
-        let asked = self.rds.modify(id, &change).await;
-        match asked {
+        let response = self.rds.modify(id, &change).await;
+        match response {
             Ok(_) => {
                 let outcome =
                     format!("RDS has accepted the change of {fields} and has not applied it yet");
@@ -363,6 +364,10 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<FinalizeOutcome, ReconcileError> {
         let done = self.finalize(deleted).await;
         Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
+    }
+
+    fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {
+        Some(deletion_policy::effect(deleted))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Status fields that record the instance of an object and the requests to RDS for it.
 
-use cloud_database_rules::DeletionRequest;
+use lockstep_cloud_database_api::DeletionRequest;
 use serde::Deserialize;
 use serde_json::Value;
 

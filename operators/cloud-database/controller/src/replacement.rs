@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cloud_database_rules::{CloudDatabase, REPLACES_INSTANCE};
 use kube::ResourceExt;
+use lockstep_cloud_database_api::{CloudDatabase, REPLACES_INSTANCE};
 
 /// Returns the resource IDs of the instances that the user wants to have replaced by a new one.
 pub(crate) fn replaced(object: &CloudDatabase) -> BTreeSet<&str> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::modification::Modification;
 
 /// Time after which the same change is requested again.
-const ASK_AGAIN_AFTER: Duration = Duration::from_hours(1);
+const RETRY_AFTER: Duration = Duration::from_hours(1);
 
 /// Requested changes, by instance identifier.
 #[derive(Default)]
@@ -23,17 +23,17 @@ struct Change {
 impl RequestedModifications {
     /// Returns the outcome of a change, if it was requested recently.
     pub(crate) fn outcome(&self, id: &str, modification: &Modification) -> Option<String> {
-        let mut asked = self.lock();
-        let changes = asked.get_mut(id)?;
-        changes.retain(|change| change.at.elapsed() < ASK_AGAIN_AFTER);
+        let mut requested = self.lock();
+        let changes = requested.get_mut(id)?;
+        changes.retain(|change| change.at.elapsed() < RETRY_AFTER);
         let mut changes = changes.iter();
         let change = changes.find(|change| change.modification == *modification)?;
         Some(change.outcome.clone())
     }
 
     pub(crate) fn remember(&self, id: &str, modification: Modification, outcome: String) {
-        let mut asked = self.lock();
-        let changes = asked.entry(id.to_owned()).or_default();
+        let mut requested = self.lock();
+        let changes = requested.entry(id.to_owned()).or_default();
         changes.retain(|change| change.modification != modification);
         changes.push(Change {
             modification,
@@ -44,11 +44,11 @@ impl RequestedModifications {
 
     /// Forgets the changes of an instance that are no longer needed: the same change may be needed again later.
     pub(crate) fn retain(&self, id: &str, needed: &[Modification]) {
-        let mut asked = self.lock();
-        if let Some(changes) = asked.get_mut(id) {
+        let mut requested = self.lock();
+        if let Some(changes) = requested.get_mut(id) {
             changes.retain(|change| needed.contains(&change.modification));
             if changes.is_empty() {
-                asked.remove(id);
+                requested.remove(id);
             }
         }
     }
@@ -64,21 +64,30 @@ mod tests {
 
     #[test]
     fn the_outcome_of_a_change_is_remembered_until_the_change_is_no_longer_needed() {
-        let asked = RequestedModifications::default();
+        let requested = RequestedModifications::default();
         let port = |port: i32| Modification {
             port: Some(port),
             ..Modification::default()
         };
-        assert_eq!(asked.outcome("a", &port(1)), None);
-        asked.remember("a", port(1), "rejected".to_owned());
-        asked.remember("a", port(2), "accepted".to_owned());
-        assert_eq!(asked.outcome("a", &port(1)).as_deref(), Some("rejected"));
-        assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("accepted"));
-        assert_eq!(asked.outcome("b", &port(1)), None);
-        asked.retain("a", &[port(2)]);
-        assert_eq!(asked.outcome("a", &port(1)), None);
-        assert_eq!(asked.outcome("a", &port(2)).as_deref(), Some("accepted"));
-        asked.retain("a", &[]);
-        assert_eq!(asked.outcome("a", &port(2)), None);
+        assert_eq!(requested.outcome("a", &port(1)), None);
+        requested.remember("a", port(1), "rejected".to_owned());
+        requested.remember("a", port(2), "accepted".to_owned());
+        assert_eq!(
+            requested.outcome("a", &port(1)).as_deref(),
+            Some("rejected")
+        );
+        assert_eq!(
+            requested.outcome("a", &port(2)).as_deref(),
+            Some("accepted")
+        );
+        assert_eq!(requested.outcome("b", &port(1)), None);
+        requested.retain("a", &[port(2)]);
+        assert_eq!(requested.outcome("a", &port(1)), None);
+        assert_eq!(
+            requested.outcome("a", &port(2)).as_deref(),
+            Some("accepted")
+        );
+        requested.retain("a", &[]);
+        assert_eq!(requested.outcome("a", &port(2)), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Error of a step, together with the status fields that report it.
 
-use controller::{ReconcileError, ReconcileOutput};
+use lockstep_controller::{ReconcileError, ReconcileOutput};
 use serde_json::{Map, Value};
 
 use crate::call_error::CallError;

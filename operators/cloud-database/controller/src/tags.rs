@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_rds::types::{DbInstance, Tag};
-use cloud_database_rules::CloudDatabase;
+use lockstep_cloud_database_api::CloudDatabase;
 
 /// Tag with the UID of the object that owns an instance.
 pub(crate) const OWNER_TAG: &str = "database.example.com/uid";

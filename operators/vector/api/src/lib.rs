@@ -30,8 +30,8 @@ pub use crate::types::runner_kind::RunnerKind;
 pub use crate::types::workload::{
     Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
 };
-pub use vector_config::confinement::OptOut;
-pub use vector_config::{
+pub use lockstep_vector_config::confinement::OptOut;
+pub use lockstep_vector_config::{
     Catalogue, Check, ComponentKind, Diagnostic, validate_config, validate_start_up,
 };
-pub use vector_vrl::{Compiler, InProcessCompiler, MakeCompiler, Program, VrlDiagnostic};
+pub use lockstep_vector_vrl::{Compiler, InProcessCompiler, MakeCompiler, Program, VrlDiagnostic};

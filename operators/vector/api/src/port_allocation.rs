@@ -22,9 +22,9 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 pub use crate::port_allocation::claim::PortClaims;
 use crate::port_allocation::claim::listeners;
@@ -95,7 +95,7 @@ fn address_free<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
             "{address} is already used by {by} in the Pods of {runner}; use another port, or change the labels of the pipeline so that another Vector runs it"
         );
         let path = FieldPath::new(taken.at);
-        findings.push(FieldError::invalid(path, taken.place, detail));
+        findings.push(FieldError::invalid(path, taken.endpoint, detail));
     }
 }
 
@@ -119,7 +119,7 @@ pub fn keys(pipeline: &Value) -> Vec<String> {
     };
     let together = together(pipeline, role);
     let listeners = listeners(pipeline).into_iter();
-    let ports = listeners.map(|it| format!("{together} {}", it.place.port));
+    let ports = listeners.map(|it| format!("{together} {}", it.endpoint.port));
     let keys: BTreeSet<_> = ports.chain(itself(pipeline)).collect();
     keys.into_iter().collect()
 }
@@ -134,7 +134,7 @@ pub fn runners(pipeline: &Value) -> Option<String> {
 /// Returns the index entry of a pipeline: its index keys (group and port) and the addresses that it claims. The
 /// entry of a pipeline that is being deleted is empty.
 #[must_use]
-pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
+pub fn index_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
     if is_being_deleted(pipeline) {
         return (Vec::new(), PortClaims::default());
     }
@@ -142,7 +142,7 @@ pub fn told_of_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
     let keys = claims
         .all
         .iter()
-        .map(|claim| format!("{} {}", together(pipeline, claim.role), claim.place.port));
+        .map(|claim| format!("{} {}", together(pipeline, claim.role), claim.endpoint.port));
     let keys: BTreeSet<_> = keys.chain(itself(pipeline)).collect();
     (keys.into_iter().collect(), claims)
 }
@@ -155,7 +155,7 @@ fn itself(pipeline: &Value) -> Option<String> {
 
 /// Returns the index entry of a runner: its index key and the facts that pipelines need.
 #[must_use]
-pub fn told_of_runner(runner: &Value) -> (Vec<String>, Runner) {
+pub fn index_runner(runner: &Value) -> (Vec<String>, Runner) {
     let role = if runner["kind"] == "Vector" {
         RunnerKind::Agent
     } else {

@@ -7,11 +7,11 @@ mod identity;
 mod interpolation;
 pub(crate) mod policy;
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use lockstep_vector_config::interpolation::SECRET;
+use lockstep_vector_config::option_path::below;
+use lockstep_vector_config::{Catalogue, ComponentKind, KUBERNETES_EVENTS, is_pattern};
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
-use vector_config::interpolation::SECRET;
-use vector_config::option_path::below;
-use vector_config::{Catalogue, ComponentKind, KUBERNETES_EVENTS, is_pattern};
 
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;

@@ -77,11 +77,13 @@ impl ComponentTraits {
             ("gives", json!(self.gives)),
             ("outputs", json!(self.outputs)),
         ];
-        let told = flow.into_iter().filter(|(_, types)| {
+        let restricted = flow.into_iter().filter(|(_, types)| {
             types.as_array().is_some_and(|types| !types.is_empty())
                 || types.as_object().is_some_and(|types| !types.is_empty())
         });
-        told.map(|(name, types)| (name.to_owned(), types)).collect()
+        restricted
+            .map(|(name, types)| (name.to_owned(), types))
+            .collect()
     }
 }
 

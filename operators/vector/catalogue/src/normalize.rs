@@ -24,14 +24,14 @@ const OF_TYPES: [f64; 9] = [
 ];
 
 /// Keywords that are copied for a value that is not an object.
-const KEPT: [&str; 2] = ["minLength", "maxLength"];
+const KEPT_KEYWORDS: [&str; 2] = ["minLength", "maxLength"];
 
 /// Converts nodes of the schema to nodes of the catalogue.
 pub(crate) struct Normalizer<'a> {
     schema: &'a Schema,
     corrections: Corrections<'a>,
     /// Places of the corrections that were applied.
-    met: RefCell<BTreeSet<String>>,
+    visited: RefCell<BTreeSet<String>>,
     /// Definitions that other nodes refer to.
     pub(crate) definitions: BTreeMap<String, Value>,
 }
@@ -63,7 +63,7 @@ impl<'a> Normalizer<'a> {
         Self {
             schema,
             corrections,
-            met: RefCell::default(),
+            visited: RefCell::default(),
             definitions: BTreeMap::new(),
         }
     }
@@ -80,38 +80,38 @@ impl<'a> Normalizer<'a> {
             replaced,
             files,
         } = self.corrections;
-        let places = closed.iter().chain(files).chain(replaced.keys());
-        let places = places.chain(aliases.keys()).chain(also.keys());
-        let places = places.chain(defaults.keys()).chain(required.keys());
-        let places = places.chain(keys.keys());
-        let met = self.met.borrow();
-        places.filter(|place| !met.contains(*place)).collect()
+        let paths = closed.iter().chain(files).chain(replaced.keys());
+        let paths = paths.chain(aliases.keys()).chain(also.keys());
+        let paths = paths.chain(defaults.keys()).chain(required.keys());
+        let paths = paths.chain(keys.keys());
+        let visited = self.visited.borrow();
+        paths.filter(|path| !visited.contains(*path)).collect()
     }
 
-    fn meet(&self, place: &str) {
-        self.met.borrow_mut().insert(place.to_owned());
+    fn visit(&self, path: &str) {
+        self.visited.borrow_mut().insert(path.to_owned());
     }
 
-    fn is_closed(&self, place: &str, variant: Option<&str>) -> bool {
-        let variant = variant.map(|variant| format!("{place}|{variant}"));
-        let mut places = variant.iter().map(String::as_str).chain([place]);
-        let found = places.find(|place| self.corrections.closed.contains(*place));
-        found.inspect(|place| self.meet(place)).is_some()
+    fn is_closed(&self, path: &str, variant: Option<&str>) -> bool {
+        let variant = variant.map(|variant| format!("{path}|{variant}"));
+        let mut paths = variant.iter().map(String::as_str).chain([path]);
+        let found = paths.find(|path| self.corrections.closed.contains(*path));
+        found.inspect(|path| self.visit(path)).is_some()
     }
 
     /// Converts a node of the schema.
-    pub(crate) fn node(&mut self, node: &Value, place: &str) -> anyhow::Result<Value> {
-        if let Some(replaced) = self.corrections.replaced.get(place) {
-            self.meet(place);
+    pub(crate) fn node(&mut self, node: &Value, path: &str) -> anyhow::Result<Value> {
+        if let Some(replaced) = self.corrections.replaced.get(path) {
+            self.visit(path);
             return Ok(replaced.clone());
         }
-        let mut alternatives = self.alternatives(node, place, false)?;
-        if let Some(also) = self.corrections.also.get(place) {
-            self.meet(place);
+        let mut alternatives = self.alternatives(node, path, false)?;
+        if let Some(also) = self.corrections.also.get(path) {
+            self.visit(path);
             alternatives.push(SchemaAlternative::Other(also.clone()));
         }
-        let is_closed = |variant: Option<&str>| self.is_closed(place, variant);
-        schema_union::any(&alternatives, &is_closed).with_context(|| place.to_owned())
+        let is_closed = |variant: Option<&str>| self.is_closed(path, variant);
+        schema_union::any(&alternatives, &is_closed).with_context(|| path.to_owned())
     }
 
     /// Returns the alternatives of a node, except null. If `is_part` is true, references are resolved, because the node
@@ -119,7 +119,7 @@ impl<'a> Normalizer<'a> {
     pub(crate) fn alternatives(
         &mut self,
         node: &Value,
-        place: &str,
+        path: &str,
         is_part: bool,
     ) -> anyhow::Result<Vec<SchemaAlternative>> {
         if node["type"] == "null" {
@@ -134,14 +134,14 @@ impl<'a> Normalizer<'a> {
         }
         let mut own = vec![SchemaAlternative::Object(Object::default())];
         for part in node["allOf"].as_array().into_iter().flatten() {
-            let part = self.alternatives(part, place, true)?;
+            let part = self.alternatives(part, path, true)?;
             own = schema_union::both(&own, &part)?;
         }
         let choices = node["oneOf"].as_array().or(node["anyOf"].as_array());
         if let Some(choices) = choices {
             let mut any = Vec::new();
             for choice in choices {
-                any.append(&mut self.alternatives(choice, place, is_part)?);
+                any.append(&mut self.alternatives(choice, path, is_part)?);
             }
             if is_part && choices.iter().any(|choice| choice["type"] == "null") {
                 any = vec![SchemaAlternative::Object(schema_union::optional_part(&any))];
@@ -149,7 +149,7 @@ impl<'a> Normalizer<'a> {
             own = schema_union::both(&own, &any)?;
         }
         if node["properties"].is_object() {
-            let object = self.object(node, place)?;
+            let object = self.object(node, path)?;
             return schema_union::both(&own, &[SchemaAlternative::Object(object)]);
         }
         if node["allOf"].is_array() || choices.is_some() {
@@ -157,7 +157,7 @@ impl<'a> Normalizer<'a> {
         }
         let is_map = node["additionalProperties"].is_object();
         if is_map && is_part {
-            let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
+            let others = self.node(&node["additionalProperties"], &format!("{path}.*"))?;
             let others = Some(others);
             let object = Object {
                 others,
@@ -165,22 +165,22 @@ impl<'a> Normalizer<'a> {
             };
             return Ok(vec![SchemaAlternative::Object(object)]);
         }
-        Ok(vec![SchemaAlternative::Other(self.plain(node, place)?)])
+        Ok(vec![SchemaAlternative::Other(self.plain(node, path)?)])
     }
 
-    fn object(&mut self, node: &Value, place: &str) -> anyhow::Result<Object> {
+    fn object(&mut self, node: &Value, path: &str) -> anyhow::Result<Object> {
         let mut object = Object::default();
         for (name, property) in node["properties"].as_object().into_iter().flatten() {
-            let joint = if place.contains('#') { '.' } else { '#' };
-            let mut property = self.node(property, &format!("{place}{joint}{name}"))?;
+            let joint = if path.contains('#') { '.' } else { '#' };
+            let mut property = self.node(property, &format!("{path}{joint}{name}"))?;
             if self.corrections.files.contains(name) && property["type"] == "string" {
-                self.meet(name);
+                self.visit(name);
                 property["file"] = true.into();
             }
             object.properties.insert(name.clone(), property);
         }
-        if let Some(aliases) = self.corrections.aliases.get(place) {
-            self.meet(place);
+        if let Some(aliases) = self.corrections.aliases.get(path) {
+            self.visit(path);
             object.aliases = aliases.clone();
         }
         let required = node["required"].as_array().into_iter().flatten();
@@ -188,36 +188,36 @@ impl<'a> Normalizer<'a> {
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect();
-        self.correct_required(&mut object, place);
+        self.correct_required(&mut object, path);
         if node["additionalProperties"].is_object() {
-            let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
+            let others = self.node(&node["additionalProperties"], &format!("{path}.*"))?;
             object.others = Some(others);
         }
         Ok(object)
     }
 
     /// Corrects the list of required fields of an object.
-    fn correct_required(&self, object: &mut Object, place: &str) {
-        let defaults = self.corrections.defaults.get(place);
+    fn correct_required(&self, object: &mut Object, path: &str) {
+        let defaults = self.corrections.defaults.get(path);
         for (tag, variant) in defaults.into_iter().flatten() {
             let is_variant = |object: &Object| {
                 let value = object.properties.get(tag);
                 value.is_some_and(|value| value["enum"] == json!([variant]))
             };
             if is_variant(object) && object.required.remove(tag) {
-                self.meet(place);
+                self.visit(path);
             }
         }
-        let required = self.corrections.required.get(place);
+        let required = self.corrections.required.get(path);
         for name in required.into_iter().flatten() {
             if object.properties.contains_key(name) && object.required.insert(name.clone()) {
-                self.meet(place);
+                self.visit(path);
             }
         }
     }
 
     /// Converts a node for a value that is not an object with fixed fields.
-    fn plain(&mut self, node: &Value, place: &str) -> anyhow::Result<Value> {
+    fn plain(&mut self, node: &Value, path: &str) -> anyhow::Result<Value> {
         if !node["const"].is_null() {
             return Ok(json!({"enum": [node["const"]]}));
         }
@@ -243,21 +243,21 @@ impl<'a> Normalizer<'a> {
                 out.insert(bound.to_owned(), (limit as i64).into());
             }
         }
-        for name in KEPT {
+        for name in KEPT_KEYWORDS {
             if !node[name].is_null() {
                 out.insert(name.to_owned(), node[name].clone());
             }
         }
         if node["items"].is_object() {
-            let items = self.node(&node["items"], &format!("{place}[]"))?;
+            let items = self.node(&node["items"], &format!("{path}[]"))?;
             out.insert("items".to_owned(), items);
         }
         if node["additionalProperties"].is_object() {
-            let others = self.node(&node["additionalProperties"], &format!("{place}.*"))?;
+            let others = self.node(&node["additionalProperties"], &format!("{path}.*"))?;
             out.insert("additionalProperties".to_owned(), others);
         }
-        if let Some(form) = self.corrections.keys.get(place) {
-            self.meet(place);
+        if let Some(form) = self.corrections.keys.get(path) {
+            self.visit(path);
             out.insert("propertyNames".to_owned(), json!({ "form": form }));
         }
         Ok(out.into())

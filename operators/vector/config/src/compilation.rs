@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use lockstep_shared_validation::{FieldError, FieldPath};
+use lockstep_vector_vrl::{Compiler, MakeCompiler, Program, Purpose, VrlCost, limits};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
-use vector_vrl::{Compiler, MakeCompiler, Program, Purpose, VrlCost, limits};
 
 use crate::diagnostic::{Check, DiagnosticList};
 use crate::interpolation::SECRET;

@@ -15,8 +15,8 @@ pub(crate) mod uri;
 
 use std::borrow::Cow;
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind};

@@ -1,6 +1,6 @@
 //! Problems that validation finds in a configuration.
 
-use shared_validation::FieldError;
+use lockstep_shared_validation::FieldError;
 
 /// Check of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +29,7 @@ pub enum Check {
 const CHECKS: usize = Check::Confinement as usize + 1;
 
 /// Maximum number of problems that are reported for one check.
-const MOST_TOLD: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 impl Check {
     /// Returns true if the problems of this check are warnings.
@@ -51,7 +51,7 @@ pub struct Diagnostic {
 /// Collected problems.
 #[derive(Debug, Default)]
 pub(crate) struct DiagnosticList {
-    told: Vec<Diagnostic>,
+    reported: Vec<Diagnostic>,
     /// Number of problems of each check, including those that are not reported.
     found: [usize; CHECKS],
 }
@@ -60,28 +60,28 @@ impl DiagnosticList {
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
         let found = &mut self.found[check as usize];
         *found += 1;
-        if *found <= MOST_TOLD {
-            self.told.push(Diagnostic { check, error });
+        if *found <= MAX_REPORTED {
+            self.reported.push(Diagnostic { check, error });
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.told.len()
+        self.reported.len()
     }
 
     /// Returns the reported problems, and one more for each check that found too many.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         let mut more = Vec::new();
-        for problem in self.told.iter().rev() {
+        for problem in self.reported.iter().rev() {
             let found = std::mem::take(&mut self.found[problem.check as usize]);
-            if found > MOST_TOLD {
-                let detail = format!("and {} more, which are not listed", found - MOST_TOLD);
+            if found > MAX_REPORTED {
+                let detail = format!("and {} more, which are not listed", found - MAX_REPORTED);
                 let error = FieldError::invalid_hidden(problem.error.path.clone(), detail);
                 let check = problem.check;
                 more.push(Diagnostic { check, error });
             }
         }
-        self.told.append(&mut more);
-        self.told
+        self.reported.append(&mut more);
+        self.reported
     }
 }

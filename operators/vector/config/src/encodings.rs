@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath};
 use vrl::path::parse_value_path;
 
 use crate::component::Component;
@@ -47,8 +47,8 @@ pub(crate) fn validate(sink: &Component<'_>, problems: &mut DiagnosticList) {
 mod tests {
     use std::collections::BTreeSet;
 
+    use lockstep_vector_vrl::InProcessCompiler;
     use serde_json::json;
-    use vector_vrl::InProcessCompiler;
 
     use crate::catalogue::Catalogue;
     use crate::validate::validate_config;

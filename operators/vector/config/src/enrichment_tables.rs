@@ -51,8 +51,8 @@ pub(crate) fn outputs(component: &Component<'_>) -> Vec<(String, DataType)> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use lockstep_vector_vrl::InProcessCompiler;
     use serde_json::json;
-    use vector_vrl::InProcessCompiler;
 
     use super::*;
     use crate::catalogue::Catalogue;

@@ -1,33 +1,33 @@
 //! Size limits of the components of a configuration.
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
 
 use crate::component::{Component, ComponentKind, components, is_pattern};
 
 /// Maximum number of components of a configuration.
-const MOST_COMPONENTS: usize = 1000;
+const MAX_COMPONENTS: usize = 1000;
 
 /// Maximum length of a component name, in bytes.
 const LONGEST_NAME: usize = 256;
 
 /// Maximum number of inputs of all components.
-const MOST_INPUTS: usize = 10_000;
+const MAX_INPUTS: usize = 10_000;
 
 /// Maximum number of inputs that are patterns: each is compared with every output.
-const MOST_PATTERNS: usize = 100;
+const MAX_PATTERNS: usize = 100;
 
 /// Maximum number of routes of all components.
-const MOST_ROUTES: usize = 10_000;
+const MAX_ROUTES: usize = 10_000;
 
 /// Returns an error if the components of a configuration exceed a limit.
 pub(crate) fn exceeded(config: &Map<String, Value>) -> Option<FieldError> {
     let all: Vec<_> = components(config).collect();
     let wrong =
         |path: &str, detail: String| Some(FieldError::invalid_hidden(FieldPath::new(path), detail));
-    if all.len() > MOST_COMPONENTS {
+    if all.len() > MAX_COMPONENTS {
         let detail = format!(
-            "there are {} components, more than the limit of {MOST_COMPONENTS}; split the pipeline",
+            "there are {} components, more than the limit of {MAX_COMPONENTS}; split the pipeline",
             all.len()
         );
         return wrong(most(config).block(), detail);
@@ -46,9 +46,9 @@ pub(crate) fn exceeded(config: &Map<String, Value>) -> Option<FieldError> {
         );
         return wrong(component.family.block(), detail);
     }
-    if routes > MOST_ROUTES {
+    if routes > MAX_ROUTES {
         let detail = format!(
-            "there are {routes} routes, more than the limit of {MOST_ROUTES}; split the pipeline"
+            "there are {routes} routes, more than the limit of {MAX_ROUTES}; split the pipeline"
         );
         return wrong(ComponentKind::Transform.block(), detail);
     }
@@ -57,18 +57,18 @@ pub(crate) fn exceeded(config: &Map<String, Value>) -> Option<FieldError> {
         Some(inputs.len())
     });
     let inputs: usize = inputs.sum();
-    if inputs > MOST_INPUTS {
+    if inputs > MAX_INPUTS {
         let detail = format!(
-            "the components have {inputs} inputs in total, more than the limit of {MOST_INPUTS}; split the pipeline"
+            "the components have {inputs} inputs in total, more than the limit of {MAX_INPUTS}; split the pipeline"
         );
         return wrong(most(config).block(), detail);
     }
     let patterns = all.iter().flat_map(Component::inputs);
     let patterns = patterns.filter(|input| is_pattern(input));
     let patterns = patterns.count();
-    if patterns > MOST_PATTERNS {
+    if patterns > MAX_PATTERNS {
         let detail = format!(
-            "{patterns} inputs are patterns, more than the limit of {MOST_PATTERNS}; list the components by name"
+            "{patterns} inputs are patterns, more than the limit of {MAX_PATTERNS}; list the components by name"
         );
         return wrong(most(config).block(), detail);
     }

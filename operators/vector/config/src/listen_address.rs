@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
 
 use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, components};
 use crate::diagnostic::{Check, DiagnosticList};
@@ -16,7 +16,7 @@ pub struct ListenAddress {
     /// `tcp`, `udp`, `systemd` or `fd`. The last two are a socket or a descriptor that is passed to the process.
     pub protocol: &'static str,
     /// Address, such as `0.0.0.0:9000`.
-    pub place: String,
+    pub endpoint: String,
     /// Option that contains the address.
     pub option: &'static str,
 }
@@ -34,7 +34,7 @@ impl ListenAddress {
 
 impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.protocol, self.place)
+        write!(f, "{} {}", self.protocol, self.endpoint)
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn validate(config: &Map<String, Value>, problems: &mut DiagnosticLis
     let mut claimed: BTreeMap<(&str, String), Component<'_>> = BTreeMap::new();
     for component in components(config) {
         for address in of(&component) {
-            let key = (address.protocol, address.place.clone());
+            let key = (address.protocol, address.endpoint.clone());
             match claimed.get(&key) {
                 Some(other) if other.id == component.id => {}
                 Some(other) => {
@@ -53,7 +53,7 @@ pub(crate) fn validate(config: &Map<String, Value>, problems: &mut DiagnosticLis
                         other.family.noun(),
                         other.id
                     );
-                    let error = FieldError::invalid(path, address.place, detail);
+                    let error = FieldError::invalid(path, address.endpoint, detail);
                     problems.add(Check::Topology, error);
                 }
                 None => drop(claimed.insert(key, component)),
@@ -73,13 +73,13 @@ pub fn of(component: &Component<'_>) -> Vec<ListenAddress> {
             .as_str()
     };
     let at = |protocol: &'static str, option: &'static str, default: Option<&str>| {
-        let (protocol, place) = match Listening::read(text(option).or(default)?)? {
+        let (protocol, endpoint) = match Listening::read(text(option).or(default)?)? {
             Listening::At(address) => (protocol, address.to_string()),
             Listening::Given(number) => ("systemd", number.to_string()),
         };
         Some(ListenAddress {
             protocol,
-            place,
+            endpoint,
             option,
         })
     };
@@ -125,15 +125,15 @@ pub fn of(component: &Component<'_>) -> Vec<ListenAddress> {
         }
         (ComponentKind::Source, "stdin", _) => vec![Some(ListenAddress {
             protocol: "fd",
-            place: "0".to_owned(),
+            endpoint: "0".to_owned(),
             option: "type",
         })],
         (ComponentKind::Source, "file_descriptor", _) => {
             let fd = component.option("fd").and_then(Value::as_u64);
-            let place = fd.map(|fd| fd.to_string());
-            vec![place.map(|place| ListenAddress {
+            let endpoint = fd.map(|fd| fd.to_string());
+            vec![endpoint.map(|endpoint| ListenAddress {
                 protocol: "fd",
-                place,
+                endpoint,
                 option: "fd",
             })]
         }

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
+use lockstep_shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 use serde_json::Value;
-use shared_validation::{BadValue, FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
@@ -16,7 +16,7 @@ use crate::option_path::below;
 use crate::options::Options;
 
 /// Maximum number of findings that are reported for one component.
-const MOST_TOLD: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 /// Words in the names of options whose values are not printed.
 const SECRET: [&str; 7] = [
@@ -134,22 +134,22 @@ fn validate_value(
     if options.is_valid(value) {
         return;
     }
-    let say = ErrorRenderer {
+    let renderer = ErrorRenderer {
         options,
         value,
         path,
         owner,
     };
-    let mut refused = Vec::new();
-    for error in options.errors(value).take(MOST_TOLD) {
-        say.all(&error, &mut refused);
+    let mut rejected = Vec::new();
+    for error in options.errors(value).take(MAX_REPORTED) {
+        renderer.all(&error, &mut rejected);
     }
     let mut ignored = Vec::new();
-    for error in options.warnings(value).take(2 * MOST_TOLD) {
-        say.all(&error, &mut ignored);
+    for error in options.warnings(value).take(2 * MAX_REPORTED) {
+        renderer.all(&error, &mut ignored);
     }
-    let refused: Vec<_> = unique(refused.into_iter().map(|found| found.error));
-    let at: BTreeSet<_> = refused.iter().map(|error| error.path.clone()).collect();
+    let rejected: Vec<_> = unique(rejected.into_iter().map(|found| found.error));
+    let at: BTreeSet<_> = rejected.iter().map(|error| error.path.clone()).collect();
     let ignored = ignored.into_iter().filter(|found| found.is_unknown_name);
     let ignored = ignored
         .map(|found| found.error)
@@ -158,7 +158,7 @@ fn validate_value(
         error.detail.push_str("; Vector ignores it");
         problems.add(Check::Ignored, error);
     }
-    for error in refused {
+    for error in rejected {
         problems.add(Check::Options, error);
     }
 }
@@ -167,7 +167,7 @@ fn validate_value(
 fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
     let mut seen = BTreeSet::new();
     let once = errors.filter(|error| seen.insert((error.path.clone(), error.detail.clone())));
-    once.take(MOST_TOLD).collect()
+    once.take(MAX_REPORTED).collect()
 }
 
 struct Found {
@@ -186,7 +186,7 @@ struct ErrorRenderer<'a> {
 
 impl ErrorRenderer<'_> {
     fn all(&self, error: &ValidationError<'_>, out: &mut Vec<Found>) {
-        let place: Vec<_> = error.instance_path().iter().collect();
+        let location: Vec<_> = error.instance_path().iter().collect();
         let path = self.path_of(error.instance_path());
         let instance: &Value = error.instance();
         let mut add = |error: FieldError| {
@@ -196,7 +196,7 @@ impl ErrorRenderer<'_> {
             });
         };
         let invalid = |detail: String| {
-            if is_secret(&place) || !is_scalar(instance) {
+            if is_secret(&location) || !is_scalar(instance) {
                 FieldError::invalid_hidden(path.clone(), detail)
             } else {
                 FieldError::invalid(path.clone(), instance.clone(), detail)
@@ -211,8 +211,8 @@ impl ErrorRenderer<'_> {
                 ));
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
-                let known = self.options.names(self.value, &place);
-                for name in unexpected.iter().take(MOST_TOLD) {
+                let known = self.options.names(self.value, &location);
+                for name in unexpected.iter().take(MAX_REPORTED) {
                     let others = known.iter().filter(|other| *other != name);
                     let question = did_you_mean(name, others.map(String::as_str));
                     let detail = format!("`{}` has no such option{question}", self.owner);
@@ -225,7 +225,7 @@ impl ErrorRenderer<'_> {
             }
             ValidationErrorKind::Type { kind } => {
                 let detail = format!("must be {}", words(kind));
-                if is_secret(&place) || !is_scalar(instance) {
+                if is_secret(&location) || !is_scalar(instance) {
                     let found = type_of(instance);
                     add(invalid(format!("{detail}, not {found}")));
                 } else {
@@ -244,7 +244,7 @@ impl ErrorRenderer<'_> {
                 });
                 let names: Vec<_> = names.collect();
                 let error = FieldError::not_supported(path.clone(), instance.clone(), &names);
-                add(if is_secret(&place) {
+                add(if is_secret(&location) {
                     hidden(error)
                 } else {
                     hidden_unless_scalar(error, instance)
@@ -360,8 +360,8 @@ fn is_of_another_type(error: &ValidationError<'_>) -> bool {
     }
 }
 
-fn is_secret(place: &[LocationSegment<'_>]) -> bool {
-    place.iter().any(|segment| match segment {
+fn is_secret(location: &[LocationSegment<'_>]) -> bool {
+    location.iter().any(|segment| match segment {
         LocationSegment::Property(name) => SECRET.iter().any(|word| name.contains(word)),
         LocationSegment::Index(_) => false,
     })

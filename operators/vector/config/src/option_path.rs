@@ -1,6 +1,6 @@
 //! Paths of options.
 
-use shared_validation::FieldPath;
+use lockstep_shared_validation::FieldPath;
 
 /// Appends a name to a path: `.name` if it could be the name of an option, `[name]` otherwise.
 #[must_use]

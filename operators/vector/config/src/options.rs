@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use jsonschema::paths::LocationSegment;
 use jsonschema::{Draft, ValidationError, Validator};
+use lockstep_shared_validation::FieldPath;
 use serde_json::{Map, Value, json};
-use shared_validation::FieldPath;
 
 use crate::aliases::Aliases;
 use crate::option_format;
@@ -69,10 +69,14 @@ impl Options {
     }
 
     /// Returns the field names that are valid in the object at a location.
-    pub(crate) fn names(&self, value: &Value, place: &[LocationSegment<'_>]) -> BTreeSet<String> {
+    pub(crate) fn names(
+        &self,
+        value: &Value,
+        location: &[LocationSegment<'_>],
+    ) -> BTreeSet<String> {
         let mut nodes = vec![&self.node];
         let mut here = value;
-        let mut rest = place.iter();
+        let mut rest = location.iter();
         loop {
             nodes = nodes
                 .into_iter()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind};

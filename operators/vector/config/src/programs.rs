@@ -1,8 +1,8 @@
 //! Programs outside transforms: in codecs, in client authentication, and in queries.
 
+use lockstep_shared_validation::FieldPath;
+use lockstep_vector_vrl::Purpose;
 use serde_json::Value;
-use shared_validation::FieldPath;
-use vector_vrl::Purpose;
 
 use crate::compilation::Compilation;
 use crate::component::Component;

@@ -1,8 +1,8 @@
 //! Values that Vector cannot read. Vector converts a configuration to the TOML data model, which has no null and whose
 //! integers have 64 bits with a sign.
 
+use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::Value;
-use shared_validation::{FieldError, FieldPath};
 
 use crate::diagnostic::{Check, DiagnosticList};
 

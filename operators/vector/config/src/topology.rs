@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lockstep_shared_validation::{FieldError, FieldPath, did_you_mean};
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath, did_you_mean};
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind, components, is_pattern};
@@ -13,13 +13,13 @@ use crate::event_type::DataType;
 use crate::outputs;
 
 /// Maximum number of problems for which a similar name is suggested: each needs a comparison with every output.
-const MOST_GUESSED: usize = 20;
+const MAX_GUESSED: usize = 20;
 
 /// Maximum number of outputs that are listed in a suggestion.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Maximum number of outputs that all inputs may match in total.
-const MOST_EDGES: usize = 100_000;
+const MAX_EDGES: usize = 100_000;
 
 /// Outputs of all components, by name.
 struct Outputs<'a> {
@@ -68,10 +68,10 @@ pub(crate) fn validate(
         .filter(|component| component.family != ComponentKind::Source)
     {
         edges.append(&mut inputs(component, &all, &outputs, is_relaxed, problems));
-        if edges.len() > MOST_EDGES {
+        if edges.len() > MAX_EDGES {
             let path = FieldPath::new(component.path()).child("inputs");
             let detail = format!(
-                "the inputs match more outputs than the limit of {MOST_EDGES}; list the components by name, or split the pipeline"
+                "the inputs match more outputs than the limit of {MAX_EDGES}; list the components by name, or split the pipeline"
             );
             return problems.add(Check::Limits, FieldError::invalid_hidden(path, detail));
         }
@@ -155,7 +155,7 @@ fn inputs<'o>(
         let path = path.index(index);
         let found = matching(input, to, outputs);
         if found.is_empty() && !(is_relaxed && is_pattern(input)) {
-            let detail = unknown(input, to, all, outputs, problems.len() < MOST_GUESSED);
+            let detail = unknown(input, to, all, outputs, problems.len() < MAX_GUESSED);
             let error = FieldError::invalid(path.clone(), input, detail);
             problems.add(Check::Topology, error);
         }
@@ -210,12 +210,12 @@ fn unknown(
             .by_name
             .iter()
             .filter(|(_, (_, owner))| is_guessed && owner.id == named.id);
-        let told = own.by_ref().take(MOST_NAMED);
-        let told: Vec<_> = told.map(|(name, _)| format!("`{name}`")).collect();
-        if !told.is_empty() {
+        let named = own.by_ref().take(MAX_NAMED);
+        let named: Vec<_> = named.map(|(name, _)| format!("`{name}`")).collect();
+        if !named.is_empty() {
             let more = own.next().map_or("", |_| ", …");
-            let told = told.join(", ");
-            return format!("has no output of its own name; use one of {told}{more}");
+            let named = named.join(", ");
+            return format!("has no output of its own name; use one of {named}{more}");
         }
     }
     if input.contains('*') {

@@ -1,8 +1,8 @@
 //! Validation of transforms beyond the schema of their options.
 
+use lockstep_shared_validation::{FieldError, FieldPath};
+use lockstep_vector_vrl::Purpose;
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
-use vector_vrl::Purpose;
 use vrl::path::{OwnedSegment, parse_target_path};
 
 use crate::compilation::Compilation;
@@ -97,12 +97,12 @@ fn remap(
     path: &FieldPath,
     problems: &mut DiagnosticList,
 ) {
-    let given = ["source", "file", "files"];
-    let given: Vec<_> = given
+    let present = ["source", "file", "files"];
+    let present: Vec<_> = present
         .into_iter()
         .filter(|name| transform.option(name).is_some())
         .collect();
-    match given.as_slice() {
+    match present.as_slice() {
         [] => {
             let detail = "`remap` needs a program";
             problems.add(
@@ -222,13 +222,13 @@ fn throttle(transform: &Component<'_>, path: &FieldPath, problems: &mut Diagnost
 mod tests {
     use std::collections::BTreeSet;
 
+    use lockstep_vector_vrl::InProcessCompiler;
     use serde_json::json;
-    use vector_vrl::InProcessCompiler;
 
     use super::*;
     use crate::catalogue::Catalogue;
     use crate::component::ComponentKind;
-    use crate::validate::validate_config as judge_all;
+    use crate::validate::validate_config as validate_all;
 
     const NO_PROGRAM: &str = "(((";
 
@@ -271,18 +271,18 @@ mod tests {
                     "transforms": {"t": {"type": kind, "inputs": ["in"], (option.as_str()): value}},
                     "sinks": {"out": {"type": "blackhole", "inputs": ["t"]}},
                 });
-                let found = judge_all(
+                let found = validate_all(
                     catalogue,
                     &config,
                     &BTreeSet::new(),
                     InProcessCompiler::boxed,
                 );
-                let is_judged = found.iter().any(|problem| {
+                let is_reported = found.iter().any(|problem| {
                     let path = problem.error.path.to_string();
                     let is_here = path.starts_with(&format!("transforms[t].{option}"));
                     problem.check == Check::Programs && is_here
                 });
-                assert!(is_judged, "{kind}.{option}: {found:?}");
+                assert!(is_reported, "{kind}.{option}: {found:?}");
                 validated.insert((kind, option));
             }
         }

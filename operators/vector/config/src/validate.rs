@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use lockstep_shared_validation::{FieldError, FieldPath};
+use lockstep_vector_vrl::MakeCompiler;
 use serde_json::{Map, Value};
-use shared_validation::{FieldError, FieldPath};
-use vector_vrl::MakeCompiler;
 
 use crate::catalogue::Catalogue;
 use crate::compilation::Compilation;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use controller::{ReconcileError, Reference, RelatedObjects, Watch};
 use kube::api::ApiResource;
+use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch};
+use lockstep_vector_api::port_allocation;
 use serde_json::Value;
-use vector_rules::port_allocation;
 
 /// Kinds of pipelines and of runners that are related to a pipeline. Kinds that are not installed are left out.
 pub(crate) struct RelatedPipelines {
@@ -38,13 +38,13 @@ impl RelatedPipelines {
             Watch::dynamic(resource.clone(), |pipeline| {
                 references(port_allocation::keys(pipeline))
             })
-            .index_by(port_allocation::told_of_pipeline)
+            .index_by(port_allocation::index_pipeline)
         });
         let runners = self.runners.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {
                 references(port_allocation::runners(pipeline))
             })
-            .index_by(port_allocation::told_of_runner)
+            .index_by(port_allocation::index_runner)
         });
         pipelines.chain(runners).collect()
     }
@@ -58,26 +58,26 @@ impl RelatedPipelines {
         let Some(key) = port_allocation::runners(pipeline) else {
             return Ok(Value::Null);
         };
-        let runners = told(related, &self.runners, &[key])?;
+        let runners = indexed(related, &self.runners, &[key])?;
         if runners.is_empty() {
             return Ok(Value::Null);
         }
-        let others = told(related, &self.pipelines, &port_allocation::keys(pipeline))?;
+        let others = indexed(related, &self.pipelines, &port_allocation::keys(pipeline))?;
         Ok(port_allocation::shared(pipeline, &others, &runners))
     }
 }
 
 /// Returns the index entries of several kinds under any of these index keys.
-fn told<T: Send + Sync + 'static>(
+fn indexed<T: Send + Sync + 'static>(
     related: RelatedObjects<'_>,
     resources: &[ApiResource],
     keys: &[String],
 ) -> Result<Vec<Arc<T>>, ReconcileError> {
-    let mut told = Vec::new();
+    let mut indexed = Vec::new();
     for resource in resources {
-        told.extend(related.by_index(resource, keys)?);
+        indexed.extend(related.by_index(resource, keys)?);
     }
-    Ok(told)
+    Ok(indexed)
 }
 
 fn references(keys: impl IntoIterator<Item = String>) -> Vec<Reference> {

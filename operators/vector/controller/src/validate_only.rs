@@ -4,14 +4,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use controller::{
+use kube::api::ApiResource;
+use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput, Reconciler,
     RelatedObjects, SyncRequest, Watch,
 };
-use kube::api::ApiResource;
+use lockstep_shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
+use lockstep_vector_api::{Catalogue, Pipeline, RunnerKind, port_allocation};
 use serde_json::{Map, Value, json};
-use shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
-use vector_rules::{Catalogue, Pipeline, RunnerKind, port_allocation};
 
 use crate::fingerprint;
 use crate::related_pipelines::RelatedPipelines;
@@ -144,11 +144,11 @@ fn listens_on(object: &Value, others: &Value, result: &ValidationResult) -> Map<
     let addresses = could_run.then(|| port_allocation::addresses(object, others, waits));
     let run_by = (!waits).then(|| port_allocation::run_by(others));
     let fields = [("addresses", addresses), ("runBy", run_by)];
-    let told = fields.into_iter().map(|(name, texts)| {
+    let reported = fields.into_iter().map(|(name, texts)| {
         let texts = texts.filter(|texts| !texts.is_empty());
         (name.to_owned(), json!(texts))
     });
-    told.collect()
+    reported.collect()
 }
 
 /// Truncates a text that is too long for a status.
@@ -165,10 +165,10 @@ fn shortened(mut text: String) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use shared_validation::{
+    use lockstep_shared_validation::{
         FieldError, FieldPath, Layer, Policy, Ruleset, Validator, ValidatorRegistry, Violation,
     };
-    use vector_rules::VectorPipeline;
+    use lockstep_vector_api::VectorPipeline;
 
     use super::*;
 
@@ -197,7 +197,7 @@ mod tests {
     fn others() -> Value {
         let runner = "VectorAggregator team/all";
         json!({"run_by": [runner], "taken": [{
-            "at": "spec.sources[0-0-0-0-9000].address", "place": PORTS[0], "address": "tcp 0.0.0.0:9000",
+            "at": "spec.sources[0-0-0-0-9000].address", "endpoint": PORTS[0], "address": "tcp 0.0.0.0:9000",
             "by": "another", "runner": runner,
         }]})
     }
@@ -237,20 +237,20 @@ mod tests {
         let object = pipeline();
         let request = ValidationRequest::create(&object);
         let result = check(&request);
-        let told = |result: &ValidationResult| {
+        let reported = |result: &ValidationResult| {
             let status = status(&request, result);
             ["role", "addresses", "runBy"].map(|field| status.contains_key(field))
         };
-        assert_eq!(told(&result), [true; 3], "{}", result.message());
+        assert_eq!(reported(&result), [true; 3], "{}", result.message());
         let too_much = FieldError::internal(FieldPath::root(), "too much");
         let violation = broken("vrl-compile", too_much);
         let mut failed = result.clone();
         failed.errors.push(violation.clone());
-        assert_eq!(told(&failed), [false; 3]);
+        assert_eq!(reported(&failed), [false; 3]);
         // A pipeline for which this is only a warning runs.
         let mut warned = result;
         warned.warnings.push(violation);
-        assert_eq!(told(&warned), [true; 3]);
+        assert_eq!(reported(&warned), [true; 3]);
         let status = status(&request, &warned);
         assert_eq!(
             status["LastAppliedPipelineHash"],
@@ -267,25 +267,25 @@ mod tests {
         let all = json!(["tcp 0.0.0.0:9000", "tcp 0.0.0.0:9001"]);
         let runner = json!(["VectorAggregator team/all"]);
         let request = |others| ValidationRequest::create(&object).with_related(others);
-        let told = |request: &ValidationRequest<'_>, result: &ValidationResult| {
+        let reported = |request: &ValidationRequest<'_>, result: &ValidationResult| {
             let status = status(request, result);
             [status["addresses"].clone(), status["runBy"].clone()]
         };
         let runs = request(&alone);
-        assert_eq!(told(&runs, &check(&runs)), [all, runner.clone()]);
+        assert_eq!(reported(&runs, &check(&runs)), [all, runner.clone()]);
         // A waiting pipeline lists the addresses that it waits for and has no runner.
         let waits = request(&others);
         let mut result = check(&waits);
         let first = json!(["tcp 0.0.0.0:9000"]);
-        assert_eq!(told(&waits, &result), [first, Value::Null]);
+        assert_eq!(reported(&waits, &result), [first, Value::Null]);
         // A pipeline that cannot run for another reason waits for nothing.
         let other = FieldError::forbidden(FieldPath::root(), "for another reason");
         result.errors.push(broken("mixed-roles", other));
-        assert_eq!(told(&waits, &result), [Value::Null, Value::Null]);
+        assert_eq!(reported(&waits, &result), [Value::Null, Value::Null]);
         // A pipeline with only a warning runs, with the remaining addresses.
         let warned = waits.with_policy(&warning);
         let second = json!(["tcp 0.0.0.0:9001"]);
-        assert_eq!(told(&warned, &check(&warned)), [second, runner]);
+        assert_eq!(reported(&warned, &check(&warned)), [second, runner]);
     }
 
     #[test]
@@ -298,12 +298,12 @@ mod tests {
             .with_related(&others);
         let status = status(&request, &check(&request));
         object["status"] = status.into();
-        let judging = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]);
+        let reconciler = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]);
         let stored = ValidationRequest::create(&object)
             .with_policy(&none)
             .with_related(&others);
-        assert!(judging.is_up_to_date(&stored));
-        assert!(!judging.is_up_to_date(&stored.with_policy(&warning())));
-        assert!(!judging.is_up_to_date(&stored.with_related(&Value::Null)));
+        assert!(reconciler.is_up_to_date(&stored));
+        assert!(!reconciler.is_up_to_date(&stored.with_policy(&warning())));
+        assert!(!reconciler.is_up_to_date(&stored.with_related(&Value::Null)));
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
 
 /// Maximum number of diagnostics that are reported for one program.
-const MOST_TOLD: usize = 10;
+const MAX_REPORTED: usize = 10;
 
 /// Maximum length of a line for a diagnostic with a source excerpt, in bytes.
 const LONGEST_DRAWN: usize = 400;
@@ -34,7 +34,7 @@ impl VrlDiagnostic {
 
 /// Returns the errors of a program.
 pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagnostic> {
-    let more = diagnostics.len().saturating_sub(MOST_TOLD);
+    let more = diagnostics.len().saturating_sub(MAX_REPORTED);
     let mut findings = vrl_diagnostics(source, diagnostics, false);
     if more > 0 {
         findings.push(VrlDiagnostic {
@@ -56,7 +56,7 @@ fn vrl_diagnostics(
     diagnostics: DiagnosticList,
     is_advice: bool,
 ) -> Vec<VrlDiagnostic> {
-    let first = diagnostics.into_iter().take(MOST_TOLD);
+    let first = diagnostics.into_iter().take(MAX_REPORTED);
     let finding = |diagnostic| VrlDiagnostic {
         is_advice,
         within: span(source, &diagnostic),
@@ -78,7 +78,7 @@ fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
 /// follows.
 fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     let at = span(source, &diagnostic).map(|bytes| bytes.start);
-    let place = at.map(|at| {
+    let location = at.map(|at| {
         let before = &source[..at];
         let line = before.matches('\n').count() + 1;
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -99,7 +99,7 @@ fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
         .iter()
         .all(|label| source.get(label.span.start()..label.span.end()).is_some());
     if !is_drawn || !is_drawable || source.lines().any(|line| line.len() > LONGEST_DRAWN) {
-        return format!("{}{message}", place.unwrap_or_default());
+        return format!("{}{message}", location.unwrap_or_default());
     }
     let drawn = Formatter::new(source, diagnostic).to_string();
     // Without the repeated message and the general links.
@@ -110,5 +110,5 @@ fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     let drawn = drawn.trim_end_matches(['│', ' ', '\n']);
     // The output may be shown in a terminal.
     let drawn = drawn.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
-    format!("{}{message}\n{drawn}", place.unwrap_or_default())
+    format!("{}{message}\n{drawn}", location.unwrap_or_default())
 }

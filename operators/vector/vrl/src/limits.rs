@@ -10,35 +10,35 @@ const LONGEST: usize = 64 << 10;
 const DEEPEST: usize = 48;
 
 /// Maximum number of operators in one statement: each is one level of the syntax tree.
-const MOST_OPERATORS: usize = 400;
+const MAX_OPERATORS: usize = 400;
 
 /// Maximum number of assignments in a program. The compiler tracks the type of each assigned field after every
 /// statement, so its time grows with the square of this number.
-const MOST_FIELDS: usize = 150;
+const MAX_FIELDS: usize = 150;
 
 /// Maximum number of field types that the compiler tracks, with each field counted once per later expression: the
 /// compiler passes the types of all known fields through each expression.
 /// Measured with 100 to 6,000 fields in at most 5,000 expressions: 0.4 to 2.4 µs each.
-const MOST_FOLLOWED: u64 = 300_000;
+const MAX_FOLLOWED: u64 = 300_000;
 
 /// Maximum cost of nested calls: a call at depth `d` costs 2 to the power of `d`, because the compiler computes the
 /// type of each argument again at every level.
-const MOST_CALLS: u64 = 20_000;
+const MAX_CALLS: u64 = 20_000;
 
 /// Maximum size of all regular expressions of a program, in states.
 const LARGEST_PATTERNS: u64 = 300_000;
 
 /// Maximum number of assignments in all programs of a configuration.
-const MOST_FIELDS_TOGETHER: u64 = 1500;
+const MAX_FIELDS_TOGETHER: u64 = 1500;
 
 /// Maximum number of field types that the compiler tracks in all programs of a configuration.
-const MOST_FOLLOWED_TOGETHER: u64 = 600_000;
+const MAX_FOLLOWED_TOGETHER: u64 = 600_000;
 
 /// Maximum length of all programs of a configuration, in bytes.
 const LONGEST_TOGETHER: u64 = 256 << 10;
 
 /// Maximum cost of nested calls in all programs of a configuration.
-const MOST_CALLS_TOGETHER: u64 = 100_000;
+const MAX_CALLS_TOGETHER: u64 = 100_000;
 
 /// Maximum size of the regular expressions in all programs of a configuration, in states.
 const LARGEST_PATTERNS_TOGETHER: u64 = 1_000_000;
@@ -62,25 +62,25 @@ pub fn exceeded(source: &str) -> Result<VrlCost, String> {
             size.depth
         ));
     }
-    if size.operators > MOST_OPERATORS {
+    if size.operators > MAX_OPERATORS {
         return Err(format!(
-            "a statement has {} operators, more than the limit of {MOST_OPERATORS}; split it into several statements",
+            "a statement has {} operators, more than the limit of {MAX_OPERATORS}; split it into several statements",
             size.operators
         ));
     }
-    if size.assignments > MOST_FIELDS {
+    if size.assignments > MAX_FIELDS {
         return Err(format!(
-            "the program has {} assignments, more than the limit of {MOST_FIELDS}; split it into several transforms",
+            "the program has {} assignments, more than the limit of {MAX_FIELDS}; split it into several transforms",
             size.assignments
         ));
     }
-    if size.followed > MOST_FOLLOWED {
+    if size.followed > MAX_FOLLOWED {
         return Err(format!(
-            "the compiler would have to track {} field types, counting each field at every later expression, more than the limit of {MOST_FOLLOWED}; split the program into several transforms",
+            "the compiler would have to track {} field types, counting each field at every later expression, more than the limit of {MAX_FOLLOWED}; split the program into several transforms",
             size.followed
         ));
     }
-    if size.calls > MOST_CALLS {
+    if size.calls > MAX_CALLS {
         return Err("function calls are nested too deeply; assign results to variables".to_owned());
     }
     if size.patterns > LARGEST_PATTERNS {
@@ -103,15 +103,15 @@ pub fn exceeded_together(together: &mut VrlCost, size: VrlCost) -> Option<String
         (
             "assignments",
             together.assignments as u64,
-            MOST_FIELDS_TOGETHER,
+            MAX_FIELDS_TOGETHER,
         ),
         ("bytes", together.bytes, LONGEST_TOGETHER),
         (
             "field types to track",
             together.followed,
-            MOST_FOLLOWED_TOGETHER,
+            MAX_FOLLOWED_TOGETHER,
         ),
-        ("nested calls", together.calls, MOST_CALLS_TOGETHER),
+        ("nested calls", together.calls, MAX_CALLS_TOGETHER),
         (
             "states of regular expressions",
             together.patterns,
@@ -158,7 +158,7 @@ mod tests {
     fn the_limits_also_apply_to_the_total_of_all_programs() {
         let mut together = VrlCost::default();
         let size = exceeded(&".a = 1\n".repeat(50)).expect("not too much");
-        let times = MOST_FIELDS_TOGETHER / 50;
+        let times = MAX_FIELDS_TOGETHER / 50;
         for _ in 0..times {
             assert_eq!(exceeded_together(&mut together, size), None);
         }
@@ -185,8 +185,8 @@ mod tests {
         for (source, what) in [
             (" ".repeat(LONGEST + 1), "bytes"),
             ("(".repeat(DEEPEST + 1), "levels"),
-            ("!".repeat(MOST_OPERATORS + 1), "operators"),
-            (".a = 1\n".repeat(MOST_FIELDS + 1), "assignments"),
+            ("!".repeat(MAX_OPERATORS + 1), "operators"),
+            (".a = 1\n".repeat(MAX_FIELDS + 1), "assignments"),
             ("f(".repeat(15) + &")".repeat(15), "nested"),
             (
                 r"r'\w{100}\w{100}\w{100}\w{100}\w{100}'".to_owned(),

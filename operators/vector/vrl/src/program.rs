@@ -62,9 +62,9 @@ impl Program<'_> {
     fn search(&self) -> Vec<VrlDiagnostic> {
         let read = self.source.parse::<QueryNode>();
         let error = read.err().into_iter();
-        let told = error
+        let reported = error
             .map(|error| VrlDiagnostic::error(format!("is not a valid search query: {error}")));
-        told.collect()
+        reported.collect()
     }
 
     /// Compiles a VRL program. Returns the warnings of the compiler, and the error of a program that compiles but that

@@ -46,7 +46,7 @@ impl AllowedFunctions {
     pub(crate) fn without(&mut self, denied: &BTreeSet<String>) -> &[Box<dyn Function>] {
         if self.functions.is_empty() || self.denied != *denied {
             let functions = all().iter();
-            let functions = functions.map(|function| guarded(function.as_ref(), denied));
+            let functions = functions.map(|function| restrict(function.as_ref(), denied));
             self.functions = functions.collect();
             self.denied.clone_from(denied);
         }
@@ -54,7 +54,7 @@ impl AllowedFunctions {
     }
 }
 
-fn guarded(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dyn Function> {
+fn restrict(function: &'static dyn Function, denied: &BTreeSet<String>) -> Box<dyn Function> {
     Box::new(RestrictedFunction {
         function,
         is_denied: denied.contains(function.identifier()),

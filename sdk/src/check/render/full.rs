@@ -15,25 +15,27 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
     } else {
         Renderer::plain()
     };
-    let mut show =
-        |level: Shown<'static>, id: Option<&str>, message: &str, place: Option<&SourceLocation>| {
-            let mut title = level.primary_title(message.to_owned());
-            if let Some(id) = id {
-                title = title.id(on_one_line(id));
+    let mut show = |level: Shown<'static>,
+                    id: Option<&str>,
+                    message: &str,
+                    location: Option<&SourceLocation>| {
+        let mut title = level.primary_title(message.to_owned());
+        if let Some(id) = id {
+            title = title.id(on_one_line(id));
+        }
+        let group = match location {
+            Some(location) => {
+                let (shown, span) = around(&report.text, location);
+                let snippet = Snippet::source(shown)
+                    .line_start(usize::try_from(location.line).unwrap_or(1))
+                    .path(report.name.clone())
+                    .annotation(AnnotationKind::Primary.span(span));
+                title.element(snippet)
             }
-            let group = match place {
-                Some(place) => {
-                    let (shown, span) = around(&report.text, place);
-                    let snippet = Snippet::source(shown)
-                        .line_start(usize::try_from(place.line).unwrap_or(1))
-                        .path(report.name.clone())
-                        .annotation(AnnotationKind::Primary.span(span));
-                    title.element(snippet)
-                }
-                None => title.element(annotate_snippets::Origin::path(report.name.clone())),
-            };
-            writeln!(out, "{}\n", renderer.render(&[group]))
+            None => title.element(annotate_snippets::Origin::path(report.name.clone())),
         };
+        writeln!(out, "{}\n", renderer.render(&[group]))
+    };
     for document in &report.documents {
         for finding in &document.diagnostics {
             let level = match finding.level {
@@ -61,11 +63,11 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
 }
 
 /// Returns the line of a location, and the range of the location in that line.
-fn around<'a>(text: &'a str, place: &SourceLocation) -> (&'a str, std::ops::Range<usize>) {
-    let start = text.floor_char_boundary(place.span.start);
+fn around<'a>(text: &'a str, location: &SourceLocation) -> (&'a str, std::ops::Range<usize>) {
+    let start = text.floor_char_boundary(location.span.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
-    let end = text.floor_char_boundary(place.span.end.clamp(start, line_end));
+    let end = text.floor_char_boundary(location.span.end.clamp(start, line_end));
     let from = text.floor_char_boundary(line_start.max(start.saturating_sub(MAX_LINE_BYTES)));
     let to = text.floor_char_boundary(line_end.min(end.max(start) + MAX_LINE_BYTES));
     let shown = text[from..to].trim_end_matches('\r');

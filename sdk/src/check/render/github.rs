@@ -6,18 +6,20 @@ use std::io::{self, Write};
 use crate::check::diagnostic::{FileReport, Level, SourceLocation};
 
 pub(crate) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()> {
-    let mut command = |what: &str, place: Option<&SourceLocation>, title: &str, message: &str| {
-        let file = property(&report.name);
-        let place = place.map_or(String::new(), |SourceLocation { line, column, .. }| {
-            format!(",line={line},col={column}")
-        });
-        writeln!(
-            out,
-            "::{what} file={file}{place},title={}::{}",
-            property(title),
-            data(message)
-        )
-    };
+    let mut command =
+        |what: &str, location: Option<&SourceLocation>, title: &str, message: &str| {
+            let file = property(&report.name);
+            let location = location
+                .map_or(String::new(), |SourceLocation { line, column, .. }| {
+                    format!(",line={line},col={column}")
+                });
+            writeln!(
+                out,
+                "::{what} file={file}{location},title={}::{}",
+                property(title),
+                data(message)
+            )
+        };
     for document in &report.documents {
         for finding in &document.diagnostics {
             let what = match finding.level {

@@ -30,13 +30,13 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport) -> io::Result<()>
         writeln!(out, "{line}")?;
     }
     for problem in &report.problems {
-        let place = problem.location.as_ref();
+        let location = problem.location.as_ref();
         let line = json!({
             "file": report.name,
             "valid": false,
             "problem": problem.message,
-            "line": place.map(|place| place.line),
-            "column": place.map(|place| place.column),
+            "line": location.map(|location| location.line),
+            "column": location.map(|location| location.column),
         });
         writeln!(out, "{line}")?;
     }

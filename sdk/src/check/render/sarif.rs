@@ -35,8 +35,8 @@ pub(crate) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<
 }
 
 fn results(report: &FileReport) -> Vec<Value> {
-    let result = |id: &str, level: &str, message: &str, place: Option<&SourceLocation>| {
-        let region = place.map(
+    let result = |id: &str, level: &str, message: &str, location: Option<&SourceLocation>| {
+        let region = location.map(
             |SourceLocation { line, column, .. }| json!({"startLine": line, "startColumn": column}),
         );
         let mut location = json!({"artifactLocation": {"uri": uri(&report.name)}});

@@ -37,14 +37,14 @@ pub(crate) fn read(text: &str) -> Vec<Result<Document, ParseError>> {
 
 /// Reads every document of a text. Fails if one of them cannot be read.
 pub(crate) fn read_all(text: &str) -> Result<Vec<Document>, String> {
-    let told = |problem: ParseError| match problem.location {
+    let describe = |problem: ParseError| match problem.location {
         Some(SourceLocation { line, column, .. }) => {
             format!("{line}:{column}: {}", problem.message)
         }
         None => problem.message,
     };
     let documents: Result<Vec<_>, _> = read(text).into_iter().collect();
-    documents.map_err(told)
+    documents.map_err(describe)
 }
 
 fn parse_here(text: &str) -> Vec<Result<Document, ParseError>> {
@@ -78,7 +78,7 @@ fn parse_part(
 ) -> Result<Vec<Document>, ParseError> {
     let own = &text[part.start..part.end];
     let shifted = |mut problem: ParseError| {
-        problem.location = problem.location.map(|place| part.shift(&place));
+        problem.location = problem.location.map(|location| part.shift(&location));
         problem
     };
     // A text without separators can still fail here, for example if it is indented with tabs, which YAML does not
@@ -178,11 +178,11 @@ fn limit(error: &serde_saphyr::Error) -> Option<String> {
 pub fn describe_yaml_error(text: &str, error: &serde_saphyr::Error) -> String {
     let ParseError { location, message } = parse_error(text, error);
     let location = location.map(|at| format!("line {}, column {}: ", at.line, at.column));
-    location.unwrap_or_default() + &message
+    format!("{}the YAML {message}", location.unwrap_or_default())
 }
 
 fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
-    let place = error.location().map(|location| of_location(text, location));
+    let location = error.location().map(|location| of_location(text, location));
     let message = error.without_snippet().to_string();
     // The location is printed before the message. Advice about parser settings does not help the author of the
     // YAML.
@@ -194,9 +194,9 @@ fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
         (None, Some((message, _))) => message,
         (None, None) => message,
     };
-    let line = place.as_ref().and_then(|place| {
+    let line = location.as_ref().and_then(|location| {
         text.lines()
-            .nth(usize::try_from(place.line).ok()?.checked_sub(1)?)
+            .nth(usize::try_from(location.line).ok()?.checked_sub(1)?)
     });
     let hint = match line {
         Some(line) if line.trim_start_matches(' ').starts_with('\t') => {
@@ -205,7 +205,7 @@ fn parse_error(text: &str, error: &serde_saphyr::Error) -> ParseError {
         _ => "",
     };
     ParseError {
-        location: place,
+        location,
         message: format!("cannot be read: {message}{hint}"),
     }
 }
@@ -240,7 +240,7 @@ impl Document {
     /// Returns the location of a printed field path in the text that the document was read from. If the field does
     /// not exist, returns the location of its nearest ancestor.
     pub(crate) fn locate(&self, path: &str, text: &str) -> SourceLocation {
-        self.place(locate(&self.root, self.root.referenced, path), text)
+        self.location(locate(&self.root, self.root.referenced, path), text)
     }
 
     /// Returns the location of some bytes of a string field, or of the whole field if the document does not
@@ -251,20 +251,20 @@ impl Document {
         bytes: &Range<usize>,
         text: &str,
     ) -> SourceLocation {
-        let place = self.locate(path, text);
+        let location = self.locate(path, text);
         let value = value_at(&self.root, path);
         let part =
-            value.and_then(|value| embedded_spans::part(text, &place, value.as_str()?, bytes));
-        part.unwrap_or(place)
+            value.and_then(|value| embedded_spans::part(text, &location, value.as_str()?, bytes));
+        part.unwrap_or(location)
     }
 
     /// Returns the location of a field's name, for errors about the name itself.
     pub(crate) fn locate_name(&self, path: &str, text: &str) -> SourceLocation {
         let found = locate_entry(&self.root, path);
-        self.place(found.unwrap_or(self.root.referenced), text)
+        self.location(found.unwrap_or(self.root.referenced), text)
     }
 
-    fn place(&self, location: Location, text: &str) -> SourceLocation {
+    fn location(&self, location: Location, text: &str) -> SourceLocation {
         let own = &text[self.part.start..self.part.end];
         self.part.shift(&of_location(own, location))
     }
@@ -338,28 +338,25 @@ spec:
     fn a_document_that_cannot_be_read_does_not_hide_the_others() {
         let text = "a: 1\n---\nb: 1\nb: 2\n---\n# nothing\n---\nc: {d: x}\n";
         let read = read(text);
-        let told: Vec<_> = read
+        let errors: Vec<_> = read
             .iter()
             .map(|document| match document {
                 Ok(document) => document.to_value().to_string(),
-                Err(ParseError {
-                    location: place,
-                    message,
-                }) => {
-                    let line = place.as_ref().map_or(0, |place| place.line);
+                Err(ParseError { location, message }) => {
+                    let line = location.as_ref().map_or(0, |location| location.line);
                     format!("{line}: {message}")
                 }
             })
             .collect();
-        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(errors.len(), 3, "{errors:?}");
         assert!(
-            told[1].starts_with("4: cannot be read: duplicate"),
-            "{told:?}"
+            errors[1].starts_with("4: cannot be read: duplicate"),
+            "{errors:?}"
         );
         let last = read[2].as_ref().ok().expect("it is read");
-        let place = last.locate("c.d", text);
-        assert_eq!((place.line, place.column), (8, 8));
-        assert_eq!(&text[place.span], "x");
+        let location = last.locate("c.d", text);
+        assert_eq!((location.line, location.column), (8, 8));
+        assert_eq!(&text[location.span], "x");
     }
 
     #[test]

@@ -64,8 +64,12 @@ mod tests {
             span: begins..begins,
         };
         let start = value.find(part_of_it).expect("a part");
-        let place = part(text, &scalar, value, &(start..start + part_of_it.len()))?;
-        Some((place.line, place.column, text[place.span].to_owned()))
+        let location = part(text, &scalar, value, &(start..start + part_of_it.len()))?;
+        Some((
+            location.line,
+            location.column,
+            text[location.span].to_owned(),
+        ))
     }
 
     #[test]

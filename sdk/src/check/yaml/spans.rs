@@ -86,26 +86,26 @@ pub(crate) fn value_at<'a>(node: &'a Spanned<Node>, path: &str) -> Option<&'a Va
 }
 
 /// Returns the location of a path below a node, or of its nearest ancestor if the path does not exist.
-pub(crate) fn locate(node: &Spanned<Node>, place_of_node: Location, path: &str) -> Location {
+pub(crate) fn locate(node: &Spanned<Node>, node_location: Location, path: &str) -> Location {
     let path = path.strip_prefix('.').unwrap_or(path);
     match &node.value {
-        _ if path.is_empty() => place_of_node,
+        _ if path.is_empty() => node_location,
         Node::Map(fields) => match fields.find(path) {
             Some((name, child, "")) => match child.value {
                 Node::Scalar(_) => child.referenced,
                 _ => name.referenced,
             },
             Some((name, child, rest)) => locate(child, name.referenced, rest),
-            None => place_of_node,
+            None => node_location,
         },
         Node::List(items) => {
             let index = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
             let item = index
                 .and_then(|(index, rest)| Some((items.get(index.parse::<usize>().ok()?)?, rest)));
-            item.map_or(place_of_node, |(item, rest)| {
+            item.map_or(node_location, |(item, rest)| {
                 locate(item, item.referenced, rest)
             })
         }
-        Node::Scalar(_) => place_of_node,
+        Node::Scalar(_) => node_location,
     }
 }

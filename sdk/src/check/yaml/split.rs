@@ -31,17 +31,17 @@ impl DocumentPart {
     }
 
     /// Converts a location within the part to a location within the text.
-    pub(crate) fn shift(self, place: &SourceLocation) -> SourceLocation {
-        let on_first_line = place.line <= 1;
+    pub(crate) fn shift(self, location: &SourceLocation) -> SourceLocation {
+        let on_first_line = location.line <= 1;
         SourceLocation {
-            line: place.line + self.lines_before,
-            column: place.column
+            line: location.line + self.lines_before,
+            column: location.column
                 + if on_first_line {
                     self.columns_before
                 } else {
                     0
                 },
-            span: place.span.start + self.start..place.span.end + self.start,
+            span: location.span.start + self.start..location.span.end + self.start,
         }
     }
 }
@@ -142,8 +142,12 @@ mod tests {
         ] {
             let span = column - 1..column;
             let column = column as u64;
-            let place = of(text)[part].shift(&SourceLocation { line, column, span });
-            assert_eq!((place.line, place.column, place.span), expected, "{text}");
+            let location = of(text)[part].shift(&SourceLocation { line, column, span });
+            assert_eq!(
+                (location.line, location.column, location.span),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -189,7 +189,7 @@ mod tests {
     ];
 
     /// Returns the value that Lockstep reads from a text, or `None` if it is rejected.
-    fn here(text: &str) -> Option<Value> {
+    fn parsed(text: &str) -> Option<Value> {
         let documents = read_all(text).ok()?;
         assert_eq!(documents.len(), 1, "{text}");
         Some(documents[0].to_value())
@@ -228,18 +228,18 @@ mod tests {
                 .map(String::from),
             )
             .collect();
-        let answers =
-            control_plane::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
+        let responses =
+            lockstep_envtest::oracle("read-yaml", &serde_json::json!(texts)).expect("answers");
         let mut differing = Vec::new();
-        for (text, answer) in texts.iter().zip(answers.as_array().expect("a list")) {
-            let there = answer["json"]
+        for (text, response) in texts.iter().zip(responses.as_array().expect("a list")) {
+            let expected = response["json"]
                 .as_str()
                 .map(|json| serde_json::from_str::<Value>(json).expect("JSON"));
-            let here = here(text);
-            if here != there {
+            let parsed = parsed(text);
+            if parsed != expected {
                 differing.push(format!(
-                    "{text:?}: here {here:?}, kubectl {there:?} {}",
-                    answer["error"]
+                    "{text:?}: here {parsed:?}, kubectl {expected:?} {}",
+                    response["error"]
                 ));
             }
         }

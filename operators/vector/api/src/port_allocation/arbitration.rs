@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::port_allocation::assignment::PortAssignments;
-use crate::port_allocation::claim::{Claim, MOST_RUNNERS, PortClaims};
+use crate::port_allocation::claim::{Claim, MAX_RUNNERS, PortClaims};
 use crate::port_allocation::runner::Runner;
 use crate::types::runner_kind::RunnerKind;
 
@@ -20,7 +20,7 @@ pub(crate) struct Arbitration<'a> {
 struct Claimant<'a> {
     claims: &'a PortClaims,
     /// Its claims on these ports.
-    here: Vec<&'a Claim>,
+    on_ports: Vec<&'a Claim>,
     runs: Vec<Assignment<'a>>,
 }
 
@@ -36,9 +36,9 @@ struct Assignment<'a> {
 /// another runner, then all others in their order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Precedence {
-    Here,
-    Elsewhere,
-    Nowhere,
+    SameRunner,
+    OtherRunner,
+    None,
 }
 
 /// Assigned endpoints, by the name of the runner and the port.
@@ -56,13 +56,13 @@ impl<'a> Arbitration<'a> {
         runners: &[&'a Runner],
         role: RunnerKind,
     ) -> Self {
-        let ports: BTreeSet<_> = me.all.iter().map(|claim| &claim.place.port).collect();
-        let is_here = |claim: &&Claim| claim.role == role && ports.contains(&claim.place.port);
+        let ports: BTreeSet<_> = me.all.iter().map(|claim| &claim.endpoint.port).collect();
+        let is_here = |claim: &&Claim| claim.role == role && ports.contains(&claim.endpoint.port);
         let others = others.iter().map(|other| &**other);
         let others = others.filter(|other| other.uid != me.uid);
         let contenders = others.chain([me]).map(|claims| Claimant {
             claims,
-            here: claims.all.iter().filter(is_here).collect(),
+            on_ports: claims.all.iter().filter(is_here).collect(),
             runs: Assignment::all(claims, runners),
         });
         let mut contenders: Vec<_> = contenders.collect();
@@ -84,13 +84,17 @@ impl<'a> Arbitration<'a> {
     pub(crate) fn conflicts(&self) -> Conflicts<'a> {
         let mut ports = Ports::new();
         let mut lost = Conflicts::new();
-        for precedence in [Precedence::Here, Precedence::Elsewhere, Precedence::Nowhere] {
+        for precedence in [
+            Precedence::SameRunner,
+            Precedence::OtherRunner,
+            Precedence::None,
+        ] {
             for contender in &self.contenders {
                 if self.is_me(contender) {
                     contender.lose(precedence, &ports, &mut lost);
                 }
                 // A waiting pipeline holds nothing, and comes after all that hold an address.
-                let is_next = || precedence == Precedence::Nowhere && contender.could_run(&ports);
+                let is_next = || precedence == Precedence::None && contender.could_run(&ports);
                 if !contender.claims.waits || is_next() {
                     contender.take(precedence, self.role, &mut ports);
                 }
@@ -107,20 +111,20 @@ impl<'a> Arbitration<'a> {
 impl<'a> Claimant<'a> {
     /// Assigns the free endpoints to this pipeline.
     fn take(&self, precedence: Precedence, role: RunnerKind, ports: &mut Ports<'a>) {
-        for &claim in &self.here {
+        for &claim in &self.on_ports {
             for run in self.runs(claim, precedence) {
                 // A pipeline that already listens keeps its address, even if the runner needs it.
-                let is_free = if precedence == Precedence::Nowhere {
+                let is_free = if precedence == Precedence::None {
                     self.is_free(claim, run, ports)
                 } else {
                     self.in_the_way(claim, run, ports).is_none()
                 };
                 if is_free {
-                    let port = (run.runner.name.as_str(), claim.place.port.as_str());
-                    let given = ports
+                    let port = (run.runner.name.as_str(), claim.endpoint.port.as_str());
+                    let assigned = ports
                         .entry(port)
                         .or_insert_with(|| PortAssignments::none(role));
-                    given.assign(&self.claims.uid, claim.place.spot, (self.claims, claim));
+                    assigned.assign(&self.claims.uid, claim.endpoint.slot, (self.claims, claim));
                 }
             }
         }
@@ -128,7 +132,7 @@ impl<'a> Claimant<'a> {
 
     /// Records the claims that this pipeline loses to others.
     fn lose(&self, precedence: Precedence, ports: &Ports<'a>, lost: &mut Conflicts<'a>) {
-        for (at, &claim) in self.here.iter().enumerate() {
+        for (at, &claim) in self.on_ports.iter().enumerate() {
             for run in self.runs(claim, precedence) {
                 let other = || {
                     let (owner, of_his) = self.in_the_way(claim, run, ports)?;
@@ -153,7 +157,7 @@ impl<'a> Claimant<'a> {
             let mut runs = self.runs.iter();
             runs.all(|run| self.is_free(claim, *run, ports))
         };
-        self.here.len() == self.claims.all.len() && self.here.iter().all(is_free)
+        self.on_ports.len() == self.claims.all.len() && self.on_ports.iter().all(is_free)
     }
 
     fn is_free(&self, claim: &Claim, run: Assignment<'_>, ports: &Ports<'a>) -> bool {
@@ -166,10 +170,10 @@ impl<'a> Claimant<'a> {
         run: Assignment<'_>,
         ports: &Ports<'a>,
     ) -> Option<(&'a PortClaims, &'a Claim)> {
-        let port = (run.runner.name.as_str(), claim.place.port.as_str());
+        let port = (run.runner.name.as_str(), claim.endpoint.port.as_str());
         ports
             .get(&port)?
-            .conflict_with(&self.claims.uid, claim.place.spot)
+            .conflict_with(&self.claims.uid, claim.endpoint.slot)
     }
 
     /// Returns the runners for which a claim has this precedence.
@@ -178,9 +182,9 @@ impl<'a> Claimant<'a> {
         let runs = self.runs.iter().copied();
         runs.filter(move |run| {
             let of_this = match (is_held, run.is_old) {
-                (true, true) => Precedence::Here,
-                (true, false) => Precedence::Elsewhere,
-                (false, _) => Precedence::Nowhere,
+                (true, true) => Precedence::SameRunner,
+                (true, false) => Precedence::OtherRunner,
+                (false, _) => Precedence::None,
             };
             of_this == precedence
         })
@@ -195,6 +199,6 @@ impl<'a> Assignment<'a> {
             runner,
             is_old: claims.is_run_by(runner),
         });
-        runs.take(MOST_RUNNERS).collect()
+        runs.take(MAX_RUNNERS).collect()
     }
 }

@@ -30,8 +30,8 @@ impl<'a, W: Copy> PortAssignments<'a, W> {
     }
 
     /// Returns the first assignment to another owner that conflicts with an endpoint.
-    pub(crate) fn conflict_with(&self, owner: &str, spot: PortSlot) -> Option<W> {
-        let needs = spot.needs(self.role).into_iter();
+    pub(crate) fn conflict_with(&self, owner: &str, slot: PortSlot) -> Option<W> {
+        let needs = slot.needs(self.role).into_iter();
         let others = needs.filter_map(|part| {
             let mut holders = self.parts.get(&part)?.iter();
             holders.find(|holder| holder.owner != owner)
@@ -40,10 +40,10 @@ impl<'a, W: Copy> PortAssignments<'a, W> {
         first.map(|holder| holder.what)
     }
 
-    pub(crate) fn assign(&mut self, owner: &'a str, spot: PortSlot, what: W) {
+    pub(crate) fn assign(&mut self, owner: &'a str, slot: PortSlot, what: W) {
         let rank = self.count;
         self.count += 1;
-        for part in spot.takes(self.role) {
+        for part in slot.takes(self.role) {
             let holders = self.parts.entry(part).or_default();
             // Two holders with different owners are enough: for any owner, one of them is another owner.
             if holders.len() < 2 && holders.iter().all(|holder| holder.owner != owner) {
@@ -58,8 +58,8 @@ mod tests {
     use super::*;
     use crate::port_allocation::endpoint::ListenEndpoint;
 
-    fn spot(address: &str, is_source: bool) -> PortSlot {
-        ListenEndpoint::new("tcp", address, is_source).spot
+    fn slot(address: &str, is_source: bool) -> PortSlot {
+        ListenEndpoint::new("tcp", address, is_source).slot
     }
 
     #[test]
@@ -71,15 +71,15 @@ mod tests {
             ("b", "127.0.0.3:1"),
             ("c", "127.0.0.4:1"),
         ] {
-            given.assign(owner, spot(address, false), owner);
+            given.assign(owner, slot(address, false), owner);
         }
-        let all = spot("0.0.0.0:1", false);
+        let all = slot("0.0.0.0:1", false);
         let of = |owner| given.conflict_with(owner, all);
         assert_eq!(
             [of("a"), of("b"), of("c"), of("d")],
             [Some("b"), Some("a"), Some("a"), Some("a")]
         );
-        let one = |owner, address| given.conflict_with(owner, spot(address, false));
+        let one = |owner, address| given.conflict_with(owner, slot(address, false));
         assert_eq!(one("b", "127.0.0.2:1"), Some("a"));
         assert_eq!(one("b", "127.0.0.3:1"), None);
         assert_eq!(one("b", "127.0.0.5:1"), None);
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn the_first_holder_is_reported_whatever_part_conflicts() {
-        let (host, port) = (spot("127.0.0.1:1", false), spot("127.0.0.2:1", true));
+        let (host, port) = (slot("127.0.0.1:1", false), slot("127.0.0.2:1", true));
         for order in [[("a", host), ("b", port)], [("b", port), ("a", host)]] {
             let mut given = PortAssignments::none(RunnerKind::Aggregator);
-            for (owner, spot) in order {
-                given.assign(owner, spot, owner);
+            for (owner, slot) in order {
+                given.assign(owner, slot, owner);
             }
-            let found = given.conflict_with("c", spot("127.0.0.1:1", true));
+            let found = given.conflict_with("c", slot("127.0.0.1:1", true));
             assert_eq!(found, Some(order[0].0));
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::port_allocation::endpoint::ListenEndpoint;
-use crate::port_allocation::intra_pipeline::MOST_ADDRESSES;
+use crate::port_allocation::intra_pipeline::MAX_ADDRESSES;
 use crate::port_allocation::labels;
 use crate::port_allocation::labels::Labels;
 use crate::port_allocation::listener::Listener;
@@ -17,7 +17,7 @@ use crate::port_allocation::status_view::{
 use crate::types::runner_kind::RunnerKind;
 
 /// Maximum number of runners of a pipeline that are considered.
-pub(crate) const MOST_RUNNERS: usize = 64;
+pub(crate) const MAX_RUNNERS: usize = 64;
 
 /// Addresses that a pipeline claims.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,7 +41,7 @@ pub struct PortClaims {
 pub(crate) struct Claim {
     /// Role in which the pipeline listens.
     pub(crate) role: RunnerKind,
-    pub(crate) place: ListenEndpoint,
+    pub(crate) endpoint: ListenEndpoint,
     pub(crate) is_exporter: bool,
     /// Component that listens, if it is known.
     listener: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct Claim {
 impl Claim {
     /// Returns the endpoint of a runner itself that conflicts with this claim, if there is one.
     pub(crate) fn needed_by(&self, runner: &Runner) -> Option<&'static str> {
-        runner.needs(&self.place.port, self.is_exporter)
+        runner.needs(&self.endpoint.port, self.is_exporter)
     }
 }
 
@@ -74,36 +74,33 @@ impl PortClaims {
     /// cannot run claims only the addresses that it waits for, so that the oldest waiting pipeline is next. A paused
     /// pipeline, and one that cannot be validated, may never run and waits for nothing.
     pub(crate) fn from_status(pipeline: &Value) -> Self {
-        let standing = validation_state(pipeline);
-        let is_alone = is_paused(pipeline) || matches!(standing, ValidationState::Unclear);
+        let state = validation_state(pipeline);
+        let is_alone = is_paused(pipeline) || matches!(state, ValidationState::Unclear);
         let held = Held::by(pipeline);
         let role = role(pipeline);
-        let asked = role.into_iter().flat_map(|role| {
+        let requested = role.into_iter().flat_map(|role| {
             let listeners = listeners(pipeline).into_iter();
             listeners.map(move |listener| (role, listener))
         });
-        let asked: Vec<_> = asked.collect();
-        let told = asked.iter().filter(|(role, listener)| match standing {
+        let requested: Vec<_> = requested.collect();
+        let claimed = requested.iter().filter(|(role, listener)| match state {
             ValidationState::Valid => true,
             ValidationState::Invalid => {
-                !is_alone && held.told.contains(&listener.address.to_string())
+                !is_alone && held.reported.contains(&listener.address.to_string())
             }
             ValidationState::Changed | ValidationState::Unclear => {
                 !is_alone || held.has(*role, listener)
             }
         });
-        let told = told.map(|(role, listener)| held.claim(*role, listener));
-        let mut all: Vec<_> = told.collect();
-        if matches!(
-            standing,
-            ValidationState::Changed | ValidationState::Unclear
-        ) {
-            let asked = asked.iter().filter(|(role, it)| held.has(*role, it));
-            let asked: BTreeSet<_> = asked.map(|(_, it)| it.address.to_string()).collect();
-            all.extend(held.kept_beside(&asked));
+        let claimed = claimed.map(|(role, listener)| held.claim(*role, listener));
+        let mut all: Vec<_> = claimed.collect();
+        if matches!(state, ValidationState::Changed | ValidationState::Unclear) {
+            let running = requested.iter().filter(|(role, it)| held.has(*role, it));
+            let running: BTreeSet<_> = running.map(|(_, it)| it.address.to_string()).collect();
+            all.extend(held.previous_claims(&running));
         }
         let mut claims = Self::of(pipeline, held.run_by, all);
-        claims.waits = matches!(standing, ValidationState::Invalid);
+        claims.waits = matches!(state, ValidationState::Invalid);
         claims
     }
 
@@ -129,7 +126,7 @@ impl PortClaims {
 
     /// Returns true if a runner already runs the pipeline.
     pub(crate) fn is_run_by(&self, runner: &Runner) -> bool {
-        self.run_by.len() >= MOST_RUNNERS || self.run_by.contains(&runner.name)
+        self.run_by.len() >= MAX_RUNNERS || self.run_by.contains(&runner.name)
     }
 
     /// Describes this pipeline for the author of another one. Administrators see all pipelines, tenants only those of
@@ -148,7 +145,7 @@ impl PortClaims {
 /// Listen addresses in the status of a pipeline.
 struct Held {
     role: Option<RunnerKind>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     run_by: Vec<String>,
 }
 
@@ -156,7 +153,7 @@ impl Held {
     fn by(pipeline: &Value) -> Self {
         Self {
             role: status_view::former_role(pipeline),
-            told: status_view::addresses(pipeline),
+            reported: status_view::addresses(pipeline),
             run_by: status_view::run_by(pipeline),
         }
     }
@@ -164,13 +161,13 @@ impl Held {
     /// Returns true if the pipeline already listens on the address of a listener.
     fn has(&self, role: RunnerKind, listener: &Listener<'_>) -> bool {
         let is_run = !self.run_by.is_empty() && self.role == Some(role);
-        is_run && self.told.contains(&listener.address.to_string())
+        is_run && self.reported.contains(&listener.address.to_string())
     }
 
     fn claim(&self, role: RunnerKind, listener: &Listener<'_>) -> Claim {
         Claim {
             role,
-            place: listener.place.clone(),
+            endpoint: listener.endpoint.clone(),
             is_exporter: listener.is_exporter(),
             listener: Some(listener.name()),
             is_held: self.has(role, listener),
@@ -178,15 +175,18 @@ impl Held {
     }
 
     /// Returns claims for the addresses that the pipeline listens on and no longer asks for.
-    fn kept_beside<'a>(&'a self, asked: &'a BTreeSet<String>) -> impl Iterator<Item = Claim> {
+    fn previous_claims<'a>(
+        &'a self,
+        requested: &'a BTreeSet<String>,
+    ) -> impl Iterator<Item = Claim> {
         let role = self.role.filter(|_| !self.run_by.is_empty());
-        let kept = self.told.difference(asked);
-        kept.filter_map(move |address| {
-            let (protocol, place) = address.split_once(' ')?;
+        let previous = self.reported.difference(requested);
+        previous.filter_map(move |reported| {
+            let (protocol, address) = reported.split_once(' ')?;
             Some(Claim {
                 role: role?,
                 // Most listeners are sources.
-                place: ListenEndpoint::new(protocol, place, true),
+                endpoint: ListenEndpoint::new(protocol, address, true),
                 is_exporter: false,
                 listener: None,
                 is_held: true,
@@ -197,5 +197,5 @@ impl Held {
 
 /// Returns the listeners of a pipeline that are compared with those of others.
 pub(crate) fn listeners(pipeline: &Value) -> Vec<Listener<'_>> {
-    Listener::of(pipeline).take(MOST_ADDRESSES).collect()
+    Listener::of(pipeline).take(MAX_ADDRESSES).collect()
 }

@@ -30,7 +30,7 @@ pub(crate) struct AddressConflict {
     /// Field that contains the address.
     pub(crate) at: String,
     /// Address as in the configuration.
-    pub(crate) place: String,
+    pub(crate) endpoint: String,
     /// Address with its protocol.
     pub(crate) address: String,
     /// Description of the holder.
@@ -66,7 +66,7 @@ pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runne
         AddressConflict {
             at: listener.path().as_str().to_owned(),
             address: listener.address.to_string(),
-            place: listener.address.place.clone(),
+            endpoint: listener.address.endpoint.clone(),
             by,
             runner: runner.name.clone(),
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::port_allocation::status_view::is_paused;
 use crate::port_allocation::{
-    addresses, keys, run_by, runners, shared, told_of_pipeline, told_of_runner,
+    addresses, index_pipeline, index_runner, keys, run_by, runners, shared,
 };
 
 /// Event of the simulation.
@@ -18,7 +18,7 @@ use crate::port_allocation::{
 enum Event {
     Pipeline {
         name: usize,
-        says: Option<Says>,
+        content: Option<Content>,
     },
     /// The pipeline is paused unchanged.
     Pause {
@@ -32,7 +32,7 @@ enum Event {
 
 /// Content of a pipeline.
 #[derive(Clone, Debug)]
-struct Says {
+struct Content {
     ports: BTreeSet<u16>,
     labels: BTreeSet<&'static str>,
 }
@@ -52,17 +52,17 @@ struct World {
 }
 
 impl World {
-    fn happens(&mut self, event: Event) {
+    fn apply(&mut self, event: Event) {
         match event {
-            Event::Pipeline { name, says } => {
+            Event::Pipeline { name, content } => {
                 let before = self.pipelines[name].take();
-                let keys = before.as_ref().map(told_of_pipeline);
-                self.pipelines[name] = says.map(|says| self.pipeline(name, &says, before));
+                let keys = before.as_ref().map(index_pipeline);
+                self.pipelines[name] = content.map(|content| self.pipeline(name, &content, before));
                 self.wake(name, keys.unwrap_or_default());
             }
             Event::Pause { name } => {
                 if let Some(pipeline) = &mut self.pipelines[name] {
-                    let before = told_of_pipeline(pipeline);
+                    let before = index_pipeline(pipeline);
                     let annotations = json!({"lockstep.dev/paused": "true"});
                     pipeline["metadata"]["annotations"] = annotations;
                     self.wake(name, before);
@@ -85,13 +85,13 @@ impl World {
         }
     }
 
-    fn pipeline(&mut self, name: usize, says: &Says, before: Option<Value>) -> Value {
-        let sources = says.ports.iter().map(|port| {
+    fn pipeline(&mut self, name: usize, content: &Content, before: Option<Value>) -> Value {
+        let sources = content.ports.iter().map(|port| {
             let source = json!({"type": "vector", "address": format!("0.0.0.0:{port}")});
             (port.to_string(), source)
         });
         let sources: serde_json::Map<_, _> = sources.collect();
-        let labels = says
+        let labels = content
             .labels
             .iter()
             .map(|label| ((*label).to_owned(), "yes".into()));
@@ -125,7 +125,7 @@ impl World {
 
     /// Enqueues every pipeline with an index key under which something changed.
     fn wake(&mut self, name: usize, before: (Vec<String>, crate::port_allocation::PortClaims)) {
-        let now = self.pipelines[name].as_ref().map(told_of_pipeline);
+        let now = self.pipelines[name].as_ref().map(index_pipeline);
         let now = now.unwrap_or_default();
         if now == before {
             return;
@@ -147,11 +147,11 @@ impl World {
         let pipeline = self.pipelines[name].as_ref();
         let pipeline = pipeline.filter(|pipeline| !is_paused(pipeline))?;
         let keys = keys(pipeline);
-        let others = self.pipelines.iter().flatten().map(told_of_pipeline);
-        let others = others.filter(|(told, _)| told.iter().any(|key| keys.contains(key)));
+        let others = self.pipelines.iter().flatten().map(index_pipeline);
+        let others = others.filter(|(indexed, _)| indexed.iter().any(|key| keys.contains(key)));
         let others: Vec<_> = others.map(|(_, claims)| Arc::new(claims)).collect();
         let key = runners(pipeline);
-        let run = self.runners.iter().flatten().map(told_of_runner);
+        let run = self.runners.iter().flatten().map(index_runner);
         let run = run.filter(|(keys, _)| key.as_ref().is_some_and(|key| keys.contains(key)));
         let run: Vec<_> = run.map(|(_, runner)| Arc::new(runner)).collect();
         let shared = shared(pipeline, &others, &run);
@@ -183,7 +183,7 @@ impl World {
             let (Some(status), Some(pipeline)) = (status, &mut self.pipelines[name]) else {
                 continue;
             };
-            let before = told_of_pipeline(pipeline);
+            let before = index_pipeline(pipeline);
             pipeline["status"] = status;
             self.wake(name, before);
         }
@@ -247,21 +247,21 @@ impl World {
     }
 }
 
-fn says(ports: std::ops::Range<u16>) -> impl Strategy<Value = Says> {
+fn content(ports: std::ops::Range<u16>) -> impl Strategy<Value = Content> {
     let many = ports.len();
     let ports = prop::collection::btree_set(ports, 1..=many);
     let labels = prop::sample::subsequence(vec!["a", "b"], 0..=2);
-    (ports, labels).prop_map(|(ports, labels)| Says {
+    (ports, labels).prop_map(|(ports, labels)| Content {
         ports,
         labels: labels.into_iter().collect(),
     })
 }
 
 fn event(ports: std::ops::Range<u16>) -> impl Strategy<Value = Event> {
-    let says = prop::option::weighted(0.8, says(ports));
+    let content = prop::option::weighted(0.8, content(ports));
     prop_oneof![
         1 => (0..PIPELINES).prop_map(|name| Event::Pause { name }),
-        8 => (0..PIPELINES, says).prop_map(|(name, says)| Event::Pipeline { name, says }),
+        8 => (0..PIPELINES, content).prop_map(|(name, content)| Event::Pipeline { name, content }),
         2 => (0..SELECTED.len(), prop::bool::weighted(0.7))
             .prop_map(|(name, is_there)| Event::Runner { name, is_there }),
     ]
@@ -295,11 +295,11 @@ proptest! {
                 Event::Runner { .. } => None,
             };
             let running = world.running();
-            world.happens(event);
-            let mut rounds = 0;
+            world.apply(event);
+            let mut validations = 0;
             while !world.queue.is_empty() {
-                rounds += 1;
-                prop_assert!(rounds < 200, "they do not converge: {:?}", world.pipelines);
+                validations += 1;
+                prop_assert!(validations < 200, "they do not converge: {:?}", world.pipelines);
                 let (first, count) = *picks.next().expect("the iterator is cyclic");
                 let mut some: Vec<_> = world.queue.iter().copied().collect();
                 let first = first % some.len();
@@ -329,11 +329,11 @@ proptest! {
         let mut world = World::default();
         for event in events {
             let is_runners = matches!(event, Event::Runner { .. });
-            world.happens(event);
-            let mut rounds = 0;
+            world.apply(event);
+            let mut validations = 0;
             while !world.queue.is_empty() {
-                rounds += 1;
-                prop_assert!(rounds < 200, "they do not converge: {:?}", world.pipelines);
+                validations += 1;
+                prop_assert!(validations < 200, "they do not converge: {:?}", world.pipelines);
                 let all: Vec<_> = world.queue.iter().copied().collect();
                 world.reconciliation(&all);
                 // Two pipelines of different runners may get a common runner.

@@ -9,7 +9,7 @@ use crate::types::runner_kind::RunnerKind;
 pub(crate) struct ListenEndpoint {
     /// Protocol and port. Two endpoints can conflict only if these are equal.
     pub(crate) port: String,
-    pub(crate) spot: PortSlot,
+    pub(crate) slot: PortSlot,
 }
 
 /// Part of an endpoint besides protocol and port.
@@ -49,8 +49,8 @@ const ALL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 impl ListenEndpoint {
     /// Returns the endpoint of an address in a configuration.
-    pub(crate) fn new(protocol: &str, place: &str, is_source: bool) -> Self {
-        let socket: Option<SocketAddr> = place.parse().ok();
+    pub(crate) fn new(protocol: &str, address: &str, is_source: bool) -> Self {
+        let socket: Option<SocketAddr> = address.parse().ok();
         let (port, host) = match socket {
             Some(socket) if socket.port() == 0 => ("0".to_owned(), Host::Written(socket.ip())),
             // An IPv4-mapped IPv6 address is the same as the IPv4 address.
@@ -58,11 +58,11 @@ impl ListenEndpoint {
                 socket.port().to_string(),
                 Host::At(socket.ip().to_canonical()),
             ),
-            None => (place.to_owned(), Host::Any),
+            None => (address.to_owned(), Host::Any),
         };
         Self {
             port: format!("{protocol} {port}"),
-            spot: PortSlot { host, is_source },
+            slot: PortSlot { host, is_source },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 
 use crate::port_allocation::listener::Listener;
 use crate::rules::cached_validation::CachedValidation;
@@ -10,7 +10,7 @@ use crate::types::pipeline::Pipeline;
 use crate::types::runner_kind::RunnerKind;
 
 /// Maximum number of addresses that one pipeline may listen on: each is compared with those of others.
-pub(crate) const MOST_ADDRESSES: usize = 100;
+pub(crate) const MAX_ADDRESSES: usize = 100;
 
 pub(crate) fn addresses_apart<K: Pipeline>(
     subject: &RuleContext<'_, K>,
@@ -22,29 +22,32 @@ pub(crate) fn addresses_apart<K: Pipeline>(
         return;
     };
     let all: Vec<_> = Listener::all(config).collect();
-    if all.len() > MOST_ADDRESSES {
+    if all.len() > MAX_ADDRESSES {
         let detail = format!(
-            "listens on {} addresses; at most {MOST_ADDRESSES} can be compared with those of other pipelines",
+            "listens on {} addresses; at most {MAX_ADDRESSES} can be compared with those of other pipelines",
             all.len()
         );
         return findings.push(FieldError::invalid_hidden(FieldPath::new("spec"), detail));
     }
     let mut listeners: BTreeMap<String, Vec<Listener<'_>>> = BTreeMap::new();
     for listener in all {
-        let before = listeners.entry(listener.place.port.clone()).or_default();
-        let mut in_the_way = before
-            .iter()
-            .filter(|it| it.place.spot.conflicts_with(listener.place.spot, role));
+        let before = listeners.entry(listener.endpoint.port.clone()).or_default();
+        let mut in_the_way = before.iter().filter(|it| {
+            it.endpoint
+                .slot
+                .conflicts_with(listener.endpoint.slot, role)
+        });
         // Vector itself rejects equal addresses, which another rule reports.
-        if let Some(other) = in_the_way.find(|it| it.address.place != listener.address.place) {
+        if let Some(other) = in_the_way.find(|it| it.address.endpoint != listener.address.endpoint)
+        {
             let detail = format!(
                 "{} conflicts with {}, which listens on {}; choose another port",
                 listener.address,
                 other.name(),
-                other.address.place
+                other.address.endpoint
             );
-            let place = listener.address.place.clone();
-            findings.push(FieldError::invalid(listener.path(), place, detail));
+            let endpoint = listener.address.endpoint.clone();
+            findings.push(FieldError::invalid(listener.path(), endpoint, detail));
         }
         before.push(listener);
     }

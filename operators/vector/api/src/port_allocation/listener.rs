@@ -1,9 +1,9 @@
 //! Components that listen on an address.
 
+use lockstep_shared_validation::FieldPath;
+use lockstep_vector_config::listen_address::ListenAddress;
+use lockstep_vector_config::{Component, ComponentKind, components, listen_address};
 use serde_json::{Map, Value};
-use shared_validation::FieldPath;
-use vector_config::listen_address::ListenAddress;
-use vector_config::{Component, ComponentKind, components, listen_address};
 
 use crate::port_allocation::endpoint::ListenEndpoint;
 
@@ -11,7 +11,7 @@ use crate::port_allocation::endpoint::ListenEndpoint;
 pub(crate) struct Listener<'a> {
     component: Component<'a>,
     pub(crate) address: ListenAddress,
-    pub(crate) place: ListenEndpoint,
+    pub(crate) endpoint: ListenEndpoint,
 }
 
 impl<'a> Listener<'a> {
@@ -23,7 +23,7 @@ impl<'a> Listener<'a> {
                 let is_source = component.family == ComponentKind::Source;
                 Self {
                     component,
-                    place: ListenEndpoint::new(address.protocol, &address.place, is_source),
+                    endpoint: ListenEndpoint::new(address.protocol, &address.endpoint, is_source),
                     address,
                 }
             })

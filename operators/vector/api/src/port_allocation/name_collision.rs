@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
+use lockstep_vector_config::{Component, components};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use vector_config::{Component, components};
 
 use crate::component_namespace::ComponentNamespace;
 use crate::port_allocation::status_view::{is_being_deleted, name, role, text, together};
@@ -42,9 +42,9 @@ impl Names {
         }
         let owner = Owner::of(pipeline);
         for (key, ..) in called(pipeline) {
-            let eldest = self.0.entry(key).or_insert_with(|| owner.clone());
-            if owner < *eldest {
-                *eldest = owner.clone();
+            let oldest = self.0.entry(key).or_insert_with(|| owner.clone());
+            if owner < *oldest {
+                *oldest = owner.clone();
             }
         }
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     /// Returns the pipeline that owns the name of a component of the first pipeline, if it is another one.
-    fn blamed(pipelines: [&Value; 2]) -> Option<String> {
+    fn other(pipelines: [&Value; 2]) -> Option<String> {
         let mut names = Names::default();
         for pipeline in pipelines {
             names.see(pipeline);
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn equal_names_from_different_parts_are_found() {
         let old = named(Some("a-b"), "c", "in", 1);
-        let is_blamed = |new: &Value| {
-            let by = blamed([new, &old]);
-            assert_eq!(blamed([&old, new]), None, "{new}");
+        let collides = |new: &Value| {
+            let by = other([new, &old]);
+            assert_eq!(other([&old, new]), None, "{new}");
             assert!(by.as_deref().is_none_or(|by| by == "VectorPipeline a-b/c"));
             by.is_some()
         };
@@ -155,29 +155,29 @@ mod tests {
         ] {
             let new = named(namespace, pipeline, component, 2);
             assert_eq!(
-                is_blamed(&new),
+                collides(&new),
                 is_alike,
                 "{namespace:?} {pipeline} {component}"
             );
         }
         let mut bare = named(None, "any", "a-b-c-in", 2);
-        assert!(!is_blamed(&bare));
+        assert!(!collides(&bare));
         bare["spec"]["skipPrefix"] = true.into();
-        assert!(is_blamed(&bare));
+        assert!(collides(&bare));
         // Agents and aggregators share no process; a pipeline with both kinds of sources belongs to aggregators.
         let mut elsewhere = named(Some("a"), "b-c", "in", 2);
         elsewhere["spec"]["sources"]["in"]["type"] = "kafka".into();
-        assert!(!is_blamed(&elsewhere));
+        assert!(!collides(&elsewhere));
         let mut mixed = named(None, "a-b-c", "in", 2);
         mixed["spec"]["sources"]["other"] = json!({"type": "kafka"});
-        assert!(!is_blamed(&mixed));
-        let mut elder = named(None, "a-b", "c-in", 1);
-        elder["spec"]["sources"]["another"] = json!({"type": "kafka"});
-        let by = blamed([&mixed, &elder]);
+        assert!(!collides(&mixed));
+        let mut older = named(None, "a-b", "c-in", 1);
+        older["spec"]["sources"]["another"] = json!({"type": "kafka"});
+        let by = other([&mixed, &older]);
         assert_eq!(by.as_deref(), Some("ClusterVectorPipeline a-b"));
         let mut going = old.clone();
         going["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
-        assert_eq!(blamed([&named(Some("a"), "b-c", "in", 2), &going]), None);
+        assert_eq!(other([&named(Some("a"), "b-c", "in", 2), &going]), None);
     }
 
     #[test]

@@ -25,10 +25,10 @@ pub struct Runner {
 impl Runner {
     pub(crate) fn new(runner: &Value) -> Self {
         let is_on = |of: &str| {
-            let places = [format!("/spec/agent/{of}"), format!("/spec/{of}")];
-            places
+            let paths = [format!("/spec/agent/{of}"), format!("/spec/{of}")];
+            paths
                 .iter()
-                .any(|place| runner.pointer(place) == Some(&Value::Bool(true)))
+                .any(|path| runner.pointer(path) == Some(&Value::Bool(true)))
         };
         Self {
             name: name(runner),

@@ -11,7 +11,7 @@ use crate::port_allocation::conflict::SharedAddresses;
 use crate::port_allocation::name_collision::Names;
 use crate::port_allocation::runner::Runner;
 use crate::port_allocation::{
-    PIPELINES, RUNNERS, keys, runners, shared, told_of_pipeline, told_of_runner,
+    PIPELINES, RUNNERS, index_pipeline, index_runner, keys, runners, shared,
 };
 
 /// Index of pipelines and runners, with the facts that are needed to compare pipelines.
@@ -24,8 +24,8 @@ pub struct ClusterSnapshot {
 
 /// Index entries by index key.
 struct IndexedValues<T> {
-    told: Vec<Arc<T>>,
-    places: HashMap<String, Vec<usize>>,
+    values: Vec<Arc<T>>,
+    positions: HashMap<String, Vec<usize>>,
 }
 
 impl ClusterSnapshot {
@@ -39,10 +39,10 @@ impl ClusterSnapshot {
     pub fn add(&mut self, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if PIPELINES.contains(&kind) {
-            self.pipelines.file(told_of_pipeline(object));
+            self.pipelines.insert(index_pipeline(object));
             self.names.see(object);
         } else if RUNNERS.contains(&kind) {
-            self.runners.file(told_of_runner(object));
+            self.runners.insert(index_runner(object));
         }
     }
 
@@ -67,24 +67,29 @@ impl ClusterSnapshot {
 impl<T> Default for IndexedValues<T> {
     fn default() -> Self {
         Self {
-            told: Vec::new(),
-            places: HashMap::new(),
+            values: Vec::new(),
+            positions: HashMap::new(),
         }
     }
 }
 
 impl<T> IndexedValues<T> {
-    fn file(&mut self, (keys, told): (Vec<String>, T)) {
+    fn insert(&mut self, (keys, value): (Vec<String>, T)) {
         for key in keys {
-            self.places.entry(key).or_default().push(self.told.len());
+            self.positions
+                .entry(key)
+                .or_default()
+                .push(self.values.len());
         }
-        self.told.push(Arc::new(told));
+        self.values.push(Arc::new(value));
     }
 
     fn find(&self, keys: impl IntoIterator<Item = String>) -> Vec<Arc<T>> {
-        let places = keys.into_iter().filter_map(|key| self.places.get(&key));
-        let places: BTreeSet<_> = places.flatten().collect();
-        let found = places.into_iter().map(|&at| Arc::clone(&self.told[at]));
+        let positions = keys.into_iter().filter_map(|key| self.positions.get(&key));
+        let positions: BTreeSet<_> = positions.flatten().collect();
+        let found = positions
+            .into_iter()
+            .map(|&at| Arc::clone(&self.values[at]));
         found.collect()
     }
 }

@@ -1,15 +1,15 @@
 //! Pipelines that share a runner, as the controller knows them.
 
+mod endpoints;
 mod order;
-mod places;
-mod telling;
+mod reporting;
 
 use std::sync::Arc;
 
-use serde_json::json;
-use shared_validation::{
+use lockstep_shared_validation::{
     LastValidated, Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry,
 };
+use serde_json::json;
 
 use crate::port_allocation::*;
 use crate::types::pipeline::VectorPipeline;
@@ -44,7 +44,7 @@ fn runner(name: &str, spec: &Value) -> Value {
     })
 }
 
-fn anybody() -> Vec<Value> {
+fn any_runner() -> Vec<Value> {
     vec![runner("all", &json!({}))]
 }
 
@@ -53,7 +53,7 @@ fn labelled(mut pipeline: Value, run: &str) -> Value {
     pipeline
 }
 
-fn told(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]) -> Value {
+fn with_status(mut pipeline: Value, is_valid: bool, addresses: &[&str], run_by: &[&str]) -> Value {
     let role = role(&pipeline).map(RunnerKind::as_str);
     pipeline["status"] = json!({
         "configCheckResult": is_valid, "observedGeneration": 1, "role": role,
@@ -70,7 +70,7 @@ fn shared_by(pipelines: &[Value], runners: &[Value]) -> Value {
 }
 
 /// Returns the holder of the address of the first pipeline.
-fn blamed(pipelines: &[Value], runners: &[Value]) -> Option<String> {
+fn holder(pipelines: &[Value], runners: &[Value]) -> Option<String> {
     let shared = shared_by(pipelines, runners);
     let by = shared.pointer("/taken/0/by")?.as_str()?;
     Some(by.rsplit('/').next()?.to_owned())

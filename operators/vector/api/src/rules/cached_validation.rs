@@ -5,10 +5,10 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use lockstep_shared_validation::RuleContext;
+use lockstep_vector_config::confinement::OptOut;
+use lockstep_vector_config::{Diagnostic, KUBERNETES_EVENTS, confinement};
 use serde_json::{Map, Value, json};
-use shared_validation::RuleContext;
-use vector_config::confinement::OptOut;
-use vector_config::{Diagnostic, KUBERNETES_EVENTS, confinement};
 
 use crate::rules::context;
 use crate::rules::context::VectorContext;

@@ -1,8 +1,8 @@
 //! Rule for component names, which are also names of directories in which Vector stores data.
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
+use lockstep_vector_config::{Component, ComponentKind, components};
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
-use vector_config::{Component, ComponentKind, components};
 
 use crate::component_namespace::{ComponentNamespace, DIVIDER};
 use crate::rules::cached_validation::CachedValidation;
@@ -102,8 +102,8 @@ fn what_is_kept(component: &Component<'_>) -> Option<&'static str> {
         }
         ComponentKind::Transform => None,
         ComponentKind::Sink => {
-            let is_kept = component.option("buffer").is_some_and(is_on_disk);
-            is_kept.then_some("its buffer")
+            let has_disk_buffer = component.option("buffer").is_some_and(is_on_disk);
+            has_disk_buffer.then_some("its buffer")
         }
     }
 }
@@ -119,15 +119,15 @@ fn is_on_disk(buffer: &Value) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::{Value, json};
-    use shared_validation::{
+    use lockstep_shared_validation::{
         Policy, Ruleset, ValidatedResource, ValidationRequest, Validator, ValidatorRegistry,
     };
+    use serde_json::{Value, json};
 
     use crate::types::pipeline::{ClusterVectorPipeline, VectorPipeline};
 
     /// Returns the paths of the names that are invalid if names are joined by dashes.
-    fn refused<K: ValidatedResource>(pipeline: &Value) -> Vec<String> {
+    fn denied<K: ValidatedResource>(pipeline: &Value) -> Vec<String> {
         let ruleset = Arc::new(Ruleset::<K>::compile().expect("it compiles"));
         let file = json!({"settings": {"vector": {"forbidDashesInNames": true}}});
         let validators = ValidatorRegistry::default().register(Arc::<Ruleset<K>>::clone(&ruleset));
@@ -156,20 +156,19 @@ mod tests {
 
     #[test]
     fn if_names_are_joined_by_dashes_only_the_namespace_may_contain_dashes() {
-        let of_tenants = |name, id| {
-            refused::<VectorPipeline>(&pipeline("VectorPipeline", Some("a-b"), name, id))
-        };
+        let of_tenants =
+            |name, id| denied::<VectorPipeline>(&pipeline("VectorPipeline", Some("a-b"), name, id));
         assert!(of_tenants("c", "in").is_empty());
         assert_eq!(of_tenants("c", "in-d"), ["spec.sources[in-d]"]);
         assert_eq!(of_tenants("c-d", "in"), ["metadata.name"]);
         let kind = "ClusterVectorPipeline";
         let mut administrators = pipeline(kind, None, "a-b", "in");
-        let refused = refused::<ClusterVectorPipeline>;
-        assert_eq!(refused(&administrators), ["metadata.name"]);
+        let denied = denied::<ClusterVectorPipeline>;
+        assert_eq!(denied(&administrators), ["metadata.name"]);
         administrators["spec"]["skipPrefix"] = true.into();
-        assert!(refused(&administrators).is_empty());
+        assert!(denied(&administrators).is_empty());
         let mut administrators = pipeline(kind, None, "c", "a-b-c-in");
         administrators["spec"]["skipPrefix"] = true.into();
-        assert_eq!(refused(&administrators), ["spec.sources[a-b-c-in]"]);
+        assert_eq!(denied(&administrators), ["spec.sources[a-b-c-in]"]);
     }
 }

@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use lockstep_vector_config::{Catalogue, Diagnostic, validate_config};
+use lockstep_vector_vrl::{InProcessCompiler, MakeCompiler};
 use serde_json::Value;
-use vector_config::{Catalogue, Diagnostic, validate_config};
-use vector_vrl::{InProcessCompiler, MakeCompiler};
 
 use crate::rules::validation_cache::ValidationCache;
 
 /// Compiler of programs, and cache of validation results.
 ///
-/// It is the [extension](shared_validation::Ruleset::with_extension) of the rulesets of pipelines. Both kinds share
-/// one, so that they share the cache. Without it, the validating thread compiles the programs and nothing is cached.
+/// It is the [extension](lockstep_shared_validation::Ruleset::with_extension) of the rulesets of pipelines. Both kinds
+/// share one, so that they share the cache. Without it, the validating thread compiles the programs and nothing is
+/// cached.
 pub struct VectorContext {
     compiler: MakeCompiler,
     cache: ValidationCache,

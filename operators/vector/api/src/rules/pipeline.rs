@@ -1,12 +1,12 @@
 //! Rules of pipelines, for both `VectorPipeline` and `ClusterVectorPipeline`.
 
 use kube::CustomResourceExt;
-use serde_json::{Value, json};
-use shared_validation::{
+use lockstep_shared_validation::{
     Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
     with_standard_fields,
 };
-use vector_config::{Catalogue, Check, ComponentKind, Diagnostic, validate_start_up};
+use lockstep_vector_config::{Catalogue, Check, ComponentKind, Diagnostic, validate_start_up};
+use serde_json::{Value, json};
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::component_name;
@@ -200,7 +200,7 @@ fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostic
             .iter()
             .filter_map(|(id, source)| Some((id, source["type"].as_str()?)))
     };
-    let mut is_told = false;
+    let mut is_reported = false;
     for (id, kind) in kinds() {
         let is_known = Catalogue::shipped()
             .entry(ComponentKind::Source, kind)
@@ -212,12 +212,12 @@ fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostic
                 kind,
                 "neither agents nor aggregators run sources of this type",
             );
-            is_told = true;
+            is_reported = true;
         }
     }
     let all_known =
         kinds().count() == sources.len() && kinds().all(|(_, kind)| RunnerKind::can_be_run(kind));
-    if all_known && !is_told {
+    if all_known && !is_reported {
         let detail =
             "some sources run only on agents and others only on aggregators; split the pipeline";
         findings.push(FieldError::invalid_hidden(

@@ -5,16 +5,16 @@ use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lockstep_shared_validation::ErrorType;
+use lockstep_vector_config::Diagnostic;
 use lru::LruCache;
 use serde_json::Value;
-use shared_validation::ErrorType;
-use vector_config::Diagnostic;
 
 /// Maximum number of cached results.
-const KEPT: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
+const CAPACITY: NonZeroUsize = NonZeroUsize::new(1024).expect("not zero");
 
 /// Maximum size of a cached result, in bytes.
-const LARGEST_KEPT: usize = 16 << 10;
+const MAX_CACHED_BYTES: usize = 16 << 10;
 
 /// Fingerprint of a text, with 128 bits and random keys, so that an attacker cannot construct collisions.
 type Fingerprint = (u64, u64);
@@ -29,7 +29,7 @@ impl Default for ValidationCache {
     fn default() -> Self {
         Self {
             hashers: (RandomState::new(), RandomState::new()),
-            known: Mutex::new(LruCache::new(KEPT)),
+            known: Mutex::new(LruCache::new(CAPACITY)),
         }
     }
 }
@@ -51,7 +51,7 @@ impl ValidationCache {
         }
         // Without the lock: a slow validation must not block others.
         let found = Arc::new(validate());
-        if is_kept(&found) {
+        if is_cacheable(&found) {
             known().put(fingerprint, Arc::clone(&found));
         }
         found
@@ -59,11 +59,11 @@ impl ValidationCache {
 }
 
 /// Returns true if a result may be cached: it is complete and not too large.
-fn is_kept(problems: &[Diagnostic]) -> bool {
+fn is_cacheable(problems: &[Diagnostic]) -> bool {
     let errors = || problems.iter().map(|problem| &problem.error);
     let size = |text: &str| text.len() + size_of::<Diagnostic>();
     let sizes = errors().map(|error| size(&error.detail) + error.path.as_str().len());
-    sizes.sum::<usize>() <= LARGEST_KEPT
+    sizes.sum::<usize>() <= MAX_CACHED_BYTES
         && errors().all(|error| error.error_type != ErrorType::Internal)
 }
 
@@ -71,9 +71,9 @@ fn is_kept(problems: &[Diagnostic]) -> bool {
 mod tests {
     use std::cell::Cell;
 
+    use lockstep_shared_validation::{FieldError, FieldPath};
+    use lockstep_vector_config::Check;
     use serde_json::json;
-    use shared_validation::{FieldError, FieldPath};
-    use vector_config::Check;
 
     use super::*;
 
@@ -86,14 +86,18 @@ mod tests {
         let path = || FieldPath::new("transforms[a].source");
         let wrong = problem(FieldError::invalid_hidden(path(), "wrong"));
         let internal = problem(FieldError::internal(path(), "unknown"));
-        assert!(is_kept(&[]));
-        assert!(is_kept(std::slice::from_ref(&wrong)));
-        assert!(!is_kept(&[wrong.clone(), internal]));
-        let long = problem(FieldError::invalid_hidden(path(), "x".repeat(LARGEST_KEPT)));
-        assert!(!is_kept(&[long]));
-        assert!(!is_kept(&vec![
+        assert!(is_cacheable(&[]));
+        assert!(is_cacheable(std::slice::from_ref(&wrong)));
+        assert!(!is_cacheable(&[wrong.clone(), internal]));
+        let long = problem(FieldError::invalid_hidden(
+            path(),
+            "x".repeat(MAX_CACHED_BYTES),
+        ));
+        assert!(!is_cacheable(&[long]));
+        assert!(!is_cacheable(&vec![
             wrong;
-            LARGEST_KEPT / size_of::<Diagnostic>()
+            MAX_CACHED_BYTES
+                / size_of::<Diagnostic>()
         ]));
     }
 

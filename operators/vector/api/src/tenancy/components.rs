@@ -1,7 +1,7 @@
 //! Components of a pipeline, for the rules of tenants.
 
-use shared_validation::{FieldPath, RuleContext};
-use vector_config::{Component, components};
+use lockstep_shared_validation::{FieldPath, RuleContext};
+use lockstep_vector_config::{Component, components};
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::tenancy::policy::TenantPolicy;

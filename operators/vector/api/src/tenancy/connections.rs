@@ -1,11 +1,11 @@
 //! Connection addresses in the components of a tenant. Client libraries parse these addresses, and some of them would
 //! read files or open sockets of the agent.
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use lockstep_vector_config::interpolation::SECRET;
+use lockstep_vector_config::{Catalogue, Component, ComponentKind};
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 use url::Url;
-use vector_config::interpolation::SECRET;
-use vector_config::{Catalogue, Component, ComponentKind};
 
 use crate::tenancy::components::each;
 use crate::types::pipeline::Pipeline;
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn addresses_of_files_and_sockets_of_the_agent_are_denied() {
         let [databend, postgres, redis, _, pulsar, _] = &CONNECTIONS;
-        for (connection, text, is_taken) in [
+        for (connection, text, is_accepted) in [
             (databend, "databend://u:p@db:8000/d?sslmode=disable", true),
             (databend, "https://db", true),
             (databend, "databend://db/?access_token_file=/token", false),
@@ -197,7 +197,7 @@ mod tests {
             (pulsar, "file:///var/run/secrets/token", false),
             (pulsar, "SECRET[own.url]", false),
         ] {
-            assert_eq!(connection.takes(text).is_ok(), is_taken, "{text}");
+            assert_eq!(connection.takes(text).is_ok(), is_accepted, "{text}");
         }
     }
 }

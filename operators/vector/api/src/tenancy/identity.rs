@@ -3,8 +3,8 @@
 //! A component without its own credentials uses those of the agent. Whether this gives access to a cloud provider is
 //! the decision of the administrator. But the credentials must not be sent to any other server.
 
+use lockstep_shared_validation::{Diagnostics, FieldError, RuleContext};
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, RuleContext};
 
 use crate::tenancy::components::each;
 use crate::types::pipeline::Pipeline;

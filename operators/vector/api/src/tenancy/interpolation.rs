@@ -2,18 +2,18 @@
 
 use std::sync::LazyLock;
 
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
+use lockstep_vector_config::interpolation::SECRET;
+use lockstep_vector_config::option_path::below;
 use regex::Regex;
 use serde_json::Value;
-use shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
-use vector_config::interpolation::SECRET;
-use vector_config::option_path::below;
 
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;
 
 /// Maximum number of findings. One text can cause many of them.
-const MOST_FOUND: usize = 200;
+const MAX_FOUND: usize = 200;
 
 /// Pattern of variables and secrets that Vector recognizes anywhere in the text of a configuration.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
@@ -39,7 +39,7 @@ pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
                 environment(text, what, policy).chain(secret(text, what, has_secrets, |name| {
                     secrets.contains_key(name)
                 }));
-            for detail in problems.take(MOST_FOUND.saturating_sub(found)) {
+            for detail in problems.take(MAX_FOUND.saturating_sub(found)) {
                 found += 1;
                 findings.push(FieldError::invalid_hidden(path.clone(), detail));
             }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use glob::{MatchOptions, Pattern};
+use lockstep_shared_validation::{Settings, did_you_mean};
+use lockstep_vector_config::{Catalogue, ComponentKind, confinement};
+use lockstep_vector_vrl::is_known_function;
 use serde::Deserialize;
 use serde_json::Value;
-use shared_validation::{Settings, did_you_mean};
-use vector_config::{Catalogue, ComponentKind, confinement};
-use vector_vrl::is_known_function;
 
 /// Section of the policy file.
 pub(crate) const SETTINGS: Settings = Settings {
@@ -115,15 +115,19 @@ impl TenantPolicy {
 
 /// Validates a section: it can be deserialized, and the types, functions and patterns in it are valid.
 fn check(section: &Value) -> Result<(), String> {
+    check_structure(section)?;
     let tenants = Section::deserialize(section)
-        .map_err(|error| error.to_string())?
+        .map_err(|error| format!("the section cannot be read: {error}; correct this value"))?
         .tenants;
     for family in ComponentKind::ALL {
         let known = Catalogue::shipped().kinds(family);
         for kind in tenants.denied(family) {
             if !known.contains(&kind.as_str()) {
                 let question = did_you_mean(kind, known.iter().copied());
-                return Err(format!("unknown {} type `{kind}`{question}", family.noun()));
+                return Err(format!(
+                    "tenants: the {} type `{kind}` is unknown{question}",
+                    family.noun()
+                ));
             }
         }
     }
@@ -132,11 +136,63 @@ fn check(section: &Value) -> Result<(), String> {
         .iter()
         .find(|name| !is_known_function(name));
     if let Some(name) = unknown {
-        return Err(format!("unknown function `{name}`"));
+        return Err(format!(
+            "tenants.deniedFunctions: the function `{name}` is unknown; name a function of VRL"
+        ));
     }
     for pattern in &tenants.files {
         Pattern::new(pattern)
-            .map_err(|error| format!("`{pattern}` is not a valid pattern: {error}"))?;
+            .map_err(|error| format!("tenants.files: the pattern `{pattern}` is invalid: {error}; name a path in which `*` matches a part of a name and `**` any number of folders"))?;
+    }
+    Ok(())
+}
+
+/// Lists in `tenants`.
+const LISTS: [&str; 7] = [
+    "deniedFunctions",
+    "deniedOptions",
+    "deniedSinks",
+    "deniedSources",
+    "deniedTransforms",
+    "environment",
+    "files",
+];
+
+/// Checks the keys of a section and the types of its values.
+fn check_structure(section: &Value) -> Result<(), String> {
+    let Some(section) = section.as_object() else {
+        return Err("the section must be a mapping".to_owned());
+    };
+    for (key, value) in section {
+        match key.as_str() {
+            "forbidDashesInNames" if value.is_boolean() => {}
+            "forbidDashesInNames" => return Err(format!("{key}: the value must be true or false")),
+            "tenants" => check_tenants(value)?,
+            _ => {
+                return Err(format!(
+                    "{key}: the key is unknown; the keys are `forbidDashesInNames` and `tenants`"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_tenants(tenants: &Value) -> Result<(), String> {
+    let Some(tenants) = tenants.as_object() else {
+        return Err("tenants: the value must be a mapping".to_owned());
+    };
+    for (key, value) in tenants {
+        if !LISTS.contains(&key.as_str()) {
+            let known = LISTS.join("`, `");
+            return Err(format!(
+                "tenants.{key}: the key is unknown; the keys are `{known}`"
+            ));
+        }
+        let items = value.as_array();
+        if !items.is_some_and(|items| items.iter().all(Value::is_string)) {
+            return Err(format!("tenants.{key}: the value must be a list of texts"));
+        }
     }
     Ok(())
 }
@@ -145,8 +201,10 @@ fn check(section: &Value) -> Result<(), String> {
 mod tests {
     use std::sync::Arc;
 
+    use lockstep_shared_validation::{
+        Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry,
+    };
     use serde_json::json;
-    use shared_validation::{Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry};
 
     use super::*;
     use crate::types::pipeline::VectorPipeline;
@@ -169,19 +227,42 @@ mod tests {
             ),
             (
                 json!({"tenants": {"deniedFunctions": ["get_env"]}}),
-                "unknown function",
+                "tenants.deniedFunctions: the function `get_env` is unknown; name a function of VRL",
             ),
-            (json!({"tenants": {"deniedSink": []}}), "unknown field"),
-            (json!({"tenant": {}}), "unknown field"),
+            (
+                json!({"tenants": {"deniedSink": []}}),
+                "tenants.deniedSink: the key is unknown; the keys are `deniedFunctions`, ",
+            ),
+            (
+                json!({"tenant": {}}),
+                "tenant: the key is unknown; the keys are `forbidDashesInNames` and `tenants`",
+            ),
+            (json!([]), "the section must be a mapping"),
+            (
+                json!({"tenants": []}),
+                "tenants: the value must be a mapping",
+            ),
+            (
+                json!({"tenants": {"files": ["a", 1]}}),
+                "tenants.files: the value must be a list of texts",
+            ),
+            (
+                json!({"forbidDashesInNames": "yes"}),
+                "forbidDashesInNames: the value must be true or false",
+            ),
             (
                 json!({"tenants": {"files": ["a**"]}}),
-                "not a valid pattern",
+                "tenants.files: the pattern `a**` is invalid: ",
             ),
         ] {
             let error = check(&section).expect_err("it is rejected");
             assert!(error.contains(problem), "{error}");
         }
         assert_eq!(check(&json!({})), Ok(()));
+        let lists = LISTS.map(|key| (key.to_owned(), json!([])));
+        let all =
+            json!({"tenants": serde_json::Map::from_iter(lists), "forbidDashesInNames": true});
+        assert_eq!(check(&all), Ok(()));
     }
 
     #[test]
@@ -199,12 +280,12 @@ mod tests {
         let error = read(json!({"vektor": null})).expect_err("no such section");
         assert_eq!(
             error,
-            "settings.vektor: unknown section; the sections are vector"
+            "settings.vektor: the section is unknown; the sections are vector"
         );
         let error = read(json!({"vector": {"tenants": {"files": 1}}})).expect_err("no list");
-        assert!(
-            error.starts_with("settings.vector: invalid type"),
-            "{error}"
+        assert_eq!(
+            error,
+            "settings.vector: tenants.files: the value must be a list of texts"
         );
     }
 

@@ -1,10 +1,10 @@
 //! API type `Vector`: a Vector agent that runs pipelines on every node.
 
 use kube::{CustomResource, CustomResourceExt};
+use lockstep_shared_validation::{ValidatedResource, with_standard_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared_validation::{ValidatedResource, with_standard_fields};
 
 use crate::types::crd;
 use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};

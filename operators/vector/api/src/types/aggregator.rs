@@ -1,10 +1,10 @@
 //! API types of aggregators: `VectorAggregator` (namespaced) and `ClusterVectorAggregator` (cluster-scoped).
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
+use lockstep_shared_validation::{ValidatedResource, with_standard_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use shared_validation::{ValidatedResource, with_standard_fields};
 
 use crate::types::crd;
 use crate::types::workload::{

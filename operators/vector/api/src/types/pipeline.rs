@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};
+use lockstep_shared_validation::ValidatedResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use shared_validation::ValidatedResource;
 
 /// Vector pipeline: sources that receive events, transforms that change them, and sinks that send them.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

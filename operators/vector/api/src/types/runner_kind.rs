@@ -1,7 +1,7 @@
 //! Role that runs a pipeline, derived from the types of its sources.
 
+use lockstep_vector_config::KUBERNETES_EVENTS;
 use serde_json::{Map, Value};
-use vector_config::KUBERNETES_EVENTS;
 
 /// Role that runs a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

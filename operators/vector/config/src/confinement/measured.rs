@@ -11,14 +11,14 @@ use crate::diagnostic::{Check, DiagnosticList};
 const MEASURED: &str = include_str!("measured.txt");
 
 /// Template in an option, and the answer of Vector.
-struct Asked<'a> {
+struct MeasuredCase<'a> {
     option: &'a str,
     template: &'a str,
     is_opted_out: bool,
-    answer: char,
+    result: char,
 }
 
-fn asked() -> Vec<Asked<'static>> {
+fn cases() -> Vec<MeasuredCase<'static>> {
     let mut lines = MEASURED.lines().filter(|line| !line.starts_with('#'));
     let columns = lines.next().expect("the columns");
     let columns: Vec<_> = columns.split('\t').skip(1).collect();
@@ -26,20 +26,20 @@ fn asked() -> Vec<Asked<'static>> {
     for line in lines {
         let mut cells = line.split('\t');
         let option = cells.next().expect("an option");
-        let answers = cells.next().expect("the answers");
-        assert_eq!(answers.len(), columns.len(), "{option}");
-        let first = columns.iter().copied().zip(answers.chars());
+        let results = cells.next().expect("the answers");
+        assert_eq!(results.len(), columns.len(), "{option}");
+        let first = columns.iter().copied().zip(results.chars());
         let further = cells.map(|cell| {
-            let (template, answer) = cell.rsplit_once('=').expect("a template and an answer");
-            (template, answer.chars().next().expect("an answer"))
+            let (template, result) = cell.rsplit_once('=').expect("a template and an answer");
+            (template, result.chars().next().expect("an answer"))
         });
-        for (template, answer) in first.chain(further) {
+        for (template, result) in first.chain(further) {
             let unmarked = template.strip_prefix('!');
-            all.push(Asked {
+            all.push(MeasuredCase {
                 option,
                 template: unmarked.unwrap_or(template),
                 is_opted_out: unmarked.is_some(),
-                answer,
+                result,
             });
         }
     }
@@ -47,8 +47,8 @@ fn asked() -> Vec<Asked<'static>> {
 }
 
 /// Returns a sink with a template in one of its options.
-fn sink(asked: &Asked<'_>) -> Value {
-    let (kind, option) = asked.option.split_once('.').expect("a sink and an option");
+fn sink(case: &MeasuredCase<'_>) -> Value {
+    let (kind, option) = case.option.split_once('.').expect("a sink and an option");
     let mut sink = json!({"type": kind, "inputs": ["in"]});
     if kind == "axiom" {
         sink["dataset"] = "d".into();
@@ -56,14 +56,14 @@ fn sink(asked: &Asked<'_>) -> Value {
     if option.starts_with("data_stream.") {
         sink["mode"] = "data_stream".into();
     }
-    if asked.is_opted_out {
+    if case.is_opted_out {
         sink[OPT_OUT] = true.into();
     }
     let mut value = &mut sink;
     let mut parts: Vec<_> = option.split('.').collect();
     if parts.last() == Some(&"KEY") {
         parts.pop();
-        parts.push(asked.template);
+        parts.push(case.template);
         for part in parts {
             value = &mut value[part];
         }
@@ -72,12 +72,12 @@ fn sink(asked: &Asked<'_>) -> Value {
         for part in parts {
             value = &mut value[part];
         }
-        *value = asked.template.into();
+        *value = case.template.into();
     }
     sink
 }
 
-fn is_refused(sink: &Value) -> bool {
+fn is_rejected(sink: &Value) -> bool {
     let component = Component {
         block: "sinks",
         family: ComponentKind::Sink,
@@ -100,15 +100,15 @@ fn is_refused(sink: &Value) -> bool {
 fn exactly_the_templates_that_vector_rejects_are_invalid() {
     let mut compared = 0;
     let mut different = Vec::new();
-    for asked in asked().iter().filter(|asked| asked.answer != '-') {
+    for case in cases().iter().filter(|case| case.result != '-') {
         compared += 1;
-        if is_refused(&sink(asked)) != (asked.answer == 'C') {
+        if is_rejected(&sink(case)) != (case.result == 'C') {
             different.push(format!(
                 "{} {:?}{}: {}",
-                asked.option,
-                asked.template,
-                if asked.is_opted_out { " opted out" } else { "" },
-                asked.answer
+                case.option,
+                case.template,
+                if case.is_opted_out { " opted out" } else { "" },
+                case.result
             ));
         }
     }

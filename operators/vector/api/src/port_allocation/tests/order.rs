@@ -6,51 +6,51 @@ use crate::port_allocation::tests::*;
 fn the_holder_keeps_an_address_and_otherwise_the_oldest_gets_it() {
     let old = || pipeline("old", "1", PORT);
     let new = || pipeline("new", "2", PORT);
-    let runners = anybody();
+    let runners = any_runner();
     let is = |name: &str| Some(name.to_owned());
-    assert_eq!(blamed(&[new(), old()], &runners), is("old"));
-    assert_eq!(blamed(&[old(), new()], &runners), None);
+    assert_eq!(holder(&[new(), old()], &runners), is("old"));
+    assert_eq!(holder(&[old(), new()], &runners), None);
     // The younger one already listens where the older one would.
     let all = &["VectorAggregator team/all"];
     let address = &[TCP];
-    let runs = told(new(), true, address, all);
-    assert_eq!(blamed(&[old(), runs.clone()], &runners), is("new"));
-    assert_eq!(blamed(&[runs.clone(), old()], &runners), None);
+    let runs = with_status(new(), true, address, all);
+    assert_eq!(holder(&[old(), runs.clone()], &runners), is("new"));
+    assert_eq!(holder(&[runs.clone(), old()], &runners), None);
     // Until now, another runner or no runner ran it.
     for run_by in [&["VectorAggregator team/other"][..], &[]] {
-        let elsewhere = told(old(), true, address, run_by);
-        assert_eq!(blamed(&[runs.clone(), elsewhere.clone()], &runners), None);
-        assert_eq!(blamed(&[elsewhere, runs.clone()], &runners), is("new"));
+        let elsewhere = with_status(old(), true, address, run_by);
+        assert_eq!(holder(&[runs.clone(), elsewhere.clone()], &runners), None);
+        assert_eq!(holder(&[elsewhere, runs.clone()], &runners), is("new"));
     }
     // Another runner runs the younger one, and none runs the older one.
-    let elsewhere = told(new(), true, address, &["VectorAggregator team/other"]);
-    assert_eq!(blamed(&[old(), elsewhere.clone()], &runners), is("new"));
-    assert_eq!(blamed(&[elsewhere, old()], &runners), None);
+    let elsewhere = with_status(new(), true, address, &["VectorAggregator team/other"]);
+    assert_eq!(holder(&[old(), elsewhere.clone()], &runners), is("new"));
+    assert_eq!(holder(&[elsewhere, old()], &runners), None);
     // The runner ran both before its selector changed.
-    let both = [runs, told(old(), true, address, all)];
-    assert_eq!(blamed(&both, &runners), is("old"));
+    let both = [runs, with_status(old(), true, address, all)];
+    assert_eq!(holder(&both, &runners), is("old"));
     // It waits for this address; for another one; it is invalid for another reason; it was, and was changed after that;
     // it is being deleted.
-    let waits = told(old(), false, address, &[]);
-    assert_eq!(blamed(&[new(), waits], &runners), is("old"));
-    let waits = told(old(), false, &["tcp 0.0.0.0:9001"], &[]);
-    assert_eq!(blamed(&[new(), waits], &runners), None);
-    let faulty = told(old(), false, &[], &[]);
-    assert_eq!(blamed(&[new(), faulty.clone()], &runners), None);
-    assert_eq!(blamed(&[new(), edited(faulty, PORT)], &runners), is("old"));
+    let waits = with_status(old(), false, address, &[]);
+    assert_eq!(holder(&[new(), waits], &runners), is("old"));
+    let waits = with_status(old(), false, &["tcp 0.0.0.0:9001"], &[]);
+    assert_eq!(holder(&[new(), waits], &runners), None);
+    let faulty = with_status(old(), false, &[], &[]);
+    assert_eq!(holder(&[new(), faulty.clone()], &runners), None);
+    assert_eq!(holder(&[new(), edited(faulty, PORT)], &runners), is("old"));
     let mut going = old();
     going["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
-    assert_eq!(blamed(&[new(), going], &runners), None);
+    assert_eq!(holder(&[new(), going], &runners), None);
 }
 
 #[test]
 fn a_changed_pipeline_keeps_its_addresses_until_the_change_is_validated() {
-    let runners = anybody();
+    let runners = any_runner();
     let is = |name: &str| Some(name.to_owned());
     // Its component is no longer known.
     let was = || is("young (previous version)");
     let runs = || {
-        told(
+        with_status(
             pipeline("young", "2", PORT),
             true,
             &[TCP],
@@ -58,39 +58,39 @@ fn a_changed_pipeline_keeps_its_addresses_until_the_change_is_validated() {
         )
     };
     let moved = || edited(runs(), "0.0.0.0:9001");
-    let elder = |address: &str| pipeline("old", "1", address);
-    let younger = || pipeline("younger", "3", "0.0.0.0:9001");
+    let older = |address: &str| pipeline("old", "1", address);
+    let newer = || pipeline("younger", "3", "0.0.0.0:9001");
     // It keeps its present address, and waits for the new one like the others.
-    assert_eq!(blamed(&[elder(PORT), moved()], &runners), was());
-    assert_eq!(blamed(&[elder("0.0.0.0:9001"), moved()], &runners), None);
-    assert_eq!(blamed(&[younger(), moved()], &runners), is("young"));
+    assert_eq!(holder(&[older(PORT), moved()], &runners), was());
+    assert_eq!(holder(&[older("0.0.0.0:9001"), moved()], &runners), None);
+    assert_eq!(holder(&[newer(), moved()], &runners), is("young"));
     // It could not be validated.
     let mut unclear = moved();
     unclear["status"]["configCheckResult"] = false.into();
     unclear["status"]["observedGeneration"] = 2.into();
     unclear["status"]["LastAppliedPipelineHash"] = Value::Null;
-    assert_eq!(blamed(&[elder(PORT), unclear.clone()], &runners), was());
-    assert_eq!(blamed(&[younger(), unclear.clone()], &runners), None);
+    assert_eq!(holder(&[older(PORT), unclear.clone()], &runners), was());
+    assert_eq!(holder(&[newer(), unclear.clone()], &runners), None);
     unclear["status"]["runBy"] = Value::Null;
-    assert_eq!(blamed(&[younger(), unclear.clone()], &runners), None);
+    assert_eq!(holder(&[newer(), unclear.clone()], &runners), None);
     assert_eq!(
-        blamed(&[pipeline("new", "3", PORT), unclear], &runners),
+        holder(&[pipeline("new", "3", PORT), unclear], &runners),
         None
     );
     // It is paused and will not be validated.
     let left = paused(moved());
-    assert_eq!(blamed(&[elder(PORT), left.clone()], &runners), was());
-    assert_eq!(blamed(&[younger(), left], &runners), None);
+    assert_eq!(holder(&[older(PORT), left.clone()], &runners), was());
+    assert_eq!(holder(&[newer(), left], &runners), None);
     let left = paused(edited(runs(), PORT));
-    assert_eq!(blamed(&[elder(PORT), left], &runners), is("young"));
+    assert_eq!(holder(&[older(PORT), left], &runners), is("young"));
     let new = || pipeline("new", "3", PORT);
-    assert_eq!(blamed(&[new(), paused(elder(PORT))], &runners), None);
-    let waits = told(elder(PORT), false, &[TCP], &[]);
-    assert_eq!(blamed(&[new(), waits.clone()], &runners), is("old"));
+    assert_eq!(holder(&[new(), paused(older(PORT))], &runners), None);
+    let waits = with_status(older(PORT), false, &[TCP], &[]);
+    assert_eq!(holder(&[new(), waits.clone()], &runners), is("old"));
     let elsewhere = edited(waits.clone(), "0.0.0.0:9001");
-    assert_eq!(blamed(&[new(), elsewhere], &runners), None);
-    assert_eq!(blamed(&[new(), paused(waits)], &runners), None);
-    assert_eq!(blamed(&[new(), paused(runs())], &runners), is("young"));
+    assert_eq!(holder(&[new(), elsewhere], &runners), None);
+    assert_eq!(holder(&[new(), paused(waits)], &runners), None);
+    assert_eq!(holder(&[new(), paused(runs())], &runners), is("young"));
 }
 
 #[test]
@@ -105,9 +105,10 @@ fn a_pipeline_that_waits_in_one_runner_holds_nothing_in_another() {
         pipeline
     };
     let both = |pipeline| run_by(pipeline, &["a", "b"]);
-    let waits = |name: &str, age: &str| both(told(pipeline(name, age, PORT), false, &[TCP], &[]));
+    let waits =
+        |name: &str, age: &str| both(with_status(pipeline(name, age, PORT), false, &[TCP], &[]));
     let holds = |run: &str| {
-        let holds = told(
+        let holds = with_status(
             pipeline("holds", "3", PORT),
             true,
             &[TCP],
@@ -116,7 +117,7 @@ fn a_pipeline_that_waits_in_one_runner_holds_nothing_in_another() {
         run_by(holds, &[run])
     };
     let new = |run: &str| run_by(pipeline("new", "2", PORT), &[run]);
-    let next = |pipelines: &[Value]| blamed(pipelines, &runners);
+    let next = |pipelines: &[Value]| holder(pipelines, &runners);
     let is = |name: &str| Some(name.to_owned());
     let old = || waits("old", "1");
     assert_eq!(next(&[new("b"), old(), holds("a")]), None);
@@ -137,7 +138,7 @@ fn a_pipeline_that_waits_in_one_runner_holds_nothing_in_another() {
     );
     assert_eq!(next(&[third, old(), holds("a")]), None);
     // The other addresses that it waits for count as still in use.
-    let mut more = told(old(), false, &[TCP, "tcp 0.0.0.0:9001"], &[]);
+    let mut more = with_status(old(), false, &[TCP, "tcp 0.0.0.0:9001"], &[]);
     more["spec"]["sources"]["more"] = json!({"type": "vector", "address": "0.0.0.0:9001"});
     assert_eq!(next(&[new("a"), more]), None);
 }
@@ -149,7 +150,7 @@ fn a_pipeline_that_waits_for_an_address_of_the_runner_blocks_no_other() {
         "spec": {"agent": {"internalMetrics": true}},
     })];
     let address = "0.0.0.0:9598";
-    let old = told(
+    let old = with_status(
         on_nodes("old", "1", address),
         false,
         &["tcp 0.0.0.0:9598"],
@@ -159,19 +160,19 @@ fn a_pipeline_that_waits_for_an_address_of_the_runner_blocks_no_other() {
     new["spec"]["sources"]["in"] = json!({"type": "kubernetes_logs"});
     let exporter = json!({"type": "prometheus_exporter", "address": address, "inputs": ["in"]});
     new["spec"]["sinks"]["out"] = exporter;
-    assert_eq!(blamed(&[new.clone(), old.clone()], &agents), None);
+    assert_eq!(holder(&[new.clone(), old.clone()], &agents), None);
     assert_eq!(
-        blamed(&[new.clone(), on_nodes("old", "1", address)], &agents),
+        holder(&[new.clone(), on_nodes("old", "1", address)], &agents),
         None
     );
     // A pipeline that already listens counts until it is validated again.
-    let listens = told(
+    let listens = with_status(
         on_nodes("old", "1", address),
         true,
         &["tcp 0.0.0.0:9598"],
         &["Vector n/a"],
     );
-    assert_eq!(blamed(&[new, listens], &agents), Some("old".to_owned()));
+    assert_eq!(holder(&[new, listens], &agents), Some("old".to_owned()));
 }
 
 #[test]
@@ -186,9 +187,9 @@ fn a_pipeline_that_waits_for_an_address_of_one_runner_is_not_next_in_another() {
     ];
     let address = "0.0.0.0:8686";
     let old = pipeline("old", "1", address);
-    let waits = told(old, false, &["tcp 0.0.0.0:8686"], &[]);
+    let waits = with_status(old, false, &["tcp 0.0.0.0:8686"], &[]);
     let new = || pipeline("new", "2", address);
-    let by = |waits| blamed(&[new(), waits], &runners);
+    let by = |waits| holder(&[new(), waits], &runners);
     assert_eq!(by(labelled(waits.clone(), "a")), None);
     assert_eq!(by(waits), Some("old".to_owned()));
 }
@@ -196,48 +197,48 @@ fn a_pipeline_that_waits_for_an_address_of_one_runner_is_not_next_in_another() {
 #[test]
 fn a_pipeline_with_a_new_role_keeps_its_addresses_until_the_change_is_validated() {
     let all = &["VectorAggregator team/all"];
-    let runs = told(pipeline("young", "2", PORT), true, &[TCP], all);
+    let runs = with_status(pipeline("young", "2", PORT), true, &[TCP], all);
     let mut moved = edited(runs, PORT);
     moved["spec"]["sources"]["in"] = json!({"type": "prometheus_remote_write", "address": PORT});
     let agents = [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "team"}})];
     let old = pipeline("old", "1", PORT);
     for moved in [moved.clone(), paused(moved.clone())] {
-        let by = blamed(&[old.clone(), moved], &anybody());
+        let by = holder(&[old.clone(), moved], &any_runner());
         assert_eq!(by, Some("young (previous version)".to_owned()));
     }
     // It does not listen there yet.
-    let elder = on_nodes("old", "1", PORT);
-    assert_eq!(blamed(&[elder, moved.clone()], &agents), None);
-    let younger = on_nodes("new", "3", PORT);
+    let older = on_nodes("old", "1", PORT);
+    assert_eq!(holder(&[older, moved.clone()], &agents), None);
+    let newer = on_nodes("new", "3", PORT);
     assert_eq!(
-        blamed(&[younger.clone(), moved.clone()], &agents),
+        holder(&[newer.clone(), moved.clone()], &agents),
         Some("young".to_owned())
     );
-    assert_eq!(blamed(&[younger, paused(moved.clone())], &agents), None);
+    assert_eq!(holder(&[newer, paused(moved.clone())], &agents), None);
     // No role can run both sources.
     moved["spec"]["sources"]["other"] = json!({"type": "vector", "address": PORT});
-    let by = blamed(&[old, moved], &anybody());
+    let by = holder(&[old, moved], &any_runner());
     assert_eq!(by, Some("young (previous version)".to_owned()));
 }
 
 #[test]
 fn a_pipeline_with_only_a_warning_about_an_incomplete_validation_listens() {
-    let mut old = told(pipeline("old", "1", PORT), true, &[], &[]);
+    let mut old = with_status(pipeline("old", "1", PORT), true, &[], &[]);
     old["status"]["LastAppliedPipelineHash"] = Value::Null;
     let new = pipeline("new", "2", PORT);
-    assert_eq!(blamed(&[new, old], &anybody()), Some("old".to_owned()));
+    assert_eq!(holder(&[new, old], &any_runner()), Some("old".to_owned()));
 }
 
 #[test]
 fn a_paused_pipeline_is_first_of_those_that_do_not_listen() {
     let old = || pipeline("old", "1", PORT);
-    let left = paused(told(pipeline("young", "2", PORT), true, &[], &[]));
+    let left = paused(with_status(pipeline("young", "2", PORT), true, &[], &[]));
     assert_eq!(
-        blamed(&[old(), left.clone()], &anybody()),
+        holder(&[old(), left.clone()], &any_runner()),
         Some("young".to_owned())
     );
-    let runs = told(old(), true, &[TCP], &["VectorAggregator team/all"]);
-    assert_eq!(blamed(&[runs, left], &anybody()), None);
+    let runs = with_status(old(), true, &[TCP], &["VectorAggregator team/all"]);
+    assert_eq!(holder(&[runs, left], &any_runner()), None);
 }
 
 #[test]
@@ -252,10 +253,10 @@ fn a_pipeline_with_more_runners_than_its_status_lists_keeps_its_address() {
     let shared = shared_by(std::slice::from_ref(&runs), &runners);
     assert_eq!(run_by(&shared), names[..64]);
     let run_by: Vec<_> = names[..64].iter().map(String::as_str).collect();
-    let runs = told(runs, true, &[TCP], &run_by);
+    let runs = with_status(runs, true, &[TCP], &run_by);
     let old = pipeline("old", "1", PORT);
     assert_eq!(
-        blamed(&[old, runs], &runners[64..]),
+        holder(&[old, runs], &runners[64..]),
         Some("runs".to_owned())
     );
 }
@@ -268,18 +269,18 @@ fn only_pipelines_of_the_same_runner_conflict() {
     });
     let old = labelled(pipeline("old", "1", PORT), "a");
     let new = || pipeline("new", "2", PORT);
-    let by = |new, runners: &[Value]| blamed(&[new, old.clone()], runners);
+    let by = |new, runners: &[Value]| holder(&[new, old.clone()], runners);
     assert_eq!(by(labelled(new(), "a"), &runners), Some("old".to_owned()));
     assert_eq!(by(labelled(new(), "b"), &runners), None);
     assert_eq!(by(new(), &runners), None);
-    assert_eq!(by(new(), &anybody()), Some("old".to_owned()));
+    assert_eq!(by(new(), &any_runner()), Some("old".to_owned()));
     assert_eq!(by(labelled(new(), "a"), &[]), None);
-    let mut elsewhere = anybody();
+    let mut elsewhere = any_runner();
     elsewhere[0]["metadata"]["namespace"] = "other".into();
     assert_eq!(by(new(), &elsewhere), None);
     elsewhere[0]["kind"] = "Vector".into();
     assert_eq!(by(new(), &elsewhere), None, "agents do not run it");
-    let mut going = anybody();
+    let mut going = any_runner();
     going[0]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
     assert_eq!(by(new(), &going), None);
     // A pipeline that lost its claim blocks no other.
@@ -292,8 +293,8 @@ fn only_pipelines_of_the_same_runner_conflict() {
     ]
     .concat();
     let all = [third, second, old.clone()];
-    assert_eq!(blamed(&all, &runners), Some("old".to_owned()));
-    assert_eq!(blamed(&all, &runners[..2]), None);
+    assert_eq!(holder(&all, &runners), Some("old".to_owned()));
+    assert_eq!(holder(&all, &runners[..2]), None);
 }
 
 #[test]
@@ -301,7 +302,7 @@ fn a_pipeline_that_another_operator_found_invalid_blocks_no_other() {
     let by = |is_valid| {
         let mut old = pipeline("old", "1", PORT);
         old["status"] = json!({"configCheckResult": is_valid, "LastAppliedPipelineHash": 1});
-        blamed(&[pipeline("new", "2", PORT), old], &anybody())
+        holder(&[pipeline("new", "2", PORT), old], &any_runner())
     };
     assert_eq!(by(false), None);
     assert_eq!(by(true), Some("old".to_owned()));

@@ -1,0 +1,70 @@
+//! Scale test of the controller, compared with the same operator on controller-runtime: thousands of objects, each with
+//! three `ConfigMap`s, on a real API server that shares two cores with the operator.
+
+mod audit;
+mod batch;
+mod implementations;
+mod measure;
+mod operator;
+mod report;
+
+use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+use crate::report::Report;
+
+/// The allocator of Lockstep.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Compare the controller with the same operator on controller-runtime.
+#[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    args: Args,
+}
+
+#[derive(clap::Args)]
+struct Args {
+    /// Numbers of objects, separated by commas.
+    #[arg(long, value_delimiter = ',', default_value = "1000,5000,10000")]
+    objects: Vec<usize>,
+    /// Number of runs; the output contains the median, minimum and maximum.
+    #[arg(long, default_value_t = 1)]
+    runs: usize,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the operator on the controller of Lockstep.
+    #[command(hide = true)]
+    Operate(operator::Args),
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cli = Cli::parse();
+    if let Some(Command::Operate(args)) = cli.command {
+        return operator::run(&args).await;
+    }
+    let implementations = [
+        implementations::lockstep()?,
+        implementations::controller_runtime()?,
+    ];
+    let mut report = Report::default();
+    for run in 0..cli.args.runs {
+        for objects in &cli.args.objects {
+            for side in &implementations {
+                eprintln!("run {}: {objects} objects, {}", run + 1, side.name);
+                let measured = measure::measure(side, *objects).await?;
+                report.add(*objects, side.name, measured);
+            }
+        }
+    }
+    report.print([implementations[0].name, implementations[1].name]);
+    Ok(())
+}

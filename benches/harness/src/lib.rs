@@ -1,0 +1,48 @@
+//! Builds of the measured programs from this repository.
+
+pub mod usage;
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// Builds `lockstep` with the profile of the shipped program and returns its path.
+pub fn lockstep() -> anyhow::Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
+    let profile = ["build", "--profile", "dist"];
+    let package = ["--locked", "--package", "lockstep"];
+    let mut build = Command::new(cargo);
+    run(build.current_dir(root()).args(profile).args(package))?;
+    Ok(target().join("dist/lockstep"))
+}
+
+/// Builds a package of a Go module, which is given by its folder in this repository, and returns the path of the
+/// program.
+pub fn go(module: &str, package: &str, name: &str) -> anyhow::Result<PathBuf> {
+    let program = target().join("benchmark").join(name);
+    run(Command::new("go")
+        .current_dir(root().join(module))
+        .args(["build", "-mod=readonly", "-ldflags", "-s -w", "-o"])
+        .arg(&program)
+        .arg(package))?;
+    Ok(program)
+}
+
+/// Returns the root of the repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+fn run(command: &mut Command) -> anyhow::Result<()> {
+    let status = command
+        .status()
+        .with_context(|| command.get_program().display().to_string())?;
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(())
+}

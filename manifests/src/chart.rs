@@ -1,0 +1,123 @@
+//! Generated files of the Helm charts: everything that depends on the kinds and their operators. The templates of the
+//! charts are written by hand; they read these files and add what the values of an installation say.
+
+use serde_json::{Value, json};
+
+use crate::manifest::{Manifest, crd_file, manifest};
+use crate::names::Names;
+use crate::options::InstallOptions;
+use crate::{crd_protection, rbac, values_table, webhook_configuration};
+
+/// Names as template expressions. Their quotes are backticks, because YAML would escape double quotes.
+const TEMPLATES: Names = Names {
+    namespace: "{{ .Release.Namespace }}",
+    deployment: "{{ include `lockstep.fullname` . }}",
+    service: "{{ include `lockstep.serviceName` . }}",
+    tls_secret: "{{ include `lockstep.tlsSecretName` . }}",
+    webhook_configuration: "{{ include `lockstep.fullname` . }}",
+    lease: "{{ include `lockstep.leaseName` . }}",
+};
+
+/// Templates of the chart `lockstep` that `lockstep-crds` has, too. Charts cannot read the files of one another.
+const SHARED_TEMPLATES: [(&str, &str); 3] = [
+    (
+        "_crds.tpl",
+        include_str!("../chart/lockstep/templates/_crds.tpl"),
+    ),
+    (
+        "_metadata.tpl",
+        include_str!("../chart/lockstep/templates/_metadata.tpl"),
+    ),
+    (
+        "_user-roles.tpl",
+        include_str!("../chart/lockstep/templates/_user-roles.tpl"),
+    ),
+];
+
+/// Charts with the templates of their README files and their default values.
+const README_TEMPLATES: [(&str, &str, &str); 2] = [
+    (
+        "lockstep",
+        include_str!("../chart/lockstep/README.md.tmpl"),
+        include_str!("../chart/lockstep/values.yaml"),
+    ),
+    (
+        "lockstep-crds",
+        include_str!("../chart/lockstep-crds/README.md.tmpl"),
+        include_str!("../chart/lockstep-crds/values.yaml"),
+    ),
+];
+
+/// Renders the files of both charts. Their paths are relative to the folder of the charts.
+#[must_use]
+pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
+    let own = [rbac_file(install), webhooks(install), arguments(install)];
+    let own = own.into_iter().chain(shared(install));
+    let own = own.map(|file| file.within("lockstep/files"));
+    let crds = shared(install).map(|file| file.within("lockstep-crds/files"));
+    let templates = SHARED_TEMPLATES.map(|(name, template)| Manifest {
+        name: format!("lockstep-crds/templates/{name}"),
+        content: format!(
+            "{{{{/* Written by `lockstep manifests`, from the chart lockstep; do not edit. */}}}}\n{template}"
+        ),
+    });
+    let readmes = README_TEMPLATES.map(|(chart, template, values)| Manifest {
+        name: format!("{chart}/README.md"),
+        content: template.replace("<!-- values -->\n", &values_table::markdown(values)),
+    });
+    own.chain(crds).chain(templates).chain(readmes).collect()
+}
+
+/// Returns the cluster-scoped files, which do not depend on an installation.
+fn shared(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
+    let crds = install.validators.iter().map(|ruleset| {
+        // Labels and conversion depend on the values.
+        crd_file(ruleset.as_ref(), ruleset.crd()).within("crds")
+    });
+    let policy = json!({"spec": crd_protection::policy_spec(install)});
+    let roles = json!({
+        "edit": rbac::edit_rules(install),
+        "view": rbac::view_rules(install),
+        "tenantAdmin": rbac::tenant_admin_rules(install),
+    });
+    crds.chain([
+        manifest("crd-deletion-policy.yaml", &[policy]),
+        manifest("user-roles.yaml", &[roles]),
+    ])
+}
+
+/// Returns the rules of the controller's roles, by the mode of the webhook.
+fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
+    let mode = |webhook_only: bool, no_webhook: bool| -> Value {
+        let install = InstallOptions {
+            webhook_only,
+            no_webhook,
+            ..install.clone()
+        };
+        json!({
+            "cluster": rbac::cluster_rules(&install, &TEMPLATES),
+            "ownNamespace": rbac::own_namespace_rules(&install, &TEMPLATES),
+        })
+    };
+    let rules = json!({
+        "webhookAndController": mode(false, false),
+        "webhookOnly": mode(true, false),
+        "controllerOnly": mode(false, true),
+        "watchedNamespace": rbac::object_rules(install),
+    });
+    manifest("rbac.yaml", &[rules])
+}
+
+fn webhooks(install: &InstallOptions<'_>) -> Manifest {
+    let webhooks = json!({
+        "mutating": webhook_configuration::mutating_webhook(install.validators, &TEMPLATES),
+        "validating": webhook_configuration::validating_webhook(install.validators, &TEMPLATES),
+    });
+    manifest("webhooks.yaml", &[webhooks])
+}
+
+/// Returns the arguments that select the kinds.
+fn arguments(install: &InstallOptions<'_>) -> Manifest {
+    let arguments = json!({"controller": install.controller_args});
+    manifest("arguments.yaml", &[arguments])
+}

@@ -1,0 +1,44 @@
+//! Options for the access to a cluster, as kubectl has them.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// Options for the kubeconfig and its context.
+#[derive(clap::Args)]
+pub(crate) struct ClusterArgs {
+    /// Kubeconfig file. Default: the files in `KUBECONFIG`, or `~/.kube/config`.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig. Default: its current context.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+impl ClusterArgs {
+    /// Returns a client with the rights of the user of the context.
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        // kube uses rustls, which needs a process-wide TLS provider. If one is already installed, it is kept.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let config = self.config().await;
+        let config = config.context("cannot load the cluster configuration; set KUBECONFIG")?;
+        Client::try_from(config).context("cannot use the cluster configuration")
+    }
+
+    async fn config(&self) -> anyhow::Result<Config> {
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        if let Some(file) = &self.kubeconfig {
+            let kubeconfig = Kubeconfig::read_from(file)?;
+            return Ok(Config::from_custom_kubeconfig(kubeconfig, &options).await?);
+        }
+        if self.context.is_some() {
+            return Ok(Config::from_kubeconfig(&options).await?);
+        }
+        Ok(Config::infer().await?)
+    }
+}

@@ -1,0 +1,121 @@
+//! Options that select an installation in a cluster.
+
+use anyhow::Context;
+use clap::Parser;
+use k8s_openapi::api::apps::v1::Deployment;
+
+use crate::args::kinds::KindArgs;
+use crate::args::scope::InstallScopeArgs;
+
+/// Options that select an installation. Its Deployment supplies those that are not given.
+#[derive(clap::Args)]
+pub(crate) struct InstallationArgs {
+    /// Namespace of the installation. Default: the first one of `--watch-namespaces`, or lockstep-system.
+    #[arg(long, short)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    controller: ControllerScopeArgs,
+}
+
+/// The options of `controller` for its kinds and its scope.
+#[derive(Clone, clap::Args)]
+pub(crate) struct ControllerScopeArgs {
+    #[command(flatten)]
+    pub(crate) kinds: KindArgs,
+    #[command(flatten)]
+    pub(crate) scope: InstallScopeArgs,
+}
+
+/// Parser of the arguments of a controller container.
+#[derive(Parser)]
+#[command(no_binary_name = true, args_override_self = true)]
+struct ContainerArgs {
+    #[command(flatten)]
+    controller: ControllerScopeArgs,
+}
+
+impl InstallationArgs {
+    /// Returns the namespace of the installation.
+    pub(crate) fn home(&self) -> &str {
+        let given = self.namespace.as_deref();
+        let first = self.controller.scope.watched().first();
+        given
+            .or(first.map(String::as_str))
+            .unwrap_or(lockstep_manifests::names::NAMESPACE)
+    }
+
+    /// Returns the kinds and the scope: those that are given, or else those of the running installation.
+    pub(crate) fn controller(
+        &self,
+        deployments: &[Deployment],
+    ) -> anyhow::Result<ControllerScopeArgs> {
+        let running = of_deployments(deployments).context(
+            "cannot read the arguments of the Deployment; this program must have its version",
+        )?;
+        let mut controller = self.controller.clone();
+        if controller.kinds.argument().is_none() {
+            controller.kinds = running.kinds;
+        }
+        if controller.scope.is_default() {
+            controller.scope = running.scope;
+        }
+        Ok(controller)
+    }
+}
+
+/// Parses the arguments of the containers, without those that the parser does not know.
+fn of_deployments(deployments: &[Deployment]) -> Result<ControllerScopeArgs, clap::Error> {
+    let known = ["--kinds=", "--watch-namespaces=", "--webhook-only"];
+    let pods = deployments
+        .iter()
+        .filter_map(|deployment| deployment.spec.as_ref()?.template.spec.as_ref());
+    let args = pods
+        .flat_map(|pod| &pod.containers)
+        .flat_map(|container| container.args.iter().flatten())
+        .filter(|arg| known.iter().any(|known| arg.starts_with(known)));
+    ContainerArgs::try_parse_from(args).map(|parsed| parsed.controller)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        installation: InstallationArgs,
+    }
+
+    fn given(arguments: &[&str]) -> InstallationArgs {
+        Options::parse_from([&["lockstep"], arguments].concat()).installation
+    }
+
+    fn deployment(args: &[&str]) -> Deployment {
+        let container = json!({"name": "controller", "args": args});
+        let template = json!({"spec": {"containers": [container]}});
+        let deployment = json!({"spec": {"selector": {}, "template": template}});
+        serde_json::from_value(deployment).expect("a Deployment")
+    }
+
+    #[test]
+    fn what_is_not_given_is_read_from_the_deployment() {
+        let running = deployment(&["controller", "--kinds=*,Echo", "--watch-namespaces=a,b"]);
+        let found = given(&[]).controller(std::slice::from_ref(&running));
+        let found = found.expect("valid arguments");
+        assert_eq!(found.kinds.argument().as_deref(), Some("--kinds=*,Echo"));
+        assert_eq!(found.scope.watched(), ["a", "b"]);
+        let found = given(&["--kinds=Echo", "--watch-namespaces=c"]).controller(&[running]);
+        let found = found.expect("valid arguments");
+        assert_eq!(found.kinds.argument().as_deref(), Some("--kinds=Echo"));
+        assert_eq!(found.scope.watched(), ["c"]);
+    }
+
+    #[test]
+    fn the_namespace_of_an_installation_has_a_default() {
+        assert_eq!(given(&[]).home(), "lockstep-system");
+        assert_eq!(given(&["--watch-namespaces=a,b"]).home(), "a");
+        assert_eq!(given(&["-n=c", "--watch-namespaces=a"]).home(), "c");
+    }
+}

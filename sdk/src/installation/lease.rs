@@ -1,0 +1,79 @@
+//! Lease of the leader election.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
+use kube::api::Api;
+use lockstep_manifests::names;
+
+/// State of the leader election.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Leader {
+    /// No controller has run since the installation, or the Lease was deleted.
+    NoLease,
+    /// The last leader has released the Lease.
+    Released,
+    /// The last leader has not renewed the Lease in time: it was killed or cannot reach the API server.
+    Expired { holder: String, renewed: Timestamp },
+    /// A controller runs.
+    Held {
+        holder: String,
+        since: Option<Timestamp>,
+    },
+}
+
+impl Leader {
+    /// Reads the Lease in the namespace of an installation.
+    pub(crate) async fn read(client: &Client, home: &str) -> Result<Self, kube::Error> {
+        let leases: Api<Lease> = Api::namespaced(client.clone(), home);
+        let lease = leases.get_opt(names::LEASE).await?;
+        Ok(lease.map_or(Self::NoLease, |lease| Self::of(lease, Timestamp::now())))
+    }
+
+    fn of(lease: Lease, now: Timestamp) -> Self {
+        let spec = lease.spec.unwrap_or_default();
+        let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
+        let (Some(holder), Some(renewed)) = (holder, spec.renew_time.map(|time| time.0)) else {
+            return Self::Released;
+        };
+        let seconds = spec.lease_duration_seconds.unwrap_or_default();
+        let until = renewed.saturating_add(SignedDuration::from_secs(seconds.into()));
+        if until.is_ok_and(|until| until < now) {
+            return Self::Expired { holder, renewed };
+        }
+        Self::Held {
+            holder,
+            since: spec.acquire_time.map(|time| time.0),
+        }
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self, Self::Held { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn leader(spec: &Value) -> Leader {
+        let lease = serde_json::from_value(json!({"spec": spec})).expect("a Lease");
+        let now = "2030-01-01T00:01:00Z".parse().expect("a time");
+        Leader::of(lease, now)
+    }
+
+    #[test]
+    fn a_lease_that_is_not_renewed_in_time_has_no_holder() {
+        let mut spec = json!({
+            "holderIdentity": "pod-0", "leaseDurationSeconds": 15,
+            "renewTime": "2030-01-01T00:00:50.000000Z",
+        });
+        assert!(leader(&spec).is_held());
+        spec["renewTime"] = json!("2030-01-01T00:00:40.000000Z");
+        assert!(matches!(leader(&spec), Leader::Expired { .. }));
+        spec["holderIdentity"] = json!("");
+        assert_eq!(leader(&spec), Leader::Released);
+    }
+}

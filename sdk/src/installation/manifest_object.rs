@@ -1,0 +1,141 @@
+//! Objects of the manifests, as they exist in the cluster.
+
+use std::path::Path;
+
+use anyhow::Context;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::discovery::Scope;
+use lockstep_manifests::{InstallOptions, names, render};
+use serde_json::Value;
+
+use crate::installation::Installation;
+
+/// Object that the manifests of an installation contain, or that the controller creates for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ManifestObject {
+    api_version: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: String,
+}
+
+impl ManifestObject {
+    fn of(object: &Value, home: &str) -> Option<Self> {
+        let text = |pointer: &str| Some(object.pointer(pointer)?.as_str()?.to_owned());
+        // A kustomization has no name.
+        let (kind, mut name) = (text("/kind")?, text("/metadata/name")?);
+        let at_home = |namespace: String| match namespace.as_str() {
+            names::NAMESPACE => home.to_owned(),
+            _ => namespace,
+        };
+        if kind == "Namespace" {
+            name = at_home(name);
+        }
+        Some(Self {
+            api_version: text("/apiVersion")?,
+            kind,
+            namespace: text("/metadata/namespace").map(at_home),
+            name,
+        })
+    }
+
+    fn named(api_version: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// Manifest object that exists in the cluster.
+#[derive(Clone)]
+pub(crate) struct ExistingObject {
+    pub(crate) manifest: ManifestObject,
+    pub(crate) resource: ApiResource,
+    pub(crate) api: Api<DynamicObject>,
+}
+
+impl ExistingObject {
+    /// Returns the object if it exists, together with the client for its type.
+    pub(crate) async fn find(
+        installation: &Installation<'_>,
+        manifest: &ManifestObject,
+    ) -> anyhow::Result<Option<Self>> {
+        let client = &installation.client;
+        let (group, version) = manifest
+            .api_version
+            .split_once('/')
+            .unwrap_or(("", &manifest.api_version));
+        let gvk = GroupVersionKind::gvk(group, version, &manifest.kind);
+        let found = kube::discovery::pinned_kind(client, &gvk).await;
+        let (resource, capabilities) = match found {
+            Ok(found) => found,
+            // The manifests also contain objects of types that not every cluster has.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(kube::Error::Discovery(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let api: Api<DynamicObject> = match (&capabilities.scope, &manifest.namespace) {
+            (Scope::Namespaced, Some(namespace)) => {
+                Api::namespaced_with(client.clone(), namespace, &resource)
+            }
+            _ => Api::all_with(client.clone(), &resource),
+        };
+        let exists = api.get_metadata_opt(&manifest.name).await?.is_some();
+        Ok(exists.then(|| Self {
+            manifest: manifest.clone(),
+            resource,
+            api,
+        }))
+    }
+}
+
+/// Returns all objects of an installation: those of its manifests, and those that its controllers create.
+pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<ManifestObject>> {
+    let validators = installation.kinds.validators();
+    let files = render(&InstallOptions {
+        validators: &validators,
+        rbac_rules: Vec::new(),
+        controller_args: Vec::new(),
+        namespaces: installation.namespaces.clone(),
+        webhook_only: installation.is_webhook_only,
+        no_webhook: !installation.has_webhook && !installation.is_namespaced(),
+    });
+    let home = installation.home.as_str();
+    let mut objects: Vec<ManifestObject> = Vec::new();
+    let yaml = files
+        .iter()
+        .filter(|file| Path::new(&file.name).extension() == Some("yaml".as_ref()));
+    for file in yaml {
+        // The cluster-scoped objects of namespaced installations belong to all of them.
+        if installation.is_namespaced() && file.name.starts_with("cluster/") {
+            continue;
+        }
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&file.content)
+            .with_context(|| format!("cannot parse the manifest {}", file.name))?;
+        for object in documents
+            .iter()
+            .filter_map(|one| ManifestObject::of(one, home))
+        {
+            if !objects.contains(&object) {
+                objects.push(object);
+            }
+        }
+    }
+    objects.push(ManifestObject::named(
+        "v1",
+        "Secret",
+        home,
+        names::TLS_SECRET,
+    ));
+    objects.push(ManifestObject::named(
+        "coordination.k8s.io/v1",
+        "Lease",
+        home,
+        names::LEASE,
+    ));
+    Ok(objects)
+}

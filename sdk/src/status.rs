@@ -1,0 +1,12 @@
+//! State of an installation: one screen, with the problems first.
+
+pub(crate) mod certificate;
+pub(crate) mod crds;
+pub(crate) mod leader;
+pub(crate) mod objects;
+pub(crate) mod pods;
+pub(crate) mod queue;
+pub(crate) mod report;
+pub(crate) mod section;
+pub(crate) mod visible;
+pub(crate) mod webhooks;

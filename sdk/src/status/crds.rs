@@ -1,0 +1,90 @@
+//! CRDs of the installed kinds, compared with those of this program.
+
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use lockstep_shared_validation::{Validator, crd_fingerprint};
+use serde::Serialize;
+
+use crate::installation::Installation;
+use crate::status::section::Section;
+use crate::status::visible::Visible;
+
+/// CRD in the cluster.
+#[derive(Serialize)]
+pub(crate) struct CrdReport {
+    pub(crate) name: String,
+    pub(crate) state: Visible<CrdState>,
+}
+
+/// Result of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum CrdState {
+    InSync,
+    Differs,
+    Missing,
+    /// It is being deleted, and with it all objects of the kind.
+    Terminating,
+}
+
+impl CrdState {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::InSync => "in sync",
+            Self::Differs => "differs",
+            Self::Missing => "missing",
+            Self::Terminating => "terminating",
+        }
+    }
+}
+
+pub(crate) async fn read(
+    installation: &Installation<'_>,
+) -> Result<Section<Vec<CrdReport>>, kube::Error> {
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let resource = ApiResource::from_gvk(&gvk);
+    let crds: Api<DynamicObject> = Api::all_with(installation.client.clone(), &resource);
+    let (mut content, mut problems) = (Vec::new(), Vec::new());
+    for (_, ruleset) in installation.kinds.iter() {
+        let name = ruleset.crd()["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default();
+        let found = Visible::of(crds.get_opt(name).await)?;
+        let state = found.map(|found| compare(ruleset.as_ref(), found.as_ref()));
+        problems.extend(state.known().and_then(|state| problem(name, *state)));
+        content.push(CrdReport {
+            name: name.to_owned(),
+            state,
+        });
+    }
+    Ok(Section { content, problems })
+}
+
+fn compare(ruleset: &dyn Validator, found: Option<&DynamicObject>) -> CrdState {
+    let Some(found) = found else {
+        return CrdState::Missing;
+    };
+    if found.metadata.deletion_timestamp.is_some() {
+        return CrdState::Terminating;
+    }
+    let version = ruleset.version();
+    let ours = crd_fingerprint(ruleset.crd(), version);
+    if crd_fingerprint(&found.data, version) == ours {
+        CrdState::InSync
+    } else {
+        CrdState::Differs
+    }
+}
+
+fn problem(name: &str, state: CrdState) -> Option<String> {
+    match state {
+        CrdState::InSync => None,
+        CrdState::Differs => Some(format!(
+            "the CRD {name} is not the one of this program: apply the CRDs, or use the program of the installed version"
+        )),
+        CrdState::Missing => Some(format!("the CRD {name} does not exist")),
+        CrdState::Terminating => Some(format!(
+            "the CRD {name} is being deleted, and with it all objects of the kind"
+        )),
+    }
+}

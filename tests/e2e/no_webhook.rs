@@ -1,0 +1,54 @@
+//! Controller of a whole cluster without webhook.
+
+use lockstep_envtest::{Cluster, Installation, Moto, Options, eventually};
+use serde_json::json;
+
+use crate::env::{condition, database};
+use crate::namespaced::{create, databases, write_manifests};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects() {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let written = write_manifests(&["--no-webhook"], &cluster);
+    assert!(written.status.success(), "{written:?}");
+    let folder = cluster.directory().join("manifests");
+    let options = Options {
+        program: env!("CARGO_BIN_EXE_lockstep").into(),
+        controller_env: moto.environment(),
+        controller_args: vec!["--rds-poll-interval=100ms".to_owned()],
+        controller_server: None,
+    };
+    let installation = Installation::apply_without_webhook(&cluster, &folder, options).await;
+    let mut installation = installation.expect("manifests");
+    installation.start_controller().expect("a controller");
+    create(&cluster, "default").await;
+    let mut invalid = database("invalid");
+    invalid["spec"]["credentials"]["username"] = json!("user");
+    let file = cluster.directory().join("invalid.json");
+    std::fs::write(&file, invalid.to_string()).expect("a file");
+    let stored = cluster.run_kubectl(&["apply", "--filename", &file.to_string_lossy()]);
+    stored.expect("no webhook denies the object");
+    let api = databases(cluster.client(), "default");
+    for (name, type_, status) in [("orders", "Ready", "True"), ("invalid", "Valid", "False")] {
+        let what = format!("{type_}={status} of {name}");
+        let seen = eventually(&what, async || {
+            let object = api.get(name).await.ok()?;
+            condition(&object, type_).filter(|condition| condition.status == status)
+        });
+        let seen = seen.await;
+        seen.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
+    }
+    // The controller has no permissions for a webhook, and needs none.
+    let output = installation.output();
+    assert!(
+        !output.contains("forbidden") && !output.contains("ERROR"),
+        "{output}"
+    );
+    let configurations = [
+        "get",
+        "validatingwebhookconfigurations,mutatingwebhookconfigurations",
+    ];
+    let configurations = [&configurations[..], &["--output=name"]].concat();
+    assert_eq!(cluster.run_kubectl(&configurations).expect("a list"), "");
+}

@@ -1,0 +1,64 @@
+//! Waiting for a condition.
+
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// Interval between two checks of a condition.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Default deadline, generous: a busy machine with two cores must not fail a test.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Waits until `condition` returns a value.
+pub async fn eventually<T>(
+    what: &str,
+    condition: impl AsyncFnMut() -> Option<T>,
+) -> Result<T, Error> {
+    eventually_within(DEADLINE, what, condition).await
+}
+
+/// Waits until `condition` returns a value, at most for `deadline`.
+pub async fn eventually_within<T>(
+    deadline: Duration,
+    what: &str,
+    mut condition: impl AsyncFnMut() -> Option<T>,
+) -> Result<T, Error> {
+    let started = Instant::now();
+    loop {
+        if let Some(value) = condition().await {
+            return Ok(value);
+        }
+        if started.elapsed() > deadline {
+            return Err(Error::Timeout {
+                what: what.to_owned(),
+                seconds: deadline.as_secs(),
+                hint: String::new(),
+            });
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Asserts that an observed value does not change during a period.
+///
+/// # Panics
+///
+/// If the value changes.
+pub async fn stays<T: PartialEq + std::fmt::Debug>(
+    period: Duration,
+    what: &str,
+    mut observe: impl AsyncFnMut() -> T,
+) {
+    let started = Instant::now();
+    let first = observe().await;
+    while started.elapsed() < period {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        assert_eq!(
+            observe().await,
+            first,
+            "{what} changed after {:?}",
+            started.elapsed()
+        );
+    }
+}

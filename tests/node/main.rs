@@ -1,0 +1,107 @@
+//! Installation test on a real node: the shipped YAML runs the image of the program in Pods that kubelet and containerd
+//! start, and the API server reaches them through kube-proxy. All trials share one node.
+//!
+//! A node needs root on Linux and the packages that `tests/envtest/apt/install` installs. Without them the trials are
+//! reported as ignored, or as failed if `LOCKSTEP_REQUIRE_NODE` is set.
+
+#[path = "../steady/load.rs"]
+mod load;
+
+mod certificates;
+mod installation;
+mod kustomize;
+mod namespaced;
+mod overlay;
+mod rollout;
+mod site;
+mod upgrade;
+
+use std::env;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libtest_mimic::{Arguments, Trial};
+use lockstep_envtest::Node;
+use site::Site;
+use tokio::runtime::Runtime;
+
+/// The node, if a trial has started it already, and the runtime of its clients.
+struct Shared {
+    site: Mutex<Option<Site>>,
+    runtime: Runtime,
+}
+
+impl Shared {
+    fn run(&self, trial: impl AsyncFnOnce(&Site)) {
+        // A trial that panics leaves a node that the next one cleans.
+        let mut site = self.site.lock().unwrap_or_else(PoisonError::into_inner);
+        self.runtime.block_on(async {
+            let site = match site.take() {
+                Some(used) => site.insert(used),
+                None => site.insert(Site::start().await),
+            };
+            site.clean().await;
+            trial(site).await;
+        });
+    }
+}
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    let impossible = if arguments.list {
+        None
+    } else {
+        Node::check().err()
+    };
+    let is_required = env::var_os("LOCKSTEP_REQUIRE_NODE").is_some();
+    if let Some(error) = &impossible {
+        eprintln!("no node can run here: {error}");
+        assert!(!is_required, "LOCKSTEP_REQUIRE_NODE is set");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let shared = Arc::new(Shared {
+        site: Mutex::new(None),
+        runtime,
+    });
+    macro_rules! trial {
+        ($name:literal, $run:path) => {{
+            let shared = Arc::clone(&shared);
+            let run = move || {
+                shared.run($run);
+                Ok(())
+            };
+            Trial::test($name, run).with_ignored_flag(impossible.is_some())
+        }};
+    }
+    let trials = vec![
+        trial!(
+            "kustomize_installs_a_webhook_and_a_controller_that_work",
+            kustomize::installs
+        ),
+        trial!(
+            "no_answer_is_wrong_during_rolling_updates_and_after_the_loss_of_a_pod",
+            rollout::under_load
+        ),
+        trial!(
+            "an_upgrade_and_its_rollback_keep_stored_objects_and_give_no_wrong_answer",
+            upgrade::there_and_back
+        ),
+        trial!(
+            "another_issuer_fills_the_secret_of_the_certificate",
+            certificates::from_another_issuer
+        ),
+        trial!("namespaced_manifests_run_with_roles_only", namespaced::runs),
+    ];
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // `exit` runs no destructors.
+    let site = shared
+        .site
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    shared.runtime.block_on(async { drop(site) });
+    conclusion.exit();
+}

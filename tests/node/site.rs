@@ -1,0 +1,198 @@
+//! The node that all trials share, moto, and the image of the program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use lockstep_envtest::{Cluster, Moto, Node, eventually_within};
+use serde_json::{Value, json};
+use xtask::image::{CA_CERTIFICATES, Compression, Image, Metadata};
+
+/// Time for Pods to start on a busy machine.
+pub const PODS: Duration = Duration::from_mins(5);
+
+/// Namespace of the manifests.
+pub const NAMESPACE: &str = "lockstep-system";
+
+/// Namespaces of users.
+pub const TEAM: &str = "team-a";
+pub const OTHER_TEAM: &str = "team-b";
+
+/// Tag of the image that represents the previous release.
+pub const PREVIOUS: &str = "0.0.0-previous";
+
+pub struct Site {
+    // In the order of shutdown.
+    pub moto: Moto,
+    pub node: Node,
+}
+
+impl Site {
+    /// Starts a node and imports the image of this build under both tags.
+    pub async fn start() -> Self {
+        let started = Instant::now();
+        let node = Node::start().await;
+        let node = node.unwrap_or_else(|error| panic!("{error}"));
+        println!("node ready after {:.1} s", started.elapsed().as_secs_f64());
+        let moto = Moto::start_on(&node).await.expect("moto");
+        let started = Instant::now();
+        let program = stripped(node.directory());
+        let name = import(&node, &program);
+        let previous = name.replace(env!("CARGO_PKG_VERSION"), PREVIOUS);
+        let tagged = node.tag_image(&name, &previous);
+        tagged.unwrap_or_else(|error| panic!("{error}"));
+        println!(
+            "image imported after {:.1} s",
+            started.elapsed().as_secs_f64()
+        );
+        Self { moto, node }
+    }
+
+    pub fn cluster(&self) -> &Cluster {
+        self.node.cluster()
+    }
+
+    /// Runs `kubectl`, which must succeed.
+    pub fn kubectl(&self, args: &[&str]) -> String {
+        let output = self.cluster().run_kubectl(args);
+        output.unwrap_or_else(|error| self.fail(&error.to_string()))
+    }
+
+    /// Applies an object with `kubectl`.
+    pub fn apply(&self, object: &Value) -> Result<String, String> {
+        let file = self.node.directory().join("object.json");
+        fs::write(&file, object.to_string()).expect("a file");
+        let applied = self
+            .cluster()
+            .run_kubectl(&["apply", "-f", &file.to_string_lossy()]);
+        applied.map_err(|error| error.to_string())
+    }
+
+    pub fn databases(&self, namespace: &str) -> Api<DynamicObject> {
+        let gvk = GroupVersionKind::gvk("database.example.com", "v1alpha1", "CloudDatabase");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "clouddatabases");
+        Api::namespaced_with(self.cluster().client(), namespace, &resource)
+    }
+
+    /// Removes what an earlier trial has left, whatever state it is in.
+    pub async fn clean(&self) {
+        self.remove_webhook_configurations();
+        self.remove_all_databases().await;
+        self.kubectl(&["delete", "secret", "credentials", "--ignore-not-found"]);
+        self.kubectl(&["delete", "crd", "--all"]);
+        let client = self.cluster().client();
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        for name in [NAMESPACE, TEAM, OTHER_TEAM] {
+            self.kubectl(&["delete", "namespace", name, "--ignore-not-found"]);
+        }
+        for kind in ["clusterrole", "clusterrolebinding"] {
+            let labelled = "app.kubernetes.io/name=lockstep";
+            self.kubectl(&["delete", kind, "--selector", labelled]);
+        }
+        let crds: Api<CustomResourceDefinition> = Api::all(client);
+        let gone = eventually_within(PODS, "a clean cluster", async || {
+            for name in [NAMESPACE, TEAM, OTHER_TEAM] {
+                if namespaces.get_opt(name).await.ok()?.is_some() {
+                    return None;
+                }
+            }
+            let crds = crds.list(&ListParams::default()).await.ok()?;
+            crds.items.is_empty().then_some(())
+        });
+        gone.await
+            .unwrap_or_else(|error| self.fail(&error.to_string()));
+    }
+
+    fn remove_webhook_configurations(&self) {
+        for kind in [
+            "validatingwebhookconfiguration",
+            "mutatingwebhookconfiguration",
+        ] {
+            self.kubectl(&["delete", kind, "--all"]);
+        }
+    }
+
+    /// Deletes databases without their controller: nothing else removes the finalizers.
+    async fn remove_all_databases(&self) {
+        let gvk = GroupVersionKind::gvk("database.example.com", "v1alpha1", "CloudDatabase");
+        let resource = ApiResource::from_gvk_with_plural(&gvk, "clouddatabases");
+        let all: Api<DynamicObject> = Api::all_with(self.cluster().client(), &resource);
+        // Without the CRD, the list is an error, and no database exists.
+        let Ok(databases) = all.list(&ListParams::default()).await else {
+            return;
+        };
+        for database in databases {
+            let name = database.metadata.name.unwrap_or_default();
+            let namespace = database.metadata.namespace.unwrap_or_default();
+            let api = self.databases(&namespace);
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            let _ = api.delete(&name, &Default::default()).await;
+            let _ = api.patch(&name, &PatchParams::default(), &patch).await;
+        }
+    }
+
+    /// Panics with the state of the Pods and the end of the logs.
+    pub fn fail(&self, why: &str) -> ! {
+        let show = |args: &[&str]| {
+            let shown = self.cluster().run_kubectl(args);
+            shown.unwrap_or_else(|error| error.to_string())
+        };
+        let pods = show(&["get", "pods", "--all-namespaces", "--output=wide"]);
+        let events = show(&["get", "events", "--all-namespaces"]);
+        let events: Vec<_> = events.lines().rev().take(30).collect();
+        let selector = "--selector=app.kubernetes.io/name=lockstep";
+        let all = ["--all-containers", "--prefix", "--tail=15", "--namespace"];
+        let logs = |namespace| show(&[&["logs", selector][..], &all, &[namespace]].concat());
+        let logs = [NAMESPACE, TEAM].map(logs).concat();
+        panic!(
+            "{why}\n{pods}\n{}\n{logs}\n{}",
+            events.join("\n"),
+            self.node.tails()
+        );
+    }
+}
+
+/// Returns the repository.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Copies the program without its symbols, which are most of a debug build.
+fn stripped(directory: &Path) -> PathBuf {
+    let path = directory.join("lockstep");
+    let mut strip = Command::new("strip");
+    strip
+        .arg("-o")
+        .arg(&path)
+        .arg(env!("CARGO_BIN_EXE_lockstep"));
+    let status = strip
+        .status()
+        .expect("binutils are installed with the linker");
+    assert!(status.success());
+    path
+}
+
+/// Imports the image of the program, and returns its full name.
+fn import(node: &Node, program: &Path) -> String {
+    let metadata = Metadata {
+        repository: "lockstep".to_owned(),
+        tag: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: None,
+    };
+    let archive = node.directory().join("lockstep.tar");
+    let image = Image::of_program(program, Path::new(CA_CERTIFICATES), metadata);
+    let image = image.unwrap_or_else(|error| panic!("{error}"));
+    // The archive never leaves this machine.
+    let written = image.write_archive(&archive, Compression::none());
+    let written = written.unwrap_or_else(|error| panic!("{error}"));
+    println!("{} {}", image.name(), written.digest);
+    let imported = node.import_image(&archive);
+    imported.unwrap_or_else(|error| panic!("{error}"));
+    fs::remove_file(&archive).expect("the archive exists");
+    format!("docker.io/library/{}", image.name())
+}

@@ -1,0 +1,23 @@
+//! Test kit for operator authors, on a real control plane.
+//!
+//! [`FaultInjector`] records every call to the API server and can make single calls fail. [`DeterminismCheck`] calls a
+//! handler twice and fails if the two responses differ.
+//! [`Controller::reconcile_once`](lockstep_controller::Controller::reconcile_once) runs one reconciliation, and
+//! [`RunningController`] is a controller that runs until it is stopped. Most tests start with [`operator`], [`objects`]
+//! and [`apply`].
+
+mod crd;
+mod determinism_check;
+mod fault_injector;
+mod kind;
+mod namespace;
+mod running;
+mod waiting;
+
+pub use crd::toy_crd;
+pub use determinism_check::DeterminismCheck;
+pub use fault_injector::{Call, FaultInjector, When};
+pub use kind::{apply, cluster_with, objects, operator};
+pub use namespace::TemporaryNamespace;
+pub use running::RunningController;
+pub use waiting::{install_crd, wait_for_condition, wait_until};

@@ -1,0 +1,3 @@
+//! Development tasks that tests use, too.
+
+pub mod image;

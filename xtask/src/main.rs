@@ -1,0 +1,90 @@
+//! Development tasks, run as `cargo xtask TASK`.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser};
+use xtask::image::{Compression, Error, Image, Metadata};
+
+/// Run a development task.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version)]
+enum Task {
+    Image(ImageArgs),
+}
+
+/// Write the container image of a program that has been built, without a container engine.
+///
+/// The image contains the program, the shared libraries that it is linked with, CA certificates, and a user and group
+/// 65532. It contains no shell and no package manager.
+#[derive(Args)]
+struct ImageArgs {
+    /// The program [default: `dist/lockstep` in cargo's target directory; build it with
+    /// `cargo build --profile dist --package lockstep --no-default-features`].
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Repository of the image.
+    #[arg(long, default_value = "lockstep")]
+    repository: String,
+    /// Tag of the image.
+    #[arg(long, default_value = env!("CARGO_PKG_VERSION"))]
+    tag: String,
+    /// Git commit for the label `org.opencontainers.image.revision`.
+    #[arg(long, value_name = "COMMIT")]
+    revision: Option<String>,
+    /// CA certificates, as a file of PEM blocks.
+    #[arg(long, value_name = "FILE", default_value = xtask::image::CA_CERTIFICATES)]
+    ca_certificates: PathBuf,
+    /// OCI archive to write [default: `lockstep-image.tar` beside the program].
+    #[arg(long, value_name = "FILE", conflicts_with = "root_directory")]
+    output_file: Option<PathBuf>,
+    /// Write the files of the image to this directory, and no archive.
+    #[arg(long, value_name = "DIRECTORY")]
+    root_directory: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let Task::Image(args) = Task::parse();
+    match write_image(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write_image(args: ImageArgs) -> Result<(), Error> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target"),
+        PathBuf::from,
+    );
+    let program = args
+        .program
+        .unwrap_or_else(|| target.join("dist").join("lockstep"));
+    let metadata = Metadata {
+        repository: args.repository,
+        tag: args.tag,
+        revision: args.revision,
+    };
+    if !program.is_file() {
+        return Err(Error::NotBuilt(program));
+    }
+    let image = Image::of_program(&program, &args.ca_certificates, metadata)?;
+    if let Some(directory) = args.root_directory {
+        return image.write_to_directory(&directory);
+    }
+    let output = args
+        .output_file
+        .unwrap_or_else(|| program.with_file_name("lockstep-image.tar"));
+    let written = image.write_archive(&output, Compression::best())?;
+    println!(
+        "{} {}\n{} bytes compressed: {}",
+        image.name(),
+        written.digest,
+        written.layer_bytes,
+        output.display()
+    );
+    Ok(())
+}
