@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Test targets that take minutes.
-const SLOW: [&str; 4] = ["chaos", "e2e", "steady", "tutorial"];
+const SLOW: [&str; 5] = ["chaos", "e2e", "node", "steady", "tutorial"];
 
 #[test]
 fn the_alias_names_every_test_target_that_is_not_slow() {

@@ -103,7 +103,8 @@ fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
         "webhookAndController": mode(false, false),
         "webhookOnly": mode(true, false),
         "controllerOnly": mode(false, true),
-        "watchedNamespace": rbac::object_rules(install),
+        "secretReader": rbac::secret_rules(install),
+        "watchedNamespace": rbac::namespace_rules(install),
     });
     manifest("rbac.yaml", &[rules])
 }

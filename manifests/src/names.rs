@@ -24,6 +24,8 @@ pub const LEASE: &str = "lockstep-controller";
 pub const POLICY: &str = "lockstep-policy";
 /// Name of the policy and its binding that deny the deletion of the CRDs.
 pub const CRD_DELETION_POLICY: &str = "lockstep-crd-deletion";
+/// Name of the `ClusterRole` with the rights on Secrets, which is bound in single namespaces.
+pub const SECRET_READER: &str = "lockstep-secret-reader";
 /// Annotation that allows the deletion of a CRD, with the value `true`.
 pub const ALLOW_DELETION: &str = "lockstep.dev/allow-deletion";
 

@@ -17,9 +17,56 @@ pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
         binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
     ];
     if !install.webhook_only {
+        all.extend(secret_reader(install));
         all.extend(user_roles(install));
     }
     all
+}
+
+/// Returns the `ClusterRole` with the rights on Secrets, if the operators need any. It is not bound in the whole
+/// cluster: an administrator binds it in each namespace whose Secrets the controller may read.
+fn secret_reader(install: &InstallOptions<'_>) -> Option<Value> {
+    let rules = secret_rules(install);
+    (!rules.is_empty()).then(|| {
+        let mut reader = role("ClusterRole", None, &rules);
+        reader["metadata"] = metadata(names::SECRET_READER, None);
+        reader
+    })
+}
+
+/// Returns the rights of the operators on Secrets.
+pub(crate) fn secret_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+    let rules = install.rbac_rules.iter();
+    rules.filter_map(|rule| only(rule, is_secrets)).collect()
+}
+
+/// Returns the rights of the operators on everything but Secrets.
+fn rules_without_secrets(install: &InstallOptions<'_>) -> impl Iterator<Item = Value> {
+    let rules = install.rbac_rules.iter();
+    rules.filter_map(|rule| match rule.get("resources") {
+        Some(_) => only(rule, |groups, resource| !is_secrets(groups, resource)),
+        // A rule on URLs.
+        None => Some(rule.clone()),
+    })
+}
+
+fn is_secrets(groups: &Value, resource: &Value) -> bool {
+    let is_core = |group: &Value| group == "" || group == "*";
+    let is_core_group = groups.as_array().is_some_and(|all| all.iter().any(is_core));
+    is_core_group && (resource == "secrets" || resource == "*")
+}
+
+/// Returns the rule with those of its resources that the predicate selects, and nothing if it selects none.
+fn only(rule: &Value, selects: impl Fn(&Value, &Value) -> bool) -> Option<Value> {
+    let resources = rule["resources"].as_array()?.iter();
+    let selected: Vec<_> = resources
+        .filter(|resource| selects(&rule["apiGroups"], resource))
+        .collect();
+    (!selected.is_empty()).then(|| {
+        let mut selection = rule.clone();
+        selection["resources"] = json!(selected);
+        selection
+    })
 }
 
 fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
@@ -61,7 +108,7 @@ pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
 
 /// Returns the rights that `admin` needs to grant the controller its rights in a namespace.
 pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let mut rules = object_rules(install);
+    let mut rules = namespace_rules(install);
     rules.push(json!({
         "apiGroups": ["coordination.k8s.io"],
         "resources": ["leases"],
@@ -73,7 +120,7 @@ pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
 /// Returns the role and binding, in one namespace, of a controller that is limited to some namespaces. It runs in
 /// the namespace `home`.
 pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) -> Vec<Value> {
-    let mut rules = object_rules(install);
+    let mut rules = namespace_rules(install);
     if namespace == home {
         rules.extend(lease_rules(&DEFAULT));
     }
@@ -93,8 +140,16 @@ pub(crate) fn service_account(namespace: &str) -> Value {
     })
 }
 
-/// Returns the rights of the controller on the objects of every kind, and the additional rights of the operators.
-pub(crate) fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+/// Returns the rights of the controller in a namespace that it is limited to.
+pub(crate) fn namespace_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+    let mut rules = object_rules(install);
+    rules.extend(secret_rules(install));
+    rules
+}
+
+/// Returns the rights of the controller on the objects of every kind, and the additional rights of the operators but
+/// those on Secrets.
+fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for (group, plural) in kinds(install) {
         rules.push(json!({"apiGroups": [group], "resources": [plural], "verbs": ["get", "list", "patch", "watch"]}));
@@ -106,7 +161,7 @@ pub(crate) fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
         // `patch`: a repeated Event increments the counter of the existing one.
         json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]}),
     );
-    rules.extend(install.rbac_rules.iter().cloned());
+    rules.extend(rules_without_secrets(install));
     rules
 }
 

@@ -170,7 +170,8 @@ async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
     Some(found)
 }
 
-/// Waits until a replica with this name prefix leads.
+/// Compares what exists for one object with what it desires, and removes that from `actual`: what is left over at the
+/// end belongs to no object.
 fn difference_of(
     name: &str,
     object: &Value,

@@ -96,7 +96,7 @@ impl TestEnv {
             aws_endpoint: Some(proxy.url()),
             ..EnvOptions::default()
         };
-        (Self::install(cluster, moto, options).await, proxy)
+        (Box::pin(Self::install(cluster, moto, options)).await, proxy)
     }
 
     /// Returns true if the database exists in the API server.
@@ -138,6 +138,9 @@ impl TestEnv {
             .start(&cluster)
             .await
             .expect("the webhook and the controller start");
+        Installation::allow_secrets(&cluster, NAMESPACE)
+            .await
+            .expect("a RoleBinding");
         let rds = rds(&moto.endpoint(), "eu-central-1").await;
         let env = Self {
             installation,

@@ -43,6 +43,7 @@ mod rds_location;
 mod rds_missing;
 mod rds_security;
 mod result;
+mod secret_access;
 mod secure_metrics;
 mod slow_rds;
 mod standalone_webhook;

@@ -79,7 +79,8 @@ fn parse(process: &str, exposition: &str) -> BTreeMap<String, Metric> {
             let shown = if kind == "counter" { name } else { family };
             let metric = all.entry(shown.to_owned()).or_default();
             kind.clone_into(&mut metric.kind);
-            metric.help = helps.get(family).copied().unwrap_or_default().to_owned();
+            let help = helps.get(family).copied().unwrap_or_default();
+            help.clone_into(&mut metric.help);
             metric.processes.insert(process.to_owned());
             metric.labels.extend(labels(line));
         }

@@ -28,7 +28,7 @@ use crate::env::database;
 use crate::webhook::review;
 
 /// DNS name in the serving certificate.
-pub const NAME: &str = "gate.example";
+pub const NAME: &str = "webhook.example";
 
 /// The process, and how to connect to it.
 pub struct StandaloneWebhook {

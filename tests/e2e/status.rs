@@ -148,8 +148,8 @@ async fn a_healthy_installation_is_told_from_each_problem() {
         "{shown}"
     );
 
-    let path = "/spec/versions/0/schema/openAPIV3Schema/description";
-    let other = json!([{"op": "add", "path": path, "value": "another release"}]).to_string();
+    let description = "/spec/versions/0/schema/openAPIV3Schema/description";
+    let other = json!([{"op": "add", "path": description, "value": "another release"}]).to_string();
     let patch = [
         "patch",
         "crd",

@@ -1,6 +1,6 @@
 //! `lockstep uninstall`: removal of an installation and its objects.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use lockstep_envtest::{Cluster, Installation, Moto, Options, eventually};
@@ -127,12 +127,8 @@ async fn without_a_controller_only_orphaning_removes_the_objects_and_every_insta
     assert_eq!(env.instances().await.len(), 1, "the instance stays");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
-    let env = TestEnv::start_with_workloads().await;
-    env.ready_database("orders", "Delete").await;
-
-    // Missing rights.
+/// Creates a user who may read everything that an installation consists of, and delete nothing.
+async fn reader(env: &TestEnv) -> PathBuf {
     let readable = [
         "secrets",
         "clusterroles",
@@ -177,25 +173,11 @@ async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
         .cluster
         .service_account_kubeconfig("default", "guest", None)
         .await;
-    let guest = guest.expect("a kubeconfig");
-    eventually("the aggregation of the role", async || {
-        let (code, said) = both(&lockstep(&guest, &["uninstall", "--yes"]));
-        assert_eq!(code, Some(2), "{said}");
-        let is_reported = [
-            "delete clouddatabases.database.example.com in the namespace default",
-            "delete deployments.apps lockstep in the namespace lockstep-system",
-            "delete namespaces lockstep-system",
-        ];
-        is_reported
-            .iter()
-            .all(|right| said.contains(right))
-            .then_some(())
-    })
-    .await
-    .expect("the missing rights are reported");
-    assert!(env.has_database("orders").await);
+    guest.expect("a kubeconfig")
+}
 
-    // An object whose deletion would wait for a user.
+/// Pauses the database, checks that this is reported, and resumes it.
+async fn a_paused_object_is_reported(env: &TestEnv) {
     env.kubectl(&[
         "annotate",
         "clouddatabase",
@@ -221,6 +203,34 @@ async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
         (code == Some(0)).then_some(())
     });
     resumed.await.expect("the object is no longer paused");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
+    let env = TestEnv::start_with_workloads().await;
+    env.ready_database("orders", "Delete").await;
+
+    // Missing rights.
+    let guest = reader(&env).await;
+    eventually("the aggregation of the role", async || {
+        let (code, said) = both(&lockstep(&guest, &["uninstall", "--yes"]));
+        assert_eq!(code, Some(2), "{said}");
+        let is_reported = [
+            "delete clouddatabases.database.example.com in the namespace default",
+            "delete deployments.apps lockstep in the namespace lockstep-system",
+            "delete namespaces lockstep-system",
+        ];
+        is_reported
+            .iter()
+            .all(|right| said.contains(right))
+            .then_some(())
+    })
+    .await
+    .expect("the missing rights are reported");
+    assert!(env.has_database("orders").await);
+
+    // An object whose deletion would wait for a user.
+    a_paused_object_is_reported(&env).await;
 
     // An object that another client keeps.
     let keep =

@@ -33,7 +33,7 @@ pub async fn from_another_issuer(site: &Site) {
     })
     .await;
     denies_a_reserved_name(site);
-    create_credentials(site, "default");
+    create_credentials(site, "default").await;
 
     // The issuer renews the certificate, with another CA.
     let load = Load::start(site.cluster()).await;

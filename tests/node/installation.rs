@@ -1,7 +1,7 @@
 //! Steps and checks that every way to install Lockstep shares.
 
 use kube::api::{Api, DynamicObject};
-use lockstep_envtest::{eventually_within, wait_until_fail_closed};
+use lockstep_envtest::{Installation, eventually_within, wait_until_fail_closed};
 use serde_json::{Value, json};
 
 use crate::site::{NAMESPACE, PODS, Site};
@@ -67,8 +67,15 @@ pub fn database(name: &str) -> Value {
     })
 }
 
+/// Creates the Secret that the databases of a namespace name, and lets the controller read it.
+pub async fn create_credentials(site: &Site, namespace: &str) {
+    create_secret(site, namespace);
+    let allowed = Installation::allow_secrets(site.cluster(), namespace).await;
+    allowed.expect("a RoleBinding");
+}
+
 /// Creates the Secret that the databases of a namespace name.
-pub fn create_credentials(site: &Site, namespace: &str) {
+pub fn create_secret(site: &Site, namespace: &str) {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "credentials", "namespace": namespace},

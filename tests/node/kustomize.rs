@@ -48,7 +48,7 @@ pub async fn installs(site: &Site) {
     }
 
     denies_a_reserved_name(site);
-    create_credentials(site, "default");
+    create_credentials(site, "default").await;
     let applied = site.apply(&database("orders"));
     applied.unwrap_or_else(|error| site.fail(&error));
     becomes_ready(site, "default", "orders").await;

@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::installation::{
-    becomes_ready, configure_aws, create_credentials, create_namespace, database, has_condition,
+    becomes_ready, configure_aws, create_namespace, create_secret, database, has_condition,
     is_deleted, wait_for_pods,
 };
 use crate::site::{OTHER_TEAM, Site, TEAM};
@@ -19,7 +19,7 @@ pub async fn runs(site: &Site) {
     assert!(written.expect("the program runs").success());
     for namespace in [TEAM, OTHER_TEAM] {
         create_namespace(site, namespace);
-        create_credentials(site, namespace);
+        create_secret(site, namespace);
     }
     configure_aws(site, TEAM);
     site.kubectl(&["apply", "-k", &folder.join("cluster").to_string_lossy()]);

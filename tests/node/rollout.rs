@@ -16,7 +16,7 @@ const ROLLOUTS: usize = 2;
 
 pub async fn under_load(site: &Site) {
     install_by(site, apply_base).await;
-    create_credentials(site, "default");
+    create_credentials(site, "default").await;
     let load = Load::start(site.cluster()).await;
     let started = Instant::now();
     for _ in 0..ROLLOUTS {

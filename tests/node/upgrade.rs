@@ -30,7 +30,7 @@ pub async fn there_and_back(site: &Site) {
     let previous = previous_release(site);
     install_by(site, async |site| apply(site, &previous)).await;
     assert_eq!(images(site).await, [PREVIOUS; 4]);
-    create_credentials(site, "default");
+    create_credentials(site, "default").await;
     // Valid in the previous release only.
     site.apply(&small("early")).expect("the object is admitted");
     site.apply(&database("orders"))

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, PostParams};
-use lockstep_envtest::{APISERVER_ARGS, Cluster, Fleet, Moto, Options, wait_until_fail_closed};
+use lockstep_envtest::{
+    APISERVER_ARGS, Cluster, Fleet, Installation, Moto, Options, wait_until_fail_closed,
+};
 use serde_json::json;
 
 pub struct Testbed {
@@ -67,5 +69,7 @@ impl Testbed {
         let secret = serde_json::from_value(secret).expect("a Secret");
         let made = secrets.create(&PostParams::default(), &secret).await;
         made.expect("the Secret is created");
+        let allowed = Installation::allow_secrets(&self.cluster, "default").await;
+        allowed.expect("a RoleBinding");
     }
 }

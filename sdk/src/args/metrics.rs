@@ -26,7 +26,7 @@ pub(crate) struct SecureMetricsArgs {
     /// `--cert-dir`.
     #[arg(long, value_name = "DIRECTORY", requires = "metrics_secure")]
     metrics_cert_dir: Option<PathBuf>,
-    /// URL of the webhook in the same Pod, such as http://127.0.0.1:8082. Its metrics are then served at
+    /// URL of the webhook in the same Pod, such as <http://127.0.0.1:8082>. Its metrics are then served at
     /// /metrics/webhook, to the same clients: the webhook has no credentials to authenticate them itself.
     #[arg(long, value_name = "URL", requires = "metrics_secure")]
     webhook_metrics_url: Option<Uri>,

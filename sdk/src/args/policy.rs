@@ -93,26 +93,25 @@ struct PolicyWatcher {
     current: PolicyHandle,
     valid: Gauge,
     rules: Gauge,
-    /// The content that was read last.
-    seen: Option<String>,
+    /// What was read last: the content, or why it cannot be read.
+    seen: Option<Result<String, String>>,
 }
 
 impl PolicyWatcher {
     /// Reads the file. Returns true if another policy has come into force.
     fn reload(&mut self) -> bool {
-        let text = match std::fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => format!("\0the file {}", describe_read_error(&error)),
+        let content = match std::fs::read_to_string(&self.path) {
+            Ok(text) => Ok(text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            Err(error) => Err(format!("the file {}", describe_read_error(&error))),
         };
-        if self.seen.as_ref() == Some(&text) {
+        if self.seen.as_ref() == Some(&content) {
             return false;
         }
         let path = self.path.display();
-        let policy = match text.strip_prefix('\0') {
-            Some(error) => Err(error.to_owned()),
-            None => parse(&text, &self.validators),
-        };
+        let policy = content
+            .clone()
+            .and_then(|text| parse(&text, &self.validators));
         let is_valid = policy.is_ok();
         match policy {
             Ok(policy) => {
@@ -127,7 +126,7 @@ impl PolicyWatcher {
                 self.valid.set(0);
             }
         }
-        self.seen = Some(text);
+        self.seen = Some(content);
         is_valid
     }
 }

@@ -160,9 +160,8 @@ impl DelegatedAuth {
             let reviews: Api<TokenReview> = Api::all(self.client.clone());
             let reviewed = reviews.create(&PostParams::default(), &review).await?;
             let status = reviewed.status.unwrap_or_default();
-            let user = match (status.authenticated, status.user) {
-                (Some(true), Some(user)) => user,
-                _ => return Ok(Decision::Unauthenticated),
+            let (Some(true), Some(user)) = (status.authenticated, status.user) else {
+                return Ok(Decision::Unauthenticated);
             };
             let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
             let review = access_review(user);

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, database};
 use crate::vector::{invalid_spec, pipeline, remapping};
 
-/// Labels that the Prometheus Operator adds to the series of a PodMonitor.
+/// Labels that the Prometheus Operator adds to the series of a `PodMonitor`.
 const WEBHOOK: [(&str, &str); 6] = [
     ("job", "lockstep-webhook"),
     ("namespace", "lockstep-system"),
@@ -172,10 +172,7 @@ async fn scrape(env: &TestEnv, recording: &mut Recording) {
         .expect("metrics of the API server");
     // The API server has thousands of series; the queries read those of admission webhooks.
     let admission = all
-        .lines()
+        .split_inclusive('\n')
         .filter(|line| line.contains("apiserver_admission_webhook_"));
-    recording.add(
-        &APISERVER,
-        admission.map(|line| format!("{line}\n")).collect(),
-    );
+    recording.add(&APISERVER, admission.collect());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lockstep_envtest::promtool;
 use serde_json::{Value, json};
@@ -31,9 +31,10 @@ pub struct RuleTest {
     pub series: Vec<String>,
 }
 
-fn read(path: PathBuf) -> Value {
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+fn read(path: &Path) -> Value {
+    let shown = path.display();
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{shown}: {error}"));
+    serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{shown}: {error}"))
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -45,7 +46,7 @@ fn text(value: &Value) -> String {
 }
 
 pub fn alerts() -> Vec<Alert> {
-    let file = read(folder().join("rules.yaml"));
+    let file = read(&folder().join("rules.yaml"));
     let rules = list(&file["groups"])
         .iter()
         .flat_map(|group| list(&group["rules"]));
@@ -58,7 +59,7 @@ pub fn alerts() -> Vec<Alert> {
 }
 
 pub fn tests() -> Vec<RuleTest> {
-    let file = read(root().join("tests/e2e/monitoring/alerts.yaml"));
+    let file = read(&root().join("tests/e2e/monitoring/alerts.yaml"));
     let tests = list(&file["tests"]).iter().map(|test| {
         let cases = list(&test["alert_rule_test"]);
         let fires = |case: &Value| !list(&case["exp_alerts"]).is_empty();
@@ -94,7 +95,7 @@ fn alerts_fire_and_stay_silent_as_their_tests_expect() {
 #[test]
 fn the_prometheus_rule_has_the_same_groups() {
     let path = folder().join("prometheus-rule.yaml");
-    let rules = read(folder().join("rules.yaml"));
+    let rules = read(&folder().join("rules.yaml"));
     let object = json!({
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -274,6 +275,24 @@ impl Installation {
         let secrets: Api<Secret> = Api::namespaced(cluster.client(), namespace);
         let secret = secrets.get(secret.unwrap_or_default()).await?;
         Ok(secret.data.unwrap_or_default().remove("ca.crt"))
+    }
+
+    /// Lets the controller read the Secrets of a namespace, as an administrator of the namespace does it.
+    pub async fn allow_secrets(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
+        let name = "lockstep-secret-reader";
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "lockstep", "namespace": "lockstep-system"}],
+        });
+        let bindings: Api<RoleBinding> = Api::namespaced(cluster.client(), namespace);
+        let params = PatchParams::apply("administrator");
+        bindings
+            .patch(name, &params, &Patch::Apply(&binding))
+            .await?;
+        Ok(())
     }
 
     /// Removes both webhook configurations, so that the API server no longer calls the webhook.

@@ -25,11 +25,19 @@ pub(crate) async fn read(
     let secret = secrets
         .get_opt(&credentials.secret_name)
         .await
-        .map_err(|error| {
-            transient(
+        .map_err(|error| match error {
+            kube::Error::Api(status) if status.is_forbidden() => {
+                let message = format!(
+                    "the controller has no permission to read the Secret '{}'; bind the ClusterRole \
+                     lockstep-secret-reader to its ServiceAccount with a RoleBinding in this namespace",
+                    credentials.secret_name
+                );
+                transient("SecretForbidden", message)
+            }
+            error => transient(
                 "SecretUnreadable",
                 format!("cannot read the Secret: {error}"),
-            )
+            ),
         })?
         .ok_or_else(|| {
             let message = format!(
