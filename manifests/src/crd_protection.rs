@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::manifest::{Manifest, base, crd_file, manifest};
+use crate::kustomization::base;
+use crate::manifest::{Manifest, crd_file, manifest};
 use crate::options::InstallOptions;
 use crate::{crds, names};
 

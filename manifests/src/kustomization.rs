@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, manifest};
 
 pub(crate) fn kustomization(files: &[Manifest]) -> Value {
     let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
@@ -13,4 +13,11 @@ pub(crate) fn kustomization(files: &[Manifest]) -> Value {
         "sortOptions": {"order": "fifo"},
         "resources": names,
     })
+}
+
+/// Returns the files with a kustomization, as the kustomize base `folder`.
+pub(crate) fn base(folder: &str, mut files: Vec<Manifest>) -> impl Iterator<Item = Manifest> {
+    let kustomization = kustomization(&files);
+    files.push(manifest("kustomization.yaml", &[kustomization]));
+    files.into_iter().map(move |file| file.within(folder))
 }

@@ -4,7 +4,6 @@ use lockstep_shared_validation::Validator;
 use serde_json::Value;
 
 use crate::json_schema;
-use crate::kustomization::kustomization;
 use crate::options::InstallOptions;
 
 /// Generated file.
@@ -21,13 +20,6 @@ pub(crate) fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
     let plural = ruleset.crd()["spec"]["names"]["plural"].as_str();
     let name = format!("{}.yaml", plural.unwrap_or_default());
     manifest(&name, std::slice::from_ref(crd))
-}
-
-/// Returns the files with a kustomization, as the kustomize base `folder`.
-pub(crate) fn base(folder: &str, mut files: Vec<Manifest>) -> impl Iterator<Item = Manifest> {
-    let kustomization = kustomization(&files);
-    files.push(manifest("kustomization.yaml", &[kustomization]));
-    files.into_iter().map(move |file| file.within(folder))
 }
 
 impl Manifest {

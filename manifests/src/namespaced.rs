@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use crate::manifest::{Manifest, base, manifest, schemas};
+use crate::kustomization::base;
+use crate::manifest::{Manifest, manifest, schemas};
 use crate::options::InstallOptions;
 use crate::{crd_protection, deployment, kustomization, rbac};
 

@@ -30,7 +30,7 @@ const IMPURE: &[&str] = &[
 fn no_dependency_is_an_async_runtime_network_or_client_crate() {
     for package in [
         "crd-validation",
-        "shared-validation",
+        "lockstep-shared-validation",
         "lockstep-cloud-database-api",
         "lockstep-vector-api",
         "lockstep-vector-config",

@@ -249,6 +249,8 @@ async fn after_the_deletion_of_the_namespace_of_the_objects_without_a_controller
         serde_json::from_str(&secret.expect("the Secret")).expect("JSON");
     secret["metadata"] = json!({"name": SECRET, "namespace": "team"});
     env.kubectl_apply(&secret).expect("a Secret");
+    let allowed = Installation::allow_secrets(&env.cluster, "team").await;
+    allowed.expect("a RoleBinding");
     let mut object = database("orders");
     object["metadata"]["namespace"] = json!("team");
     let databases: Api<DynamicObject> =

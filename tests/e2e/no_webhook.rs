@@ -23,6 +23,8 @@ async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects(
     let mut installation = installation.expect("manifests");
     installation.start_controller().expect("a controller");
     create(&cluster, "default").await;
+    let allowed = Installation::allow_secrets(&cluster, "default").await;
+    allowed.expect("a RoleBinding");
     let mut invalid = database("invalid");
     invalid["spec"]["credentials"]["username"] = json!("user");
     let file = cluster.directory().join("invalid.json");

@@ -8,10 +8,12 @@ use crate::installation::{
 };
 use crate::site::{NAMESPACE, Site, root};
 
-/// Applies the committed manifests without any change.
+/// Applies the committed manifests without any change, in the order of the documentation.
 pub async fn apply_base(site: &Site) {
-    let base = root().join("manifests/config");
-    site.kubectl(&["apply", "-k", &base.to_string_lossy()]);
+    for base in ["crds", "crd-protection", "."] {
+        let base = root().join("manifests/config").join(base);
+        site.kubectl(&["apply", "-k", &base.to_string_lossy()]);
+    }
 }
 
 pub async fn installs(site: &Site) {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::site::{Site, root};
 
-/// Writes a kustomization with these fields on top of the base, and returns its folder.
+/// Writes a kustomization with these fields on top of the bases, and returns its folder.
 pub fn overlay(site: &Site, name: &str, mut fields: Value) -> PathBuf {
     let folder = site.node.directory().join(name);
     fs::create_dir_all(&folder).expect("a folder");
-    let base = root().join("manifests/config");
-    fields["resources"] = json!([relative(&base, &folder)]);
+    let bases = ["crds", "."].map(|base| root().join("manifests/config").join(base));
+    fields["resources"] = json!(bases.map(|base| relative(&base, &folder)));
     fields["sortOptions"] = json!({"order": "fifo"});
     fs::write(folder.join("kustomization.yaml"), fields.to_string()).expect("a file");
     folder

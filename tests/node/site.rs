@@ -84,6 +84,8 @@ impl Site {
         self.remove_webhook_configurations();
         self.remove_all_databases().await;
         self.kubectl(&["delete", "secret", "credentials", "--ignore-not-found"]);
+        let allow = "lockstep.dev/allow-deletion=true";
+        self.kubectl(&["annotate", "crd", "--all", "--overwrite", allow]);
         self.kubectl(&["delete", "crd", "--all"]);
         let client = self.cluster().client();
         let namespaces: Api<Namespace> = Api::all(client.clone());

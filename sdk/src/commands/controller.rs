@@ -261,7 +261,7 @@ mod tests {
         let expected = ["crd-status-file", "crd-propagation-delay"];
         assert_eq!(below(Some("CRD status")), expected);
         assert_eq!(below(Some("Administration")), ["admin-token-file"]);
-        let expected = ["kinds", "watch-namespaces", "webhook-only"];
+        let expected = ["kinds", "watch-namespaces", "webhook-only", "no-webhook"];
         assert_eq!(below(Some("Scope")), expected);
         assert_eq!(below(Some("Policy")), ["policy"]);
         let reconciliation = below(Some("Reconciliation"));

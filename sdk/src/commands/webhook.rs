@@ -125,6 +125,7 @@ mod tests {
         let expected = [
             "webhook-bind-address",
             "health-probe-bind-address",
+            "metrics-bind-address",
             "cert-dir",
             "client-ca-file",
             "shutdown-delay",

@@ -98,7 +98,7 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
     let validators = installation.kinds.validators();
     let files = render(&InstallOptions {
         validators: &validators,
-        rbac_rules: Vec::new(),
+        rbac_rules: installation.kinds.rbac_rules(),
         controller_args: Vec::new(),
         namespaces: installation.namespaces.clone(),
         webhook_only: installation.is_webhook_only,
