@@ -48,7 +48,7 @@ struct Spec {
 
 fn crd(kind: &str, plural: &str, scope: &str, subresources: &Value) -> Value {
     let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let status = json!({"type": "object", "properties": {"mood": {"type": "string"}}});
+    let status = json!({"type": "object", "properties": {"state": {"type": "string"}}});
     let mut crd = toy_crd(
         kind,
         plural,

@@ -36,7 +36,7 @@ async fn an_object_costs_one_call_for_each_child_and_one_for_its_status() {
         created.map(|(verb, resource)| (verb, resource.to_owned()))
     );
     // A null from the handler does not change status fields of other clients.
-    let by_hand = json!({"status": {"mood": "by hand"}});
+    let by_hand = json!({"status": {"state": "by hand"}});
     let params = kube::api::PatchParams::default();
     let patch = kube::api::Patch::Merge(&by_hand);
     families
@@ -45,7 +45,7 @@ async fn an_object_costs_one_call_for_each_child_and_one_for_its_status() {
         .expect("the API server stores the status");
     toys.family("a", &[config_map("one")]).await;
     let object = families.get("a").await.expect("the object exists");
-    assert_eq!(object.data["status"]["mood"], "by hand");
+    assert_eq!(object.data["status"]["state"], "by hand");
     assert_eq!(
         object.data["status"]["observedGeneration"],
         json!(object.metadata.generation)
@@ -61,7 +61,7 @@ async fn an_error_is_reported_in_the_status_fields_of_the_kind_and_changes_no_ch
     toys.apply("Clan", "a", &json!({"children": [child]})).await;
     toys.wait_for_condition(&clans, "a", "Ready", "True").await;
     let object = clans.get("a").await.expect("the object exists");
-    assert_eq!(object.data["status"]["mood"], "fine");
+    assert_eq!(object.data["status"]["state"], "fine");
     toys.writes();
 
     toys.apply("Clan", "a", &json!({"error": "the soup is cold"}))
@@ -74,7 +74,7 @@ async fn an_error_is_reported_in_the_status_fields_of_the_kind_and_changes_no_ch
         ("Upset", "upset: the soup is cold")
     );
     let object = clans.get("a").await.expect("the object exists");
-    assert_eq!(object.data["status"]["mood"], "upset: the soup is cold");
+    assert_eq!(object.data["status"]["state"], "upset: the soup is cold");
     assert_eq!(toys.writes(), []);
     let maps = toys.of("ConfigMap", Some("default"));
     assert!(
