@@ -22,7 +22,9 @@ pub async fn runs(site: &Site) {
         create_secret(site, namespace);
     }
     configure_aws(site, TEAM);
-    site.kubectl(&["apply", "-k", &folder.join("cluster").to_string_lossy()]);
+    for base in ["crds", "crd-protection", "cluster"] {
+        site.kubectl(&["apply", "-k", &folder.join(base).to_string_lossy()]);
+    }
     site.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
     site.kubectl(&["apply", "-k", &folder.to_string_lossy()]);
     wait_for_pods(site, TEAM, "deployment/lockstep");

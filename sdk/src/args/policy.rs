@@ -93,7 +93,7 @@ struct PolicyWatcher {
     current: PolicyHandle,
     valid: Gauge,
     rules: Gauge,
-    /// What was read last: the content, or why it cannot be read.
+    /// Result of the last reading: the content, or why it cannot be read.
     seen: Option<Result<String, String>>,
 }
 
