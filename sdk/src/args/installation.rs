@@ -65,7 +65,12 @@ impl InstallationArgs {
 
 /// Parses the arguments of the containers, without those that the parser does not know.
 fn of_deployments(deployments: &[Deployment]) -> Result<ControllerScopeArgs, clap::Error> {
-    let known = ["--kinds=", "--watch-namespaces=", "--webhook-only"];
+    let known = [
+        "--kinds=",
+        "--watch-namespaces=",
+        "--webhook-only",
+        "--no-webhook",
+    ];
     let pods = deployments
         .iter()
         .filter_map(|deployment| deployment.spec.as_ref()?.template.spec.as_ref());
@@ -110,6 +115,16 @@ mod tests {
         let found = found.expect("valid arguments");
         assert_eq!(found.kinds.argument().as_deref(), Some("--kinds=Echo"));
         assert_eq!(found.scope.watched(), ["c"]);
+    }
+
+    #[test]
+    fn an_installation_without_webhook_is_recognized() {
+        let has_webhook = |args: &[&str]| {
+            let found = given(&[]).controller(&[deployment(args)]);
+            found.expect("valid arguments").scope.has_webhook()
+        };
+        assert!(has_webhook(&["controller"]));
+        assert!(!has_webhook(&["controller", "--no-webhook"]));
     }
 
     #[test]
