@@ -228,7 +228,11 @@ impl Worker {
         drop(self.stream);
         let why = match self.process.wait() {
             Err(error) => error.to_string(),
-            Ok(_) if is_slow => "it exceeded the time limit".to_owned(),
+            Ok(_) if is_slow => {
+                return "the program was not compiled in time: it exceeded the time limit, because the machine is busy \
+                        or the program too complex; retry later, or divide it among several transforms"
+                    .to_owned();
+            }
             Ok(status) => ended(status),
         };
         format!(
