@@ -1,11 +1,12 @@
 //! Options that select an installation in a cluster.
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use k8s_openapi::api::apps::v1::Deployment;
 
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
+use crate::installation::installed_names::InstalledNames;
 
 /// Options that select an installation. Its Deployment supplies those that are not given.
 #[derive(clap::Args)]
@@ -29,9 +30,11 @@ pub(crate) struct ControllerScopeArgs {
 /// Parser of the arguments of a controller container.
 #[derive(Parser)]
 #[command(no_binary_name = true, args_override_self = true)]
-struct ContainerArgs {
+pub(crate) struct ContainerArgs {
     #[command(flatten)]
-    controller: ControllerScopeArgs,
+    pub(crate) controller: ControllerScopeArgs,
+    #[command(flatten)]
+    pub(crate) names: InstalledNames,
 }
 
 impl InstallationArgs {
@@ -44,41 +47,44 @@ impl InstallationArgs {
             .unwrap_or(lockstep_manifests::names::NAMESPACE)
     }
 
-    /// Returns the kinds and the scope: those that are given, or else those of the running installation.
-    pub(crate) fn controller(
-        &self,
-        deployments: &[Deployment],
-    ) -> anyhow::Result<ControllerScopeArgs> {
-        let running = of_deployments(deployments).context(
+    /// Returns the kinds and the scope: those that are given, or else those of the running installation. Its names are
+    /// always those of the running one.
+    pub(crate) fn controller(&self, deployments: &[Deployment]) -> anyhow::Result<ContainerArgs> {
+        let mut running = of_deployments(deployments).context(
             "cannot read the arguments of the Deployment; this program must have its version",
         )?;
-        let mut controller = self.controller.clone();
-        if controller.kinds.argument().is_none() {
-            controller.kinds = running.kinds;
+        if self.controller.kinds.argument().is_some() {
+            running.controller.kinds = self.controller.kinds.clone();
         }
-        if controller.scope.is_default() {
-            controller.scope = running.scope;
+        if !self.controller.scope.is_default() {
+            running.controller.scope = self.controller.scope.clone();
         }
-        Ok(controller)
+        Ok(running)
     }
 }
 
 /// Parses the arguments of the containers, without those that the parser does not know.
-fn of_deployments(deployments: &[Deployment]) -> Result<ControllerScopeArgs, clap::Error> {
-    let known = [
-        "--kinds=",
-        "--watch-namespaces=",
-        "--webhook-only",
-        "--no-webhook",
-    ];
+fn of_deployments(deployments: &[Deployment]) -> Result<ContainerArgs, clap::Error> {
+    let command = ContainerArgs::command();
+    let known: Vec<_> = command
+        .get_arguments()
+        .filter_map(clap::Arg::get_long)
+        .collect();
+    let is_known = |argument: &&String| {
+        let name = argument
+            .split('=')
+            .next()
+            .and_then(|name| name.strip_prefix("--"));
+        name.is_some_and(|name| known.contains(&name))
+    };
     let pods = deployments
         .iter()
         .filter_map(|deployment| deployment.spec.as_ref()?.template.spec.as_ref());
     let args = pods
         .flat_map(|pod| &pod.containers)
         .flat_map(|container| container.args.iter().flatten())
-        .filter(|arg| known.iter().any(|known| arg.starts_with(known)));
-    ContainerArgs::try_parse_from(args).map(|parsed| parsed.controller)
+        .filter(is_known);
+    ContainerArgs::try_parse_from(args)
 }
 
 #[cfg(test)]
@@ -108,23 +114,38 @@ mod tests {
     fn what_is_not_given_is_read_from_the_deployment() {
         let running = deployment(&["controller", "--kinds=*,Echo", "--watch-namespaces=a,b"]);
         let found = given(&[]).controller(std::slice::from_ref(&running));
-        let found = found.expect("valid arguments");
+        let found = found.expect("valid arguments").controller;
         assert_eq!(found.kinds.argument().as_deref(), Some("--kinds=*,Echo"));
         assert_eq!(found.scope.watched(), ["a", "b"]);
         let found = given(&["--kinds=Echo", "--watch-namespaces=c"]).controller(&[running]);
-        let found = found.expect("valid arguments");
+        let found = found.expect("valid arguments").controller;
         assert_eq!(found.kinds.argument().as_deref(), Some("--kinds=Echo"));
         assert_eq!(found.scope.watched(), ["c"]);
     }
 
     #[test]
-    fn an_installation_without_webhook_is_recognized() {
-        let has_webhook = |args: &[&str]| {
+    fn the_names_are_those_of_the_running_release() {
+        let names = |args: &[&str]| {
             let found = given(&[]).controller(&[deployment(args)]);
-            found.expect("valid arguments").scope.has_webhook()
+            found.expect("valid arguments").names
         };
-        assert!(has_webhook(&["controller"]));
-        assert!(!has_webhook(&["controller", "--no-webhook"]));
+        let named = names(&[
+            "controller",
+            "--leader-election-id=prod-lockstep-controller",
+            "--tls-secret=issued",
+            "--webhook-service=prod-lockstep-webhook",
+        ]);
+        assert_eq!(named.full_name(), "prod-lockstep");
+        assert_eq!(named.tls_secret(), "issued");
+        assert_eq!(names(&["controller"]).full_name(), "lockstep");
+        let found = given(&[]).controller(&[deployment(&["controller", "--no-webhook"])]);
+        assert!(
+            !found
+                .expect("valid arguments")
+                .controller
+                .scope
+                .has_webhook()
+        );
     }
 
     #[test]

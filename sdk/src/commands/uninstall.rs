@@ -80,6 +80,18 @@ async fn uninstall(args: &Args, environment: &Environment) -> anyhow::Result<Out
     let deployments = deployments.context("cannot read the Deployments of the installation")?;
     let registry = environment.registry();
     let installation = Installation::new(client, &args.installation, &deployments, registry)?;
+    if let Some(release) = installation
+        .helm_release
+        .as_ref()
+        .filter(|_| !args.objects_only)
+    {
+        let home = &installation.home;
+        anyhow::bail!(
+            "the Helm release {release} manages this installation; delete the objects with \
+             `lockstep uninstall --objects-only --namespace={home}`, and then the release with \
+             `helm uninstall {release} --namespace={home}`"
+        );
+    }
     let plan = Plan::read(&installation, args.cascade, args.objects_only).await?;
     if plan.is_empty(args.crds) {
         printer::print("nothing to remove\n")?;

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::Client;
 use kube::api::Api;
-use lockstep_manifests::names;
+
+use crate::installation::Installation;
 
 /// State of the leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,10 +23,11 @@ pub(crate) enum Leader {
 }
 
 impl Leader {
-    /// Reads the Lease in the namespace of an installation.
-    pub(crate) async fn read(client: &Client, home: &str) -> Result<Self, kube::Error> {
-        let leases: Api<Lease> = Api::namespaced(client.clone(), home);
-        let lease = leases.get_opt(names::LEASE).await?;
+    /// Reads the Lease of an installation.
+    pub(crate) async fn read(installation: &Installation<'_>) -> Result<Self, kube::Error> {
+        let client = installation.client.clone();
+        let leases: Api<Lease> = Api::namespaced(client, &installation.home);
+        let lease = leases.get_opt(installation.names.lease()).await?;
         Ok(lease.map_or(Self::NoLease, |lease| Self::of(lease, Timestamp::now())))
     }
 

@@ -21,17 +21,18 @@ pub(crate) struct ManifestObject {
 }
 
 impl ManifestObject {
-    fn of(object: &Value, home: &str) -> Option<Self> {
+    fn of(object: &Value, installation: &Installation<'_>) -> Option<Self> {
         let text = |pointer: &str| Some(object.pointer(pointer)?.as_str()?.to_owned());
         // A kustomization has no name.
         let (kind, mut name) = (text("/kind")?, text("/metadata/name")?);
         let at_home = |namespace: String| match namespace.as_str() {
-            names::NAMESPACE => home.to_owned(),
+            names::NAMESPACE => installation.home.clone(),
             _ => namespace,
         };
-        if kind == "Namespace" {
-            name = at_home(name);
-        }
+        name = match kind.as_str() {
+            "Namespace" => at_home(name),
+            _ => installation.names.of(&name),
+        };
         Some(Self {
             api_version: text("/apiVersion")?,
             kind,
@@ -118,7 +119,7 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
             .with_context(|| format!("cannot parse the manifest {}", file.name))?;
         for object in documents
             .iter()
-            .filter_map(|one| ManifestObject::of(one, home))
+            .filter_map(|one| ManifestObject::of(one, installation))
         {
             if !objects.contains(&object) {
                 objects.push(object);
@@ -129,13 +130,13 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         "v1",
         "Secret",
         home,
-        names::TLS_SECRET,
+        installation.names.tls_secret(),
     ));
     objects.push(ManifestObject::named(
         "coordination.k8s.io/v1",
         "Lease",
         home,
-        names::LEASE,
+        installation.names.lease(),
     ));
     Ok(objects)
 }

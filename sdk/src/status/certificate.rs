@@ -67,7 +67,7 @@ pub(crate) async fn read_secret(
     installation: &Installation<'_>,
 ) -> Result<Visible<Option<SecretCertificates>>, kube::Error> {
     let secrets: Api<Secret> = Api::namespaced(installation.client.clone(), &installation.home);
-    let found = Visible::of(secrets.get_opt(names::TLS_SECRET).await)?;
+    let found = Visible::of(secrets.get_opt(installation.names.tls_secret()).await)?;
     Ok(found.map(|found| {
         let mut data = found?.data?;
         let mut take = |key: &str| data.remove(key).map(|bytes| bytes.0).unwrap_or_default();

@@ -18,7 +18,7 @@ pub(crate) struct LeaderReport {
 pub(crate) async fn read(
     installation: &Installation<'_>,
 ) -> Result<Section<Visible<LeaderReport>>, kube::Error> {
-    let leader = Leader::read(&installation.client, &installation.home).await;
+    let leader = Leader::read(installation).await;
     let leader = Visible::of(leader)?;
     let problem = leader.known().and_then(problem);
     let content = leader.map(|leader| match leader {

@@ -3,11 +3,10 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams};
-use lockstep_manifests::names;
+use kube::api::Api;
 use serde::Serialize;
 
-use crate::installation::Installation;
+use crate::installation::{self, Installation};
 use crate::status::section::Section;
 use crate::status::visible::Visible;
 
@@ -46,8 +45,7 @@ pub(crate) fn deployments(
     let content = found.map(|found| found.iter().map(deployment).collect::<Vec<_>>());
     if content.known().is_some_and(Vec::is_empty) {
         problems.push(format!(
-            "the Deployment {} does not exist in the namespace {home}: neither the webhook nor the controller runs",
-            names::APP
+            "no Deployment of Lockstep exists in the namespace {home}: neither the webhook nor the controller runs"
         ));
     }
     for one in content.known().into_iter().flatten() {
@@ -82,12 +80,7 @@ pub(crate) async fn pods(
     installation: &Installation<'_>,
 ) -> Result<Visible<Vec<PodStatus>>, kube::Error> {
     let pods: Api<Pod> = Api::namespaced(installation.client.clone(), &installation.home);
-    let selector = format!(
-        "app.kubernetes.io/name in ({}, {})",
-        names::APP,
-        names::LEASE
-    );
-    let found = pods.list(&ListParams::default().labels(&selector)).await;
+    let found = pods.list(&installation::selector()).await;
     Ok(Visible::of(found)?.map(|found| found.items.iter().map(pod).collect()))
 }
 

@@ -6,10 +6,10 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use kube::api::Api;
-use lockstep_manifests::names;
 use serde::Serialize;
 
 use crate::installation::Installation;
+use crate::installation::installed_names::InstalledNames;
 use crate::status::certificate::{Certificate, SecretCertificates};
 use crate::status::section::Section;
 use crate::status::visible::Visible;
@@ -49,7 +49,8 @@ pub(crate) async fn read(
     let trusted = secret.known().and_then(Option::as_ref);
     let trusted = trusted.map(|secret| secret.ca_bundle.clone());
     let client = || installation.client.clone();
-    let name = names::WEBHOOK_CONFIGURATION;
+    let names = &installation.names;
+    let name = names.full_name();
     let api: Api<ValidatingWebhookConfiguration> = Api::all(client());
     let found = Visible::of(api.get_opt(name).await)?;
     let found = found.map(|found| {
@@ -62,7 +63,7 @@ pub(crate) async fn read(
         Some(webhooks.collect())
     });
     let kind = "ValidatingWebhookConfiguration";
-    let validating = report(kind, found, trusted.as_deref(), &mut problems);
+    let validating = report(kind, found, names, trusted.as_deref(), &mut problems);
     let api: Api<MutatingWebhookConfiguration> = Api::all(client());
     let found = Visible::of(api.get_opt(name).await)?;
     let found = found.map(|found| {
@@ -78,7 +79,7 @@ pub(crate) async fn read(
         Visible::Known(Vec::new())
     } else {
         let kind = "MutatingWebhookConfiguration";
-        report(kind, found, trusted.as_deref(), &mut problems)
+        report(kind, found, names, trusted.as_deref(), &mut problems)
     };
     for webhook in validating.known().into_iter().flatten() {
         if webhook.failure_policy != "Fail" {
@@ -88,7 +89,7 @@ pub(crate) async fn read(
             ));
         }
     }
-    let serving = serving(secret, has_own_files, &mut problems);
+    let serving = serving(secret, names, has_own_files, &mut problems);
     let content = Webhooks {
         validating,
         mutating,
@@ -100,13 +101,14 @@ pub(crate) async fn read(
 fn report(
     kind: &'static str,
     found: Visible<Option<Vec<Webhook>>>,
+    names: &InstalledNames,
     trusted: Option<&[u8]>,
     problems: &mut Vec<String>,
 ) -> Visible<Vec<WebhookReport>> {
     if matches!(found, Visible::Known(None)) {
         problems.push(format!(
             "the {kind} {} does not exist: the API server does not call the webhook",
-            names::WEBHOOK_CONFIGURATION
+            names.full_name()
         ));
     }
     found.map(|found| {
@@ -116,6 +118,7 @@ fn report(
             let parsed = Certificate::parse_all(&bundle);
             problems.extend(bundle_problem(
                 &webhook.name,
+                names.tls_secret(),
                 &bundle,
                 parsed.as_deref(),
                 trusted,
@@ -134,6 +137,7 @@ fn report(
 /// Returns what is wrong with a CA bundle. During a rotation, one of its CAs may be about to expire.
 fn bundle_problem(
     webhook: &str,
+    secret: &str,
     bundle: &[u8],
     parsed: Option<&[Certificate]>,
     trusted: Option<&[u8]>,
@@ -156,14 +160,14 @@ fn bundle_problem(
     let differs = trusted.is_some_and(|trusted| trusted != bundle);
     differs.then(|| {
         format!(
-            "{what} is not the one in the Secret {}: the API server may reject the serving certificate",
-            names::TLS_SECRET
+            "{what} is not the one in the Secret {secret}: the API server may reject the serving certificate"
         )
     })
 }
 
 fn serving(
     secret: Visible<Option<SecretCertificates>>,
+    names: &InstalledNames,
     has_own_files: bool,
     problems: &mut Vec<String>,
 ) -> Visible<Vec<Certificate>> {
@@ -174,7 +178,7 @@ fn serving(
         if !has_own_files {
             problems.push(format!(
                 "the Secret {} does not exist: the webhook has no serving certificate",
-                names::TLS_SECRET
+                names.tls_secret()
             ));
         }
         return Visible::because("no Secret");

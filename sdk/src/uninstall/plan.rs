@@ -67,7 +67,7 @@ impl Plan {
             }
         }
         parts.sort_by_key(|part| Step::of(&part.manifest));
-        let leader = Leader::read(&installation.client, &installation.home).await;
+        let leader = Leader::read(installation).await;
         Ok(Self {
             objects: planned,
             parts,

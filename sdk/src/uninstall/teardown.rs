@@ -120,7 +120,7 @@ pub(crate) async fn wait_until_no_leader(
     deadline: Instant,
 ) -> anyhow::Result<()> {
     loop {
-        let leader = Leader::read(&installation.client, &installation.home).await?;
+        let leader = Leader::read(installation).await?;
         let Leader::Held { holder, .. } = leader else {
             return Ok(());
         };
