@@ -8,6 +8,7 @@
 mod load;
 
 mod certificates;
+mod chart;
 mod installation;
 mod kustomize;
 mod namespaced;
@@ -88,6 +89,10 @@ fn main() {
         trial!(
             "an_upgrade_and_its_rollback_keep_stored_objects_and_give_no_wrong_answer",
             upgrade::there_and_back
+        ),
+        trial!(
+            "the_chart_is_installed_upgraded_rolled_back_and_uninstalled_without_loss",
+            chart::release
         ),
         trial!(
             "another_issuer_fills_the_secret_of_the_certificate",

@@ -86,16 +86,17 @@ impl Site {
         self.kubectl(&["delete", "secret", "credentials", "--ignore-not-found"]);
         let allow = "lockstep.dev/allow-deletion=true";
         self.kubectl(&["annotate", "crd", "--all", "--overwrite", allow]);
+        let labelled = "--selector=app.kubernetes.io/name in (lockstep, lockstep-uninstall)";
         self.kubectl(&["delete", "crd", "--all"]);
         let client = self.cluster().client();
         let namespaces: Api<Namespace> = Api::all(client.clone());
         for name in [NAMESPACE, TEAM, OTHER_TEAM] {
             self.kubectl(&["delete", "namespace", name, "--ignore-not-found"]);
         }
-        for kind in ["clusterrole", "clusterrolebinding"] {
-            let labelled = "app.kubernetes.io/name=lockstep";
-            self.kubectl(&["delete", kind, "--selector", labelled]);
-        }
+        let rights = "clusterrole,clusterrolebinding,rolebinding";
+        self.kubectl(&["delete", rights, "--namespace=default", labelled]);
+        let protection = "validatingadmissionpolicy,validatingadmissionpolicybinding";
+        self.kubectl(&["delete", protection, labelled]);
         let crds: Api<CustomResourceDefinition> = Api::all(client);
         let gone = eventually_within(PODS, "a clean cluster", async || {
             for name in [NAMESPACE, TEAM, OTHER_TEAM] {

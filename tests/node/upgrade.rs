@@ -24,7 +24,7 @@ use crate::site::{NAMESPACE, PODS, PREVIOUS, Site};
 const CRD: &str = "clouddatabases.database.example.com";
 
 /// JSON pointer to the lower limit of `sizeGib` in the CRD.
-const LEAST: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/storage/properties/sizeGib/minimum";
+pub const LEAST: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/storage/properties/sizeGib/minimum";
 
 pub async fn there_and_back(site: &Site) {
     let previous = previous_release(site);
@@ -85,14 +85,14 @@ fn previous_release(site: &Site) -> PathBuf {
     overlay(site, "previous", fields)
 }
 
-fn small(name: &str) -> Value {
+pub fn small(name: &str) -> Value {
     let mut object = database(name);
     object["spec"]["storage"]["sizeGib"] = json!(10);
     object
 }
 
 /// Returns the image tag of each container that is not being terminated.
-async fn images(site: &Site) -> Vec<String> {
+pub async fn images(site: &Site) -> Vec<String> {
     let pods: Api<Pod> = Api::namespaced(site.cluster().client(), NAMESPACE);
     let pods = pods.list(&ListParams::default()).await.expect("a list");
     let running = pods.items.into_iter();

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
-use lockstep_manifests::names;
 use serde::Serialize;
 use x509_parser::pem::Pem;
 

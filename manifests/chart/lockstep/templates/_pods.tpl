@@ -23,10 +23,11 @@ annotations:
 {{- toYaml $annotations }}
 {{- end }}
 
-{{/* Specification of Pods. Parameters: root, selector, containers (YAML), volumes (YAML), spread, grace. */}}
+{{/* Specification of Pods. Parameters: root, selector, containers (YAML), volumes (YAML), spread, grace, serviceAccount
+(default: the controller's). */}}
 {{- define "lockstep.podSpec" -}}
 {{- $values := .root.Values }}
-serviceAccountName: {{ include "lockstep.serviceAccountName" .root }}
+serviceAccountName: {{ default (include "lockstep.serviceAccountName" .root) .serviceAccount }}
 automountServiceAccountToken: false
 {{- with .grace }}
 terminationGracePeriodSeconds: {{ . }}
