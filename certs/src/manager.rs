@@ -72,9 +72,9 @@ impl CertificateManager {
     pub async fn run(self) {
         let recorder = EventRecorder::new(&self.client, &self.namespace, &self.secret);
         let mut changes = select_all(self.changes());
-        let mut memory = external::SyncState::default();
+        let mut state = external::SyncState::default();
         loop {
-            let pause = match self.sync(&mut memory).await {
+            let pause = match self.sync(&mut state).await {
                 Ok(()) => {
                     recorder.forget();
                     jittered(self.sync_interval)
@@ -101,7 +101,7 @@ impl CertificateManager {
         }
     }
 
-    async fn sync(&self, memory: &mut external::SyncState) -> Result<(), CertError> {
+    async fn sync(&self, state: &mut external::SyncState) -> Result<(), CertError> {
         let cluster = KubeApi {
             client: &self.client,
             secrets: Api::namespaced(self.client.clone(), &self.namespace),
@@ -117,7 +117,7 @@ impl CertificateManager {
             }
             CertificateSource::Secret { propagation_delay } => {
                 let name = &self.replica_probe.server_name;
-                external::sync(&cluster, name, *propagation_delay, &self.targets, memory).await
+                external::sync(&cluster, name, *propagation_delay, &self.targets, state).await
             }
             CertificateSource::Files { ca: None } => Ok(()),
             CertificateSource::Files { ca: Some(path) } => {

@@ -42,14 +42,14 @@ impl ReplicaProbe {
             return Ok(false);
         };
         let addresses = self.addresses().await?;
-        let shown = join_all(addresses.iter().map(async |address| {
+        let serving = join_all(addresses.iter().map(async |address| {
             let shows = self.serves(*address, &connector).await;
             if let Err(error) = &shows {
                 tracing::info!(%address, error, "a replica does not serve a certificate of the new CA");
             }
             shows.is_ok()
         }));
-        Ok(!addresses.is_empty() && shown.await.into_iter().all(|shown| shown))
+        Ok(!addresses.is_empty() && serving.await.into_iter().all(|serving| serving))
     }
 
     /// Returns true if at least one replica accepts a connection.

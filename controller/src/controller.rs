@@ -56,7 +56,7 @@ use crate::watch::stores::Stores;
 /// ```
 pub struct Controller<R> {
     pub(crate) context: Context<R>,
-    directory: ControllerRegistry,
+    registry: ControllerRegistry,
     pub(crate) config: Config,
 }
 
@@ -123,15 +123,15 @@ impl<R: Reconciler> Controller<R> {
         };
         Self {
             context,
-            directory: ControllerRegistry::default(),
+            registry: ControllerRegistry::default(),
             config: Config::default(),
         }
     }
 
-    /// Registers the controller in a directory for as long as it runs.
+    /// Registers the controller in a registry for as long as it runs.
     #[must_use]
-    pub fn register_in(mut self, directory: &ControllerRegistry) -> Self {
-        self.directory = directory.clone();
+    pub fn register_in(mut self, registry: &ControllerRegistry) -> Self {
+        self.registry = registry.clone();
         self
     }
 
@@ -211,7 +211,7 @@ impl<R: Reconciler> Runnable for Controller<R> {
             debounce,
         } = self.config;
         let queue = Arc::new(Queue::new(context.metrics.queue(&context.name), debounce));
-        self.directory.register(&context.name, &queue);
+        self.registry.register(&context.name, &queue);
         context
             .metrics
             .set_max_concurrent_reconciles(&context.name, max_concurrent_reconciles.get());

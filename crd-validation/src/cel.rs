@@ -186,7 +186,7 @@ impl<'a> Walk<'a, '_, '_> {
         for rule in &location.rules.rules {
             let (error, may_be_ratcheted) = match rule.evaluate(&activation, at, &mut self.budget) {
                 Outcome::Holds => continue,
-                Outcome::Broken(error) => (error, can_be_ratcheted && !rule.uses_old_self),
+                Outcome::Error(error) => (error, can_be_ratcheted && !rule.uses_old_self),
                 Outcome::Failed(error) => (error, false),
                 Outcome::Exhausted(error) => {
                     self.exhausted = true;

@@ -54,7 +54,7 @@ impl<'a> Translation<'a> {
     fn run(&mut self) -> Result<(), String> {
         while let Some(c) = self.next() {
             match c {
-                '\\' => self.escape(Within::Expression)?,
+                '\\' => self.escape(Position::Expression)?,
                 '[' => self.class()?,
                 '{' => self.repetition()?,
                 '(' if self.rest.starts_with('?') => self.group()?,
@@ -64,7 +64,7 @@ impl<'a> Translation<'a> {
         Ok(())
     }
 
-    fn escape(&mut self, within: Within) -> Result<(), String> {
+    fn escape(&mut self, within: Position) -> Result<(), String> {
         let c = self
             .next()
             .ok_or("trailing backslash at end of expression")?;
@@ -75,15 +75,15 @@ impl<'a> Translation<'a> {
             ('S', _) => self.out.push_str("[^\\t\\n\\f\\r ]"),
             ('w', _) => self.out.push_str(within.class("0-9A-Za-z_")),
             ('W', _) => self.out.push_str("[^0-9A-Za-z_]"),
-            ('b', Within::Expression) => self.out.push_str("(?-u:\\b)"),
-            ('B', Within::Expression) => self.out.push_str("(?-u:\\B)"),
-            ('Q', Within::Expression) => {
+            ('b', Position::Expression) => self.out.push_str("(?-u:\\b)"),
+            ('B', Position::Expression) => self.out.push_str("(?-u:\\B)"),
+            ('Q', Position::Expression) => {
                 let (literal, rest) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
                 self.out.push_str(&regex::escape(literal));
                 self.rest = rest;
             }
             ('p' | 'P', _) => self.property(c)?,
-            ('A' | 'z', Within::Expression) | ('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x', _) => {
+            ('A' | 'z', Position::Expression) | ('a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x', _) => {
                 self.out.push('\\');
                 self.out.push(c);
             }
@@ -162,7 +162,7 @@ impl<'a> Translation<'a> {
                     self.out.push_str(&self.rest[..end]);
                     self.rest = &self.rest[end..];
                 }
-                '\\' => self.escape(Within::Class)?,
+                '\\' => self.escape(Position::Class)?,
                 '[' | ']' | '&' | '~' => {
                     self.out.push('\\');
                     self.out.push(c);
@@ -208,12 +208,12 @@ impl<'a> Translation<'a> {
 }
 
 #[derive(Clone, Copy)]
-enum Within {
+enum Position {
     Expression,
     Class,
 }
 
-impl Within {
+impl Position {
     fn class(self, members: &'static str) -> &'static str {
         match (self, members) {
             (Self::Class, members) => members,

@@ -55,10 +55,11 @@ pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
         &[]
     }
 
-    /// Returns additional transition fields, whose last validated values are stored. Fields that a CEL rule
-    /// compares with `oldSelf` are included automatically: a scalar that has the rule, or a scalar to which the
-    /// rule of its object points with `fieldPath`. Add the fields that Rust transition rules read and the
-    /// fields that decide about deletion. Each entry is the dotted path of a scalar. It must never be a secret.
+    /// Returns additional transition fields, whose last validated values are stored. Fields that a CEL rule compares
+    /// with `oldSelf` are included automatically: a scalar that has the rule, or a scalar to which the rule of its
+    /// object points with `fieldPath`. So are fields with a dynamic default. Add the fields that Rust transition
+    /// rules read and the fields that decide about deletion. Each entry is the dotted path of a scalar. It must never
+    /// be a secret.
     fn transition_fields() -> &'static [&'static str] {
         &[]
     }

@@ -67,19 +67,19 @@ impl<'a> ValidationRequest<'a> {
     pub fn for_update(
         object: &'a Value,
         old: Option<&'a Value>,
-        accepted: Option<&'a LastValidated>,
+        last_validated: Option<&'a LastValidated>,
     ) -> Self {
         match old {
-            Some(old) => Self::update(object, old).with_last_validated(accepted),
+            Some(old) => Self::update(object, old).with_last_validated(last_validated),
             None => Self::create(object),
         }
     }
 
     /// Sets the last validated values, with which transition rules compare.
     #[must_use]
-    pub fn with_last_validated(self, accepted: Option<&'a LastValidated>) -> Self {
+    pub fn with_last_validated(self, last_validated: Option<&'a LastValidated>) -> Self {
         Self {
-            last_validated: accepted,
+            last_validated,
             ..self
         }
     }

@@ -86,7 +86,7 @@ pub struct Rule<K> {
     /// Paths of the fields that the check reads, in printed form. An update that changes none of them cannot
     /// introduce an error, so an error that the old object had too becomes a warning (ratcheting).
     pub fields: &'static [&'static str],
-    /// Check function: reports violations to the findings.
+    /// Check function: adds violations to the diagnostics.
     pub validate: fn(&RuleContext<'_, K>, &mut Diagnostics),
 }
 

@@ -41,9 +41,9 @@ impl<K: ValidatedResource> RustRules<K> {
             Some(_) => Operation::Update,
             None => Operation::Create,
         };
-        let subject = RuleContext::new(operation, &object, old.as_ref(), None)
+        let context = RuleContext::new(operation, &object, old.as_ref(), None)
             .with_extension(self.extension.as_deref());
-        self.rules.iter().all(|rule| run(rule, &subject).is_empty())
+        self.rules.iter().all(|rule| run(rule, &context).is_empty())
     }
 }
 
@@ -85,19 +85,19 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
         let before = if is_stored { &old } else { &remembered };
         let settings = case.policy.zip(K::settings());
         let settings = settings.and_then(|(policy, own)| policy.settings(own.section));
-        let context = |object, old| {
+        let context_of = |object, old| {
             RuleContext::new(case.operation, object, old, settings)
                 .with_extension(self.extension.as_deref())
         };
-        let subject = context(&object, before.as_ref()).with_related(case.related);
+        let context = context_of(&object, before.as_ref()).with_related(case.related);
         // Input for the rules on the old object alone, to find its own errors. It needs neither the object
         // before it nor related objects: conflicts with related objects are never ratcheted.
         let old = old.as_ref();
-        let old = old.map(|old| context(old, None));
-        let alone = LazyCell::new(|| context(&object, before.as_ref()));
+        let old = old.map(|old| context_of(old, None));
+        let alone = LazyCell::new(|| context_of(&object, before.as_ref()));
         for rule in &self.rules {
-            let found = run(rule, &subject);
-            let is_among_others = subject.has_read_related();
+            let found = run(rule, &context);
+            let is_among_others = context.has_read_related();
             if found.is_empty() {
                 continue;
             }
@@ -191,10 +191,10 @@ fn whole_floats_to_integers(value: &mut Value) {
     }
 }
 
-fn run<K>(rule: &Rule<K>, subject: &RuleContext<'_, K>) -> Vec<FieldError> {
-    let mut findings = Diagnostics::default();
-    (rule.validate)(subject, &mut findings);
-    findings.into_errors()
+fn run<K>(rule: &Rule<K>, context: &RuleContext<'_, K>) -> Vec<FieldError> {
+    let mut diagnostics = Diagnostics::default();
+    (rule.validate)(context, &mut diagnostics);
+    diagnostics.into_errors()
 }
 
 #[cfg(test)]
@@ -257,14 +257,14 @@ mod tests {
                 validate: check,
             };
             vec![
-                rule("alone", |_, findings| {
+                rule("alone", |_, diagnostics| {
                     count_evaluation(0);
-                    findings.invalid("", "", "is wrong");
+                    diagnostics.invalid("", "", "is wrong");
                 }),
-                rule("among", |subject, findings| {
+                rule("among", |context, diagnostics| {
                     count_evaluation(1);
-                    if let Some(others) = subject.related() {
-                        findings.invalid("", others.clone(), "is taken");
+                    if let Some(others) = context.related() {
+                        diagnostics.invalid("", others.clone(), "is taken");
                     }
                 }),
             ]
@@ -313,9 +313,9 @@ mod tests {
                 severity: Severity::Error,
                 reference: "",
                 fields: &["metadata.name"],
-                validate: |subject, findings| {
-                    if let Some(text) = subject.extension::<String>() {
-                        findings.invalid("", text.clone(), "is the extension");
+                validate: |context, diagnostics| {
+                    if let Some(text) = context.extension::<String>() {
+                        diagnostics.invalid("", text.clone(), "is the extension");
                     }
                 },
             }]

@@ -57,7 +57,7 @@ impl Validation<'_> {
         let mut object = request.object.clone();
         let known = request
             .last_validated
-            .map_or(&[][..], |accepted| &accepted.ratcheted);
+            .map_or(&[][..], |last_validated| &last_validated.ratcheted);
         let mut found = crd_validation::Report::new(known);
         if request.only_finalizes() {
             if request.unknown_fields == UnknownFields::Deny {
@@ -112,8 +112,8 @@ impl Validation<'_> {
         request: &ValidationRequest<'_>,
         old: Option<&Value>,
     ) -> bool {
-        let is_as_accepted = request.last_validated.is_none_or(|accepted| {
-            old.is_some_and(|old| accepted.agrees(old, self.transition_fields))
+        let is_as_accepted = request.last_validated.is_none_or(|last_validated| {
+            old.is_some_and(|old| last_validated.agrees(old, self.transition_fields))
         });
         request.crd_match == CrdMatch::Same && is_as_accepted
     }
@@ -127,14 +127,16 @@ impl Validation<'_> {
     ) -> Option<Cow<'a, Value>> {
         match request.last_validated {
             // Usually the last validated values equal the stored ones.
-            Some(accepted)
-                if old.is_some_and(|old| accepted.agrees(old, self.transition_fields)) =>
+            Some(last_validated)
+                if old.is_some_and(|old| last_validated.agrees(old, self.transition_fields)) =>
             {
                 old.map(Cow::Borrowed)
             }
-            Some(accepted) => {
+            Some(last_validated) => {
                 let base = old.unwrap_or(object);
-                Some(Cow::Owned(accepted.overlay(base, self.transition_fields)))
+                Some(Cow::Owned(
+                    last_validated.overlay(base, self.transition_fields),
+                ))
             }
             None => old.map(Cow::Borrowed),
         }

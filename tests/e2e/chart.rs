@@ -1,10 +1,10 @@
 //! Helm charts: they install the same as the kustomize bases, each value has an effect, and wrong values are rejected.
 
-mod knobs;
 mod normalized;
 mod release;
 mod running;
 mod schema;
+mod values;
 
 pub use normalized::{relative_base, split_overlay};
 

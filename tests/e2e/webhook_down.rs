@@ -6,6 +6,7 @@ use lockstep_envtest::{eventually, stays};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, check, database};
+use crate::metrics_page;
 use crate::proxy::Proxy;
 
 /// Environment without a webhook, and a proxy that records every call to AWS.
@@ -71,6 +72,10 @@ async fn is_frozen_until_corrected(env: &TestEnv, proxy: &Proxy, invalid: &Value
         Vec::<String>::new(),
         "AWS was called for an invalid object"
     );
+    let metrics = env.metrics(&url).await;
+    let stalled = r#"lockstep_stalled_objects{controller="clouddatabase",reason="Invalid"} 1"#;
+    assert!(metrics.contains(stalled), "{metrics}");
+    metrics_page::compare("controller", &metrics);
 
     env.kubectl_apply(&database("orders"))
         .expect("the correction is stored");

@@ -22,18 +22,18 @@ const (
 )
 
 func (rules) ValidateCreate(_ context.Context, object *CloudDatabase) (admission.Warnings, error) {
-	return judge(nil, object)
+	return validate(nil, object)
 }
 
 func (rules) ValidateUpdate(_ context.Context, old, object *CloudDatabase) (admission.Warnings, error) {
-	return judge(old, object)
+	return validate(old, object)
 }
 
 func (rules) ValidateDelete(context.Context, *CloudDatabase) (admission.Warnings, error) {
 	return nil, nil
 }
 
-func judge(old, object *CloudDatabase) (admission.Warnings, error) {
+func validate(old, object *CloudDatabase) (admission.Warnings, error) {
 	var errs field.ErrorList
 	var warnings admission.Warnings
 	spec := field.NewPath("spec")
@@ -43,7 +43,7 @@ func judge(old, object *CloudDatabase) (admission.Warnings, error) {
 		errs = append(errs, field.Invalid(spec.Child("credentials", "username"), *name, detail))
 	}
 	if old != nil {
-		errs = append(errs, judgeChange(spec, &old.Spec, wanted)...)
+		errs = append(errs, validateChange(spec, &old.Spec, wanted)...)
 	}
 	daily, isDaily := readWindow(wanted.Backup.Window, minutesADay, timeOfDay)
 	if isDaily && daily.minutes < shortestWindow {
@@ -81,7 +81,7 @@ func isEncrypted(spec *CloudDatabaseSpec) bool {
 	return spec.Encryption.Enabled == nil || *spec.Encryption.Enabled
 }
 
-func judgeChange(spec *field.Path, old, wanted *CloudDatabaseSpec) field.ErrorList {
+func validateChange(spec *field.Path, old, wanted *CloudDatabaseSpec) field.ErrorList {
 	var errs field.ErrorList
 	before, after := old.Credentials.Username, wanted.Credentials.Username
 	if before != nil && (after == nil || *after != *before) {

@@ -4,7 +4,7 @@
 //! Each server runs on the first core and the client on the second. All servers have the same certificate and get the
 //! same reviews, over HTTP/1.1, as an API server sends them to a Service. The webhook validates all three layers. If
 //! the CRD is reported as current, it validates only the rules that a schema cannot express, as the peer does. The
-//! floor server parses both objects without validation. The scan server does not even parse them.
+//! baseline server parses both objects without validation. The scan server does not even parse them.
 
 mod admission_review;
 mod baseline;
@@ -31,7 +31,7 @@ use crate::report::{Report, Row};
 use crate::reviews::Review;
 use crate::servers::Program;
 
-/// The allocator of the webhook, so that the floor server differs only in its work.
+/// The allocator of the webhook, so that the baseline server differs only in its work.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
@@ -59,7 +59,7 @@ struct Args {
 enum Command {
     /// Run the minimal server.
     #[command(hide = true)]
-    Floor(baseline::Args),
+    Baseline(baseline::Args),
     /// Send reviews to one server and print the latencies.
     #[command(hide = true)]
     Send(client::Args),
@@ -116,7 +116,7 @@ impl Scenario {
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     match cli.command {
-        Some(Command::Floor(args)) => baseline::serve(&args),
+        Some(Command::Baseline(args)) => baseline::serve(&args),
         Some(Command::Send(args)) => client::run(&args),
         Some(Command::Write { folder }) => write_all(&folder),
         Some(Command::Pipelines(args)) => {
@@ -145,7 +145,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
         servers::lockstep()?,
         servers::lockstep_vouched_for()?,
         servers::controller_runtime()?,
-        servers::floor()?,
+        servers::baseline()?,
         servers::scan()?,
     ];
     let mut report = Report::default();
@@ -169,7 +169,7 @@ fn measure(
     server.wait_until_idle()?;
     report.started(program.name, server.start_up, server.memory()?.0);
     for scenario in SCENARIOS {
-        if scenario.review == Review::Denied && !program.judges_all() {
+        if scenario.review == Review::Denied && !program.validates_all_layers() {
             continue;
         }
         let cpu = server.cpu()?;

@@ -56,14 +56,14 @@ impl Shown {
 }
 
 pub(crate) fn compare(args: &Args, directory: &Path) -> anyhow::Result<()> {
-    let (webhook, floor) = (servers::lockstep()?, servers::floor()?);
+    let (webhook, baseline) = (servers::lockstep()?, servers::baseline()?);
     let (mut ours, mut least) = (Shown::default(), Shown::default());
     for run in 0..args.runs {
         eprintln!("run {} of {}", run + 1, args.runs);
         measure(&webhook, directory, args, &mut ours)?;
-        measure(&floor, directory, args, &mut least)?;
+        measure(&baseline, directory, args, &mut least)?;
     }
-    print(&webhook, &ours, &floor, &least);
+    print(&webhook, &ours, &baseline, &least);
     Ok(())
 }
 
@@ -110,13 +110,13 @@ fn measure(
 const ALONE: &str = "CloudDatabase, alone";
 const BESIDE: &str = "CloudDatabase, with new pipelines";
 
-fn print(webhook: &Program, ours: &Shown, floor: &Program, least: &Shown) {
+fn print(webhook: &Program, ours: &Shown, baseline: &Program, least: &Shown) {
     println!(
         "{:<38} {:<9} {:>22} {:>22}",
         "review, one connection", "server", "p50 ms (min-max)", "p99 ms (min-max)"
     );
     for (name, _) in &ours.latencies {
-        for (program, shown) in [(webhook, ours), (floor, least)] {
+        for (program, shown) in [(webhook, ours), (baseline, least)] {
             let p50 = spread(&shown.all(name, |measured| measured.p50_us / 1e3));
             let p99 = spread(&shown.all(name, |measured| measured.p99_us / 1e3));
             println!(
@@ -141,7 +141,7 @@ fn print(webhook: &Program, ours: &Shown, floor: &Program, least: &Shown) {
         println!(
             "{name}: p50 {} times that of the {}, p99 {} times",
             ratio(|measured| measured.p50_us),
-            floor.name,
+            baseline.name,
             ratio(|measured| measured.p99_us)
         );
     }

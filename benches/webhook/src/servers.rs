@@ -90,13 +90,13 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
 }
 
 /// Returns the baseline server of this program, which parses the objects without validation.
-pub(crate) fn floor() -> anyhow::Result<Program> {
+pub(crate) fn baseline() -> anyhow::Result<Program> {
     Ok(Program {
-        name: "floor",
+        name: "baseline",
         path: env::current_exe()?,
         arguments: |port, keys| {
             vec![
-                "floor".to_owned(),
+                "baseline".to_owned(),
                 format!("--webhook-bind-address=127.0.0.1:{port}"),
                 format!("--cert-dir={}", keys.display()),
             ]
@@ -109,24 +109,24 @@ pub(crate) fn floor() -> anyhow::Result<Program> {
 
 /// Returns the baseline server in its mode that only skips over the objects.
 pub(crate) fn scan() -> anyhow::Result<Program> {
-    let floor = floor()?;
+    let baseline = baseline()?;
     Ok(Program {
         name: "scan",
         arguments: |port, keys| {
             vec![
-                "floor".to_owned(),
+                "baseline".to_owned(),
                 format!("--webhook-bind-address=127.0.0.1:{port}"),
                 format!("--cert-dir={}", keys.display()),
                 "--pass-over".to_owned(),
             ]
         },
-        ..floor
+        ..baseline
     })
 }
 
 impl Program {
     /// Returns true if the server validates all layers, so that it must deny any invalid object.
-    pub(crate) fn judges_all(&self) -> bool {
+    pub(crate) fn validates_all_layers(&self) -> bool {
         self.validates && !self.is_vouched_for
     }
 

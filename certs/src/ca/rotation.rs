@@ -38,7 +38,7 @@ impl RotationPolicy {
     }
 
     /// Returns the keys after the next step and a description of the step, if one is due. Every configuration must
-    /// contain the current CA bundle. `all_show` is true if every replica serves a certificate of the signing CA.
+    /// contain the current CA bundle. `all_serve` is true if every replica serves a certificate of the signing CA.
     ///
     /// # Guarantees
     ///
@@ -48,7 +48,7 @@ impl RotationPolicy {
     pub(crate) fn next(
         &self,
         keys: &CertificateBundle,
-        all_show: bool,
+        all_serve: bool,
         now: OffsetDateTime,
     ) -> Result<Option<(CertificateBundle, &'static str)>, AuthorityError> {
         let is_over = |certificate: &str| {
@@ -89,7 +89,7 @@ impl RotationPolicy {
             next.rotation_requested = false;
             return Ok(Some((next, "introducing a new CA")));
         }
-        if all_show && !keys.previous_cas.is_empty() {
+        if all_serve && !keys.previous_cas.is_empty() {
             next.previous_cas.clear();
             return Ok(Some((
                 next,
@@ -149,7 +149,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    fn plan() -> RotationPolicy {
+    fn policy() -> RotationPolicy {
         RotationPolicy {
             dns_names: vec!["webhook".to_owned()],
             ca_duration: 90 * HOUR,
@@ -164,15 +164,17 @@ mod tests {
 
     fn step(
         keys: &CertificateBundle,
-        all_show: bool,
+        all_serve: bool,
         after: Duration,
     ) -> Option<CertificateBundle> {
-        let next = plan().next(keys, all_show, start() + after).expect("keys");
+        let next = policy()
+            .next(keys, all_serve, start() + after)
+            .expect("keys");
         next.map(|(keys, _)| keys)
     }
 
     fn introducing() -> CertificateBundle {
-        let mut keys = plan().generate(start()).expect("keys");
+        let mut keys = policy().generate(start()).expect("keys");
         keys.rotation_requested = true;
         let keys = step(&keys, false, Duration::ZERO).expect("a new CA");
         assert!(!keys.rotation_requested);
@@ -211,13 +213,13 @@ mod tests {
 
     #[test]
     fn only_the_serving_certificate_is_renewed_if_its_ca_is_not_due() {
-        let keys = plan().generate(start()).expect("keys");
+        let keys = policy().generate(start()).expect("keys");
         assert!(step(&keys, false, 19 * HOUR).is_none());
         let renewed = step(&keys, false, 20 * HOUR).expect("a new pair");
         assert!(renewed.current_ca == keys.current_ca && renewed.serving != keys.serving);
         let other = RotationPolicy {
             dns_names: vec!["webhook".to_owned(), "other".to_owned()],
-            ..plan()
+            ..policy()
         };
         let (renamed, _) = other
             .next(&keys, false, start())
@@ -236,7 +238,7 @@ mod tests {
         // Both CAs have expired by then.
         assert!(promoted.is_some_and(|keys| keys.next_ca.is_none()));
 
-        let keys = plan().generate(start()).expect("keys");
+        let keys = policy().generate(start()).expect("keys");
         let late = step(&keys, false, 90 * HOUR).expect("all new");
         assert!(late.current_ca != keys.current_ca && late.previous_cas.is_empty());
     }
@@ -253,7 +255,7 @@ mod tests {
         renewed.current_ca = CertificateAuthority::generate(900 * HOUR, start()).expect("a CA");
         renewed.serving = renewed
             .current_ca
-            .sign(&plan().dns_names, 900 * HOUR, start())
+            .sign(&policy().dns_names, 900 * HOUR, start())
             .expect("a pair");
         assert!(step(&renewed, false, 89 * HOUR).is_none());
         assert!(step(&renewed, false, 90 * HOUR).is_some_and(|keys| keys.previous_cas.is_empty()));

@@ -73,12 +73,12 @@ impl InjectTarget {
 
     /// Returns the current CA bundle of each `clientConfig`.
     pub(crate) fn injected_cas(&self, found: &DynamicObject) -> Vec<Option<String>> {
-        let carried = |client_config: &Value| {
+        let injected = |client_config: &Value| {
             let bundle = client_config["caBundle"].clone();
             let bundle: ByteString = serde_json::from_value(bundle).ok()?;
             String::from_utf8(bundle.0).ok()
         };
-        self.client_configs(found).map(carried).collect()
+        self.client_configs(found).map(injected).collect()
     }
 
     /// Injects the CA bundle into every `clientConfig` of the configuration that lacks it.

@@ -23,7 +23,7 @@ use crate::store::secret;
 /// has seen it in all of them.
 #[derive(Default)]
 pub(crate) struct SyncState {
-    carried: Option<(String, OffsetDateTime)>,
+    injected: Option<(String, OffsetDateTime)>,
 }
 
 /// Serves the pair in the Secret as soon as its CA is trusted everywhere. Previous CAs remain trusted until every
@@ -33,7 +33,7 @@ pub(crate) async fn sync(
     name: &str,
     propagation_delay: Duration,
     targets: &[InjectTarget],
-    memory: &mut SyncState,
+    state: &mut SyncState,
 ) -> Result<(), CertError> {
     let mut found = Vec::new();
     for target in targets {
@@ -46,7 +46,7 @@ pub(crate) async fn sync(
         Ok(provided) => provided,
         Err(error) => {
             // Even if the Secret is invalid, the certificate in use must remain trusted.
-            if let Some((trusted, since)) = &mut memory.carried {
+            if let Some((trusted, since)) = &mut state.injected {
                 for (target, found) in &found {
                     if cluster.inject_ca(target, found, trusted).await? != InjectOutcome::Already {
                         *since = now;
@@ -61,12 +61,12 @@ pub(crate) async fn sync(
     };
     // CAs in the configurations now, and CAs from before another client overwrote them: replicas may still serve
     // certificates of both.
-    let carried = found
+    let injected = found
         .iter()
         .flat_map(|(target, found)| target.injected_cas(found));
-    let remembered = memory.carried.iter().map(|(trusted, _)| trusted.clone());
+    let remembered = state.injected.iter().map(|(trusted, _)| trusted.clone());
     let mut before: Vec<String> = Vec::new();
-    for certificate in carried
+    for certificate in injected
         .flatten()
         .chain(remembered)
         .filter_map(|text| secret::certificates(&text))
@@ -81,24 +81,24 @@ pub(crate) async fn sync(
         before.clear();
     }
     let trusted = format!("{trusted_now}{}", before.concat());
-    let remembered = memory.carried.clone();
+    let remembered = state.injected.clone();
     let remembered = remembered.filter(|(what, since)| *what == trusted && *since <= now);
     // A replica that has just started has no state yet, but `managedFields` contains the time of the last write.
     let mut written = Some(OffsetDateTime::UNIX_EPOCH);
-    let mut is_carried = true;
+    let mut is_injected = true;
     for (target, found) in &found {
-        is_carried &= cluster.inject_ca(target, found, &trusted).await? == InjectOutcome::Already;
+        is_injected &= cluster.inject_ca(target, found, &trusted).await? == InjectOutcome::Already;
         written = written
             .zip(target::last_injection(found))
             .map(|(a, b)| a.max(b));
     }
-    let since = match (is_carried, remembered, written) {
+    let since = match (is_injected, remembered, written) {
         (false, _, _) | (true, None, None) => now,
         (true, None, Some(since)) | (true, Some((_, since)), None) => since,
         // Another replica may have restored the CA bundle since then.
         (true, Some((_, observed)), Some(written)) => observed.max(written),
     };
-    memory.carried = Some((trusted, since));
+    state.injected = Some((trusted, since));
     let served = cluster.read_served();
     if served.as_ref() == Some(&pair) {
         return Ok(());
@@ -205,7 +205,7 @@ mod tests {
     struct Fake {
         now: OffsetDateTime,
         secret: Option<Secret>,
-        carried: Mutex<(String, OffsetDateTime)>,
+        injected: Mutex<(String, OffsetDateTime)>,
         served: Mutex<Option<CertKeyPair>>,
     }
 
@@ -229,12 +229,12 @@ mod tests {
                     data: Some(data.into()),
                     ..Secret::default()
                 }),
-                carried: Mutex::new((old.certificate, now)),
+                injected: Mutex::new((old.certificate, now)),
                 served: Mutex::default(),
             }
         }
 
-        async fn sync_once(&self, memory: &mut SyncState) -> Result<bool, CertError> {
+        async fn sync_once(&self, state: &mut SyncState) -> Result<bool, CertError> {
             let target = InjectTarget {
                 kind: InjectTargetKind::Validating,
                 name: "lockstep".to_owned(),
@@ -244,14 +244,14 @@ mod tests {
                 NAME,
                 PROPAGATION_DELAY.unsigned_abs(),
                 &[target],
-                memory,
+                state,
             )
             .await?;
             Ok(self.read_served().is_some())
         }
 
         fn trusted(&self) -> String {
-            self.carried.lock().expect("no panic").0.clone()
+            self.injected.lock().expect("no panic").0.clone()
         }
     }
 
@@ -261,7 +261,7 @@ mod tests {
         }
 
         async fn get_target(&self, _: &InjectTarget) -> Result<Option<DynamicObject>, CertError> {
-            let (trusted, written) = self.carried.lock().expect("no panic").clone();
+            let (trusted, written) = self.injected.lock().expect("no panic").clone();
             let written = jiff::Timestamp::from_second(written.unix_timestamp());
             let found = json!({
                 "metadata": {"managedFields": [
@@ -281,7 +281,7 @@ mod tests {
             if target.injected_cas(found) == [Some(trusted.to_owned())] {
                 return Ok(InjectOutcome::Already);
             }
-            *self.carried.lock().expect("no panic") = (trusted.to_owned(), self.now);
+            *self.injected.lock().expect("no panic") = (trusted.to_owned(), self.now);
             Ok(InjectOutcome::Now)
         }
 
@@ -323,22 +323,22 @@ mod tests {
     #[tokio::test]
     async fn the_ca_bundle_is_restored_even_if_the_secret_is_missing() {
         let mut cluster = Fake::new();
-        let mut memory = SyncState::default();
-        cluster.sync_once(&mut memory).await.expect("no error");
+        let mut state = SyncState::default();
+        cluster.sync_once(&mut state).await.expect("no error");
         let trusted = cluster.trusted();
         let secret = cluster.secret.take();
         cluster.now += PROPAGATION_DELAY - SECOND;
-        cluster.carried.lock().expect("no panic").0.clear();
+        cluster.injected.lock().expect("no panic").0.clear();
         assert!(matches!(
-            cluster.sync_once(&mut memory).await,
+            cluster.sync_once(&mut state).await,
             Err(CertError::SecretNotFound)
         ));
         assert_eq!(cluster.trusted(), trusted);
         // Restored, it has to wait for the propagation delay again.
         cluster.secret = secret;
         cluster.now += PROPAGATION_DELAY - SECOND;
-        assert!(!cluster.sync_once(&mut memory).await.expect("no error"));
+        assert!(!cluster.sync_once(&mut state).await.expect("no error"));
         cluster.now += SECOND;
-        assert!(cluster.sync_once(&mut memory).await.expect("no error"));
+        assert!(cluster.sync_once(&mut state).await.expect("no error"));
     }
 }

@@ -25,7 +25,7 @@ const ATTEMPTS: usize = 32;
 pub(crate) async fn sync(
     cluster: &impl ClusterApi,
     name: &str,
-    plan: &RotationPolicy,
+    policy: &RotationPolicy,
     targets: &[InjectTarget],
 ) -> Result<CertificateBundle, CertError> {
     for _ in 0..ATTEMPTS {
@@ -51,7 +51,7 @@ pub(crate) async fn sync(
         };
         let Some(keys) = keys else {
             tracing::info!(secret = name, "generating a new CA and serving certificate");
-            secret::write(&mut stored, &plan.generate(cluster.now())?);
+            secret::write(&mut stored, &policy.generate(cluster.now())?);
             cluster.put_secret(&stored).await?;
             continue;
         };
@@ -60,15 +60,15 @@ pub(crate) async fn sync(
         cluster.write_files(&keys.serving)?;
         let trusted = keys.ca_bundle();
         let lacks = |target: &InjectTarget, found| {
-            let carried = target.injected_cas(found);
-            carried.iter().any(|one| one.as_deref() != Some(&trusted))
+            let injected = target.injected_cas(found);
+            injected.iter().any(|one| one.as_deref() != Some(&trusted))
         };
         // Store the restart of the propagation delay before the CA bundle is restored: a replica that continues
         // from here must not count the time before.
         if found.iter().any(|(target, found)| lacks(target, found))
-            && let Some(anew) = keys.with_restarted_delay()
+            && let Some(restarted) = keys.with_restarted_delay()
         {
-            secret::write(&mut stored, &anew);
+            secret::write(&mut stored, &restarted);
             cluster.put_secret(&stored).await?;
             continue;
         }
@@ -83,21 +83,21 @@ pub(crate) async fn sync(
         if conflict {
             continue;
         }
-        let mut all_show = false;
+        let mut all_serve = false;
         if !keys.previous_cas.is_empty() {
             match cluster
                 .all_replicas_serve(&keys.current_ca.certificate)
                 .await
             {
-                Ok(shown) => all_show = shown,
+                Ok(serve) => all_serve = serve,
                 Err(error) => failure = Some(error),
             }
         }
         let now = cluster.now();
         let next = match &failure {
-            None => plan.next(&keys, all_show, now)?,
+            None => policy.next(&keys, all_serve, now)?,
             // A new pair of the same CA needs no change of any configuration.
-            Some(_) => plan.renew_cert(&keys, now)?,
+            Some(_) => policy.renew_cert(&keys, now)?,
         };
         let Some((next, step)) = next else {
             return failure.map_or(Ok(keys), Err);

@@ -133,24 +133,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_controller_can_be_inspected_and_triggered_while_it_runs() {
-        let directory = ControllerRegistry::default();
+        let registry = ControllerRegistry::default();
         let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
-        directory.register("echo", &queue);
-        directory
+        registry.register("echo", &queue);
+        registry
             .enqueue("echo", Some("default"), "a")
             .expect("it runs");
         let key = queue.next().await.expect("an object");
         let other_queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
-        directory.register("toy/team-a", &other_queue);
-        directory
+        registry.register("toy/team-a", &other_queue);
+        registry
             .enqueue("toy", Some("team-a"), "c")
             .expect("it runs");
         assert_eq!(other_queue.snapshot().ready.len(), 1);
-        directory
+        registry
             .enqueue("toy", Some("team-b"), "c")
             .expect_err("no controller watches that namespace");
         drop(other_queue);
-        directory.enqueue("echo", None, "b").expect("it runs");
+        registry.enqueue("echo", None, "b").expect("it runs");
         queue.add(
             ObjectKey::new("n", "c"),
             Priority::Requeue,
@@ -161,15 +161,15 @@ mod tests {
             "ready": ["b"],
             "due": [{"object": "n/c", "seconds": 9}],
         }});
-        assert_eq!(directory.queues(), expected);
+        assert_eq!(registry.queues(), expected);
         queue.done(&key, None);
-        let error = directory
+        let error = registry
             .enqueue("ekho", None, "b")
             .expect_err("no such controller");
         let expected =
             "no controller named `ekho` (running: echo); only the leader runs controllers";
         assert_eq!(error.to_string(), expected);
         drop(queue);
-        assert_eq!(directory.queues(), json!({}));
+        assert_eq!(registry.queues(), json!({}));
     }
 }

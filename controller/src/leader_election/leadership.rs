@@ -14,11 +14,11 @@ use tokio::time::Instant;
 /// could be executed concurrently with those of the next leader.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    ends: Arc<Mutex<Ends>>,
+    deadline: Arc<Mutex<Deadline>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Ends {
+enum Deadline {
     /// There is no other candidate.
     Never,
     /// The replica is not or no longer the leader.
@@ -29,36 +29,36 @@ enum Ends {
 impl Leadership {
     /// Returns a deadline that never comes: for a process without leader election.
     pub fn always() -> Self {
-        Self::from(Ends::Never)
+        Self::from(Deadline::Never)
     }
 
     /// Returns the deadline of a replica that is not the leader yet.
     pub fn pending() -> Self {
-        Self::from(Ends::Before)
+        Self::from(Deadline::Before)
     }
 
     /// Returns true if a call that takes at most this long ends before the deadline.
     pub fn outlasts(&self, call: Duration) -> bool {
-        match *self.ends.lock() {
-            Ends::Never => true,
-            Ends::Before => false,
-            Ends::At(end) => Instant::now() + call < end,
+        match *self.deadline.lock() {
+            Deadline::Never => true,
+            Deadline::Before => false,
+            Deadline::At(end) => Instant::now() + call < end,
         }
     }
 
     pub(crate) fn extend_until(&self, end: Instant) {
-        *self.ends.lock() = Ends::At(end);
+        *self.deadline.lock() = Deadline::At(end);
     }
 
     pub(crate) fn end(&self) {
-        *self.ends.lock() = Ends::Before;
+        *self.deadline.lock() = Deadline::Before;
     }
 }
 
-impl From<Ends> for Leadership {
-    fn from(ends: Ends) -> Self {
+impl From<Deadline> for Leadership {
+    fn from(ends: Deadline) -> Self {
         Self {
-            ends: Arc::new(Mutex::new(ends)),
+            deadline: Arc::new(Mutex::new(ends)),
         }
     }
 }

@@ -17,12 +17,12 @@ use crate::metrics::registration::registered;
 pub(crate) struct Watches {
     failures: Family<Labels, Counter>,
     up: Family<Labels, Gauge>,
-    down: Arc<Mutex<Down>>,
+    down: Arc<Mutex<DisconnectedWatches>>,
 }
 
 /// Reasons of the watches that are disconnected, by labels and a number: several watches may be on one type.
 #[derive(Default)]
-struct Down {
+struct DisconnectedWatches {
     watches: BTreeMap<(Labels, u64), String>,
     started: u64,
 }

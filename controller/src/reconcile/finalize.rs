@@ -197,7 +197,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let note = format!("finalizer removed before cleanup completed; leaked: {left}; {why}");
         self.context
             .recorder
-            .warning(&self.reference, "Orphaned", &note)
+            .warning(&self.reference, "ResourcesLeaked", &note)
             .await;
         let mut writer = self.writer();
         let released = writer.release(self.orphans_dependents()).await;
@@ -230,7 +230,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                         "the object is removed and its external resources are kept"
                     );
                     let recorder = &self.context.recorder;
-                    recorder.normal(&self.reference, "Kept", what).await;
+                    recorder.normal(&self.reference, "Retained", what).await;
                 }
                 return self.remove_finalizer(removal).await;
             }

@@ -7,7 +7,7 @@ use ::cel::common::types::CelOptional;
 use ::cel::common::value::Val;
 use serde_json::Value;
 
-use crate::cel::field_usage::Reach;
+use crate::cel::field_usage::FieldUsage;
 use crate::cel::library;
 use crate::cel::value::Conversion;
 use crate::schema::Schema;
@@ -19,7 +19,7 @@ pub(crate) struct Activation<'a> {
     before: Option<&'a Value>,
     is_resource: bool,
     /// Fields that the rules read.
-    reach: &'a Reach,
+    reach: &'a FieldUsage,
     /// If true, any of the rules may read `oldSelf`.
     sees_old_self: bool,
     plain: OnceCell<Variables<'a>>,
@@ -49,7 +49,7 @@ impl<'a> Activation<'a> {
         value: &'a Value,
         before: Option<&'a Value>,
         is_resource: bool,
-        reach: &'a Reach,
+        reach: &'a FieldUsage,
         sees_old_self: bool,
     ) -> Self {
         Self {

@@ -6,16 +6,16 @@ use crate::cel::opaque::opaque;
 
 /// Data that has no CEL value, with the reason. Every operation on it fails.
 #[derive(Clone, Debug)]
-pub(crate) struct Broken(pub(crate) String);
+pub(crate) struct Unrepresentable(pub(crate) String);
 
 /// Such data is never equal to anything, because it is not a value.
-impl PartialEq for Broken {
+impl PartialEq for Unrepresentable {
     fn eq(&self, _: &Self) -> bool {
         false
     }
 }
 
-opaque!(Broken, "@broken");
+opaque!(Unrepresentable, "@unrepresentable");
 
 /// Data that the schema does not describe. It can only be compared.
 #[derive(Clone, Debug, PartialEq)]

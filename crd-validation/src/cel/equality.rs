@@ -5,7 +5,7 @@ use ::cel::common::traits::Sizer;
 use ::cel::common::types::{CelOptional, Kind};
 use ::cel::common::value::Val;
 
-use crate::cel::dyn_value::Broken;
+use crate::cel::dyn_value::Unrepresentable;
 use crate::cel::identities::Identities;
 use crate::cel::library::arguments::items;
 use crate::cel::map_key::Identified;
@@ -15,7 +15,7 @@ pub(super) const SOUND: &str = "@sound";
 
 /// Fails if a value has no CEL representation.
 pub(crate) fn reject_unrepresentable(value: &dyn Val) -> Result<(), ExecutionError> {
-    if let Some(Broken(problem)) = value.downcast_ref::<Broken>() {
+    if let Some(Unrepresentable(problem)) = value.downcast_ref::<Unrepresentable>() {
         return Err(ExecutionError::function_error(SOUND, problem));
     }
     match value

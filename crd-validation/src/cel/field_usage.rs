@@ -6,19 +6,19 @@ use crate::cel::ast::children;
 
 /// Fields of `self` and `oldSelf` that expressions read.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum FieldUsage {
     /// The fields with these names, as written in expressions.
     Fields(Vec<String>),
     Whole,
 }
 
-impl Default for Reach {
+impl Default for FieldUsage {
     fn default() -> Self {
         Self::Fields(Vec::new())
     }
 }
 
-impl Reach {
+impl FieldUsage {
     /// Returns true if expressions read the field with this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         match self {
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
     use crate::cel::library;
 
-    fn reach(source: &str) -> Reach {
+    fn reach(source: &str) -> FieldUsage {
         let parsed = library::environment().parser().parse(source);
-        let mut reach = Reach::default();
+        let mut reach = FieldUsage::default();
         reach.add(&parsed.expect("CEL"));
         reach
     }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn access_to_fields_is_distinguished_from_access_to_the_whole_value() {
         let fields =
-            |names: &[&str]| Reach::Fields(names.iter().map(|n| (*n).to_owned()).collect());
+            |names: &[&str]| FieldUsage::Fields(names.iter().map(|n| (*n).to_owned()).collect());
         for (source, expected) in [
             ("true", fields(&[])),
             ("self.a.b == 1 && has(self.c)", fields(&["a", "c"])),
@@ -91,13 +91,13 @@ mod tests {
                 fields(&["a", "e"]),
             ),
             ("self.__namespace__ == ''", fields(&["__namespace__"])),
-            ("self == oldSelf", Reach::Whole),
-            ("self.a == 1 || size(self) > 1", Reach::Whole),
-            ("self.all(k, k != '')", Reach::Whole),
-            ("self['a'] == 1", Reach::Whole),
-            ("self.?a.hasValue()", Reach::Whole),
-            ("'a' in self", Reach::Whole),
-            ("[oldSelf].size() == 1", Reach::Whole),
+            ("self == oldSelf", FieldUsage::Whole),
+            ("self.a == 1 || size(self) > 1", FieldUsage::Whole),
+            ("self.all(k, k != '')", FieldUsage::Whole),
+            ("self['a'] == 1", FieldUsage::Whole),
+            ("self.?a.hasValue()", FieldUsage::Whole),
+            ("'a' in self", FieldUsage::Whole),
+            ("[oldSelf].size() == 1", FieldUsage::Whole),
         ] {
             assert_eq!(reach(source), expected, "{source}");
         }

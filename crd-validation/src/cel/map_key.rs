@@ -14,7 +14,7 @@ use chrono::{DateTime, FixedOffset, TimeDelta};
 use serde_json::{Number, Value};
 
 use crate::cel::apiserver_panic;
-use crate::cel::dyn_value::Broken;
+use crate::cel::dyn_value::Unrepresentable;
 
 /// Identity of an item.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ fn float(number: f64) -> Key {
 }
 
 fn value(item: &dyn Val) -> Identity {
-    if item.downcast_ref::<Broken>().is_some() {
+    if item.downcast_ref::<Unrepresentable>().is_some() {
         return Identity::Unique;
     }
     let key = match item.get_type().kind() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::cel::activation::Activation;
 use crate::cel::cost::Budget;
-use crate::cel::field_usage::Reach;
+use crate::cel::field_usage::FieldUsage;
 use crate::cel::{
     apiserver_panic, check, cost_instrumentation, field_path, identifier, library, partial_eval,
 };
@@ -30,7 +30,7 @@ pub(crate) struct CelRule {
     pub(crate) message: String,
     pub(crate) uses_old_self: bool,
     /// Fields that the rule and its message read.
-    pub(crate) reach: Reach,
+    pub(crate) reach: FieldUsage,
     /// If true, evaluation may need more stack than a thread has.
     is_deep: bool,
     /// If true, the rule is also evaluated for a new value, with an empty `oldSelf`.
@@ -54,7 +54,7 @@ enum Reason {
 pub(crate) enum Outcome {
     Holds,
     /// The rule is violated. The error is ratcheted if an update leaves the value unchanged.
-    Broken(FieldError),
+    Error(FieldError),
     /// The rule could not be evaluated. This is an error and is never ratcheted.
     Failed(FieldError),
     /// The budget is exhausted. No further rules are evaluated.
@@ -210,9 +210,7 @@ impl CelRule {
             }
             (_, Some(problem)) => Outcome::Failed(self.failed(activation, at, &problem)),
             (Some(Ok(true)), None) => Outcome::Holds,
-            (Some(Ok(false)), None) => {
-                Outcome::Broken(self.broken(activation, at, context, budget))
-            }
+            (Some(Ok(false)), None) => Outcome::Error(self.error(activation, at, context, budget)),
             (Some(Err(error)), None) => {
                 // If both operands fail, cel-go reports the error of the left one.
                 let swapped = partial_eval::swapped(&self.expression, is_careful);
@@ -225,7 +223,7 @@ impl CelRule {
         }
     }
 
-    fn broken(
+    fn error(
         &self,
         activation: &Activation<'_>,
         at: Cursor<'_>,
@@ -293,7 +291,7 @@ const OUT_OF_BUDGET: &str =
 /// Checked expression that charges its steps to the budget.
 struct Checked {
     tree: IdedExpr,
-    reach: Reach,
+    reach: FieldUsage,
     is_deep: bool,
 }
 
@@ -316,7 +314,7 @@ fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, S
         .parse(source)
         .map_err(|error| error.to_string())?;
     let depth = check::expression(&expression, scope)?;
-    let mut reach = Reach::default();
+    let mut reach = FieldUsage::default();
     reach.add(&expression);
     cost_instrumentation::instrument(&mut expression);
     identifier::make_plain(&mut expression);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cel::field_usage::Reach;
+use crate::cel::field_usage::FieldUsage;
 use crate::cel::program::CelRule;
 use crate::compile_error::CompileError;
 use crate::schema::{Schema, join};
@@ -12,7 +12,7 @@ pub(crate) struct CelValidator {
     /// Rules of the node itself.
     pub(crate) rules: Vec<CelRule>,
     /// Fields that the rules of the node read.
-    pub(crate) reach: Reach,
+    pub(crate) reach: FieldUsage,
     /// If true, any rule of the node may read `oldSelf`.
     pub(crate) sees_old_self: bool,
     pub(crate) properties: BTreeMap<String, CelValidator>,
@@ -38,7 +38,7 @@ impl CelValidator {
         };
         let additional = below(schema.additional(), format!("{at}[*]"))?;
         let items = below(schema.items.as_deref(), format!("{at}[]"))?;
-        let mut reach = Reach::default();
+        let mut reach = FieldUsage::default();
         let mut rules = Vec::new();
         for (index, rule) in schema.validations.iter().enumerate() {
             let mut rule = CelRule::compile(rule, schema, at, index)?;

@@ -11,8 +11,8 @@ use ::cel::common::value::Val;
 use base64::Engine;
 use serde_json::{Map, Number, Value};
 
-use crate::cel::dyn_value::{Broken, Preserved};
-use crate::cel::field_usage::Reach;
+use crate::cel::dyn_value::{Preserved, Unrepresentable};
+use crate::cel::field_usage::FieldUsage;
 use crate::cel::list_map::Keyed;
 use crate::cel::map_key;
 use crate::cel::map_key::Identified;
@@ -40,7 +40,7 @@ impl Conversion {
 
     fn broken<'v>(&self, problem: impl Into<String>) -> Box<dyn Val + 'v> {
         self.met_broken.set(true);
-        Box::new(Broken(problem.into()))
+        Box::new(Unrepresentable(problem.into()))
     }
 }
 
@@ -65,7 +65,11 @@ impl Conversion {
         }
         let expected = match (schema.json_type, value) {
             (Some(JsonType::Object), Value::Object(fields)) => {
-                return Box::new(CelMap::from(self.entries(schema, fields, &Reach::Whole)));
+                return Box::new(CelMap::from(self.entries(
+                    schema,
+                    fields,
+                    &FieldUsage::Whole,
+                )));
             }
             (Some(JsonType::Array), Value::Array(items)) => {
                 return match &schema.items {
@@ -105,7 +109,7 @@ impl Conversion {
         &self,
         schema: &'v Schema,
         value: &'v Value,
-        reach: &Reach,
+        reach: &FieldUsage,
     ) -> Box<dyn Val + 'v> {
         match (schema.json_type, value) {
             (Some(JsonType::Object), Value::Object(fields)) if !schema.int_or_string => {
@@ -123,7 +127,7 @@ impl Conversion {
     ) -> Box<dyn Val + 'v> {
         match value {
             Value::Object(fields) => {
-                let mut entries = self.entries(schema, fields, &Reach::Whole);
+                let mut entries = self.entries(schema, fields, &FieldUsage::Whole);
                 add_identity(&mut entries, fields);
                 Box::new(CelMap::from(entries))
             }
@@ -161,11 +165,11 @@ impl Conversion {
         &self,
         schema: &'v Schema,
         fields: &'v Map<String, Value>,
-        reach: &Reach,
+        reach: &FieldUsage,
     ) -> Entries<'v> {
         let most = match reach {
-            Reach::Fields(names) => names.len(),
-            Reach::Whole => fields.len(),
+            FieldUsage::Fields(names) => names.len(),
+            FieldUsage::Whole => fields.len(),
         };
         let mut entries = HashMap::with_capacity(most);
         if let Some(child) = schema.additional().filter(|_| schema.properties.is_empty()) {
@@ -185,7 +189,7 @@ impl Conversion {
         &self,
         schema: &'v Schema,
         fields: &'v Map<String, Value>,
-        reach: &Reach,
+        reach: &FieldUsage,
         entries: &mut Entries<'v>,
     ) {
         let mut unknown = Map::new();
@@ -199,13 +203,13 @@ impl Conversion {
                         entries.insert(CelMapKey::from(name), self.of(child, field));
                     }
                 }
-                None if *reach == Reach::Whole => {
+                None if *reach == FieldUsage::Whole => {
                     unknown.insert(name.clone(), field.clone());
                 }
                 None => {}
             }
         }
-        if *reach != Reach::Whole {
+        if *reach != FieldUsage::Whole {
             return;
         }
         if nulls > 0 {

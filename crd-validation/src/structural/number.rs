@@ -13,12 +13,12 @@ const I64_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
 /// Number as the API server stores it.
 #[derive(Clone, Copy)]
-enum Held {
+enum StoredNumber {
     Integer(i64),
     Float(f64),
 }
 
-impl Held {
+impl StoredNumber {
     fn of(number: &Number) -> Self {
         number.as_i64().map_or_else(
             || Self::Float(number.as_f64().unwrap_or(f64::NAN)),
@@ -43,7 +43,7 @@ impl Held {
 }
 
 pub(super) fn validate(outcome: &mut Outcome, schema: &Schema, number: &Number, at: Cursor<'_>) {
-    let held = Held::of(number);
+    let held = StoredNumber::of(number);
     if !is_within_format(schema, held) {
         out_of_format(outcome, schema, "format", "Checked", at);
     }
@@ -93,10 +93,10 @@ fn against(
     schema: &Schema,
     keyword: &str,
     limit: f64,
-    held: Held,
+    held: StoredNumber,
     at: Cursor<'_>,
-) -> Held {
-    if is_within_format(schema, Held::Float(limit)) {
+) -> StoredNumber {
+    if is_within_format(schema, StoredNumber::Float(limit)) {
         return held;
     }
     let subject = match keyword {
@@ -105,7 +105,7 @@ fn against(
         _ => "Maximum boundary",
     };
     out_of_format(outcome, schema, keyword, subject, at);
-    Held::Float(held.as_float())
+    StoredNumber::Float(held.as_float())
 }
 
 /// Converts a float to an integer as Go does on most machines: a value out of range becomes the minimum.
@@ -125,12 +125,12 @@ fn limit(bound: &Bound) -> f64 {
 /// Returns true if `enum` treats two numbers as equal: an integer option is compared with the integer part of a
 /// float.
 pub(super) fn is_same(option: &Number, value: &Number) -> bool {
-    match (Held::of(option), Held::of(value)) {
-        (Held::Integer(option), Held::Integer(value)) => option == value,
-        (Held::Integer(option), Held::Float(value)) => option == cut(value),
+    match (StoredNumber::of(option), StoredNumber::of(value)) {
+        (StoredNumber::Integer(option), StoredNumber::Integer(value)) => option == value,
+        (StoredNumber::Integer(option), StoredNumber::Float(value)) => option == cut(value),
         #[expect(clippy::cast_precision_loss, reason = "as Go converts")]
-        (Held::Float(option), Held::Integer(value)) => equal(option, value as f64),
-        (Held::Float(option), Held::Float(value)) => equal(option, value),
+        (StoredNumber::Float(option), StoredNumber::Integer(value)) => equal(option, value as f64),
+        (StoredNumber::Float(option), StoredNumber::Float(value)) => equal(option, value),
     }
 }
 
@@ -139,12 +139,12 @@ fn equal(a: f64, b: f64) -> bool {
     a == b
 }
 
-fn is_within_format(schema: &Schema, held: Held) -> bool {
+fn is_within_format(schema: &Schema, held: StoredNumber) -> bool {
     match (schema.json_type, held) {
-        (Some(JsonType::Integer), Held::Integer(value)) => {
+        (Some(JsonType::Integer), StoredNumber::Integer(value)) => {
             schema.number_format != Some(NumberFormat::Int32) || i32::try_from(value).is_ok()
         }
-        (Some(JsonType::Integer), Held::Float(value)) => {
+        (Some(JsonType::Integer), StoredNumber::Float(value)) => {
             let is_int32 = schema.number_format == Some(NumberFormat::Int32);
             // Fast path for most bounds: the float has the same text as the integer.
             if let Ok(whole) = i32::try_from(cut(value))
@@ -186,11 +186,11 @@ fn out_of_format(
     outcome.invalid_without_path(keyword, at, detail);
 }
 
-fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {
+fn multiple(outcome: &mut Outcome, held: StoredNumber, factor: f64, at: Cursor<'_>) {
     let factor = match held {
         // For integers, a factor below 1 is truncated to 0, so every integer is an error.
-        Held::Integer(_) => Held::Integer(cut(factor)),
-        Held::Float(_) => Held::Float(factor),
+        StoredNumber::Integer(_) => StoredNumber::Integer(cut(factor)),
+        StoredNumber::Float(_) => StoredNumber::Float(factor),
     };
     let shown = go_fmt::plain_number(&factor.to_number());
     let is_multiple = match (held, factor) {
@@ -203,7 +203,7 @@ fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {
             let error = FieldError::invalid(path, factor.to_number(), detail);
             return outcome.push("multipleOf", at, error);
         }
-        (Held::Integer(value), Held::Integer(factor)) => value % factor == 0,
+        (StoredNumber::Integer(value), StoredNumber::Integer(factor)) => value % factor == 0,
         (held, factor) if factor.as_float() < 1.0 => {
             is_whole(1.0 / factor.as_float() * held.as_float())
         }
@@ -217,9 +217,9 @@ fn multiple(outcome: &mut Outcome, held: Held, factor: f64, at: Cursor<'_>) {
 
 /// Returns true if the number counts as an integer.
 pub(super) fn is_integer(number: &Number) -> bool {
-    match Held::of(number) {
-        Held::Integer(_) => true,
-        Held::Float(value) => is_whole(value),
+    match StoredNumber::of(number) {
+        StoredNumber::Integer(_) => true,
+        StoredNumber::Float(value) => is_whole(value),
     }
 }
 
@@ -237,32 +237,34 @@ fn is_whole(value: f64) -> bool {
 }
 
 fn breaks(
-    held: Held,
+    held: StoredNumber,
     bound: &Bound,
     integers: impl Fn(i64, i64) -> bool,
     floats: impl Fn(f64, f64) -> bool,
 ) -> bool {
     let limit = limit(bound);
     match held {
-        Held::Integer(value) => {
+        StoredNumber::Integer(value) => {
             let limit = cut(limit);
             integers(value, limit) || (bound.exclusive && value == limit)
         }
-        Held::Float(value) => floats(value, limit) || (bound.exclusive && equal(value, limit)),
+        StoredNumber::Float(value) => {
+            floats(value, limit) || (bound.exclusive && equal(value, limit))
+        }
     }
 }
 
 fn compared(
     outcome: &mut Outcome,
     keyword: &str,
-    held: Held,
+    held: StoredNumber,
     relation: &str,
     bound: &Bound,
     at: Cursor<'_>,
 ) {
     let limit = match held {
-        Held::Integer(_) => Number::from(cut(limit(bound))),
-        Held::Float(_) => Held::Float(limit(bound)).to_number(),
+        StoredNumber::Integer(_) => Number::from(cut(limit(bound))),
+        StoredNumber::Float(_) => StoredNumber::Float(limit(bound)).to_number(),
     };
     let what = format!("should be {relation} {}", go_fmt::plain_number(&limit));
     outcome.invalid(keyword, at, held.to_number(), &what);

@@ -30,7 +30,7 @@ pub(crate) struct ReconciliationArgs {
     #[arg(long, default_value = "1h", value_parser = duration)]
     deletion_stalled_threshold: Duration,
     /// Remove the finalizer this long after deletion started even if cleanup has not completed. External resources
-    /// are leaked and reported by an `Orphaned` Event. Default: never.
+    /// are leaked and reported by an `ResourcesLeaked` Event. Default: never.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     force_finalize_after: Option<Duration>,
 }

@@ -12,7 +12,7 @@ const PAGE: u32 = 500;
 
 /// Namespaces in which objects are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Within {
+pub(crate) enum NamespaceSelection {
     /// The watched namespaces of the installation.
     Watched,
     /// All namespaces, even if the installation watches only some.
@@ -23,19 +23,19 @@ pub(crate) enum Within {
 pub(crate) async fn list(
     installation: &Installation<'_>,
     ruleset: &dyn Validator,
-    within: Within,
+    within: NamespaceSelection,
 ) -> Result<Vec<StoredObject>, kube::Error> {
     let resource = api_resource(ruleset);
     let client = || installation.client.clone();
-    let apis: Vec<Api<DynamicObject>> = if within == Within::Watched && installation.is_namespaced()
-    {
-        let namespaces = installation.namespaces.iter();
-        namespaces
-            .map(|namespace| Api::namespaced_with(client(), namespace, &resource))
-            .collect()
-    } else {
-        vec![Api::all_with(client(), &resource)]
-    };
+    let apis: Vec<Api<DynamicObject>> =
+        if within == NamespaceSelection::Watched && installation.is_namespaced() {
+            let namespaces = installation.namespaces.iter();
+            namespaces
+                .map(|namespace| Api::namespaced_with(client(), namespace, &resource))
+                .collect()
+        } else {
+            vec![Api::all_with(client(), &resource)]
+        };
     let mut objects = Vec::new();
     for api in apis {
         let found = list_pages(&api).await?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::installation::Installation;
-use crate::installation::objects::{self, Within};
+use crate::installation::objects::{self, NamespaceSelection};
 use crate::installation::stored_object::StoredObject;
 use crate::status::section::Section;
 use crate::status::visible::Visible;
@@ -34,7 +34,8 @@ pub(crate) async fn read(
 ) -> Result<Section<Vec<KindReport>>, kube::Error> {
     let (mut content, mut problems) = (Vec::new(), Vec::new());
     for (kind, ruleset) in installation.kinds.iter() {
-        let found = objects::list(installation, ruleset.as_ref(), Within::Watched).await;
+        let found =
+            objects::list(installation, ruleset.as_ref(), NamespaceSelection::Watched).await;
         let found = Visible::of(found)?;
         for (condition, status, what) in [
             ("Valid", "False", "violate a rule"),

@@ -17,9 +17,9 @@ use crate::uninstall::plan::Plan;
 /// Maximum number of access reviews that are sent concurrently.
 const CONCURRENT: usize = 8;
 
-/// Right to do something to objects of one type.
+/// Permission to do something to objects of one type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Right {
+struct Permission {
     verb: &'static str,
     group: String,
     resource: String,
@@ -44,7 +44,7 @@ pub(crate) async fn missing(
     Ok(missing.into_iter().flatten().collect())
 }
 
-fn rights(plan: &Plan, cascade: Cascade, with_crds: bool) -> BTreeSet<Right> {
+fn rights(plan: &Plan, cascade: Cascade, with_crds: bool) -> BTreeSet<Permission> {
     let mut rights = BTreeSet::new();
     for object in &plan.objects {
         let verbs: &[&str] = match cascade {
@@ -52,7 +52,7 @@ fn rights(plan: &Plan, cascade: Cascade, with_crds: bool) -> BTreeSet<Right> {
             // The finalizers are removed by patches.
             Cascade::Orphan => &["delete", "patch"],
         };
-        rights.extend(verbs.iter().map(|verb| Right {
+        rights.extend(verbs.iter().map(|verb| Permission {
             verb,
             group: object.stored.resource.group.clone(),
             resource: object.stored.resource.plural.clone(),
@@ -66,7 +66,7 @@ fn rights(plan: &Plan, cascade: Cascade, with_crds: bool) -> BTreeSet<Right> {
         .iter()
         .find(|part| part.manifest.kind == "Namespace");
     // A namespace with Pods of others is not deleted.
-    rights.extend(namespace.map(|part| Right {
+    rights.extend(namespace.map(|part| Permission {
         verb: "list",
         group: String::new(),
         resource: "pods".to_owned(),
@@ -81,8 +81,8 @@ fn rights(plan: &Plan, cascade: Cascade, with_crds: bool) -> BTreeSet<Right> {
     rights
 }
 
-fn of_part(verb: &'static str, part: &ExistingObject) -> Right {
-    Right {
+fn of_part(verb: &'static str, part: &ExistingObject) -> Permission {
+    Permission {
         verb,
         group: part.resource.group.clone(),
         resource: part.resource.plural.clone(),
@@ -91,7 +91,7 @@ fn of_part(verb: &'static str, part: &ExistingObject) -> Right {
     }
 }
 
-async fn is_allowed(client: &Client, right: &Right) -> Result<bool, kube::Error> {
+async fn is_allowed(client: &Client, right: &Permission) -> Result<bool, kube::Error> {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
             resource_attributes: Some(ResourceAttributes {
@@ -111,7 +111,7 @@ async fn is_allowed(client: &Client, right: &Right) -> Result<bool, kube::Error>
     Ok(review.status.is_some_and(|status| status.allowed))
 }
 
-impl std::fmt::Display for Right {
+impl std::fmt::Display for Permission {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{} {}", self.verb, self.resource)?;
         if !self.group.is_empty() {

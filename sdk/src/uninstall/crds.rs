@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::installation::Installation;
 use crate::installation::manifest_object::ExistingObject;
-use crate::installation::objects::{self, Within};
+use crate::installation::objects::{self, NamespaceSelection};
 use crate::printer;
 use crate::uninstall::teardown::delete_part;
 
@@ -24,7 +24,8 @@ pub(crate) async fn delete(
     deadline: Instant,
 ) -> anyhow::Result<()> {
     for (kind, ruleset) in installation.kinds.iter() {
-        let left = objects::list(installation, ruleset.as_ref(), Within::Cluster).await?;
+        let left =
+            objects::list(installation, ruleset.as_ref(), NamespaceSelection::Cluster).await?;
         if let Some(object) = left.first() {
             anyhow::bail!(
                 "the CRDs stay: {} objects of {} exist, such as {}; their deletion would delete all of them",

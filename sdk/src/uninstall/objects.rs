@@ -15,7 +15,7 @@ use lockstep_shared_validation::Validator;
 use tokio::time::Instant;
 
 use crate::installation::Installation;
-use crate::installation::objects::{self, Within};
+use crate::installation::objects::{self, NamespaceSelection};
 use crate::installation::stored_object::{StoredObject, is_own_finalizer};
 use crate::printer;
 use crate::uninstall::cascade::Cascade;
@@ -85,7 +85,8 @@ async fn remaining(
 ) -> Result<Vec<StoredObject>, kube::Error> {
     let mut left = Vec::new();
     for (_, ruleset) in installation.kinds.iter() {
-        let found = objects::list(installation, ruleset.as_ref(), Within::Watched).await?;
+        let found =
+            objects::list(installation, ruleset.as_ref(), NamespaceSelection::Watched).await?;
         let found = found
             .into_iter()
             .filter(|object| planned.contains_key(object.uid()));

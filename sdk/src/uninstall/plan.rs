@@ -10,7 +10,7 @@ use lockstep_shared_validation::{LastValidated, ValidationRequest, Validator};
 use crate::installation::Installation;
 use crate::installation::lease::Leader;
 use crate::installation::manifest_object::{self, ExistingObject};
-use crate::installation::objects::{self, Within};
+use crate::installation::objects::{self, NamespaceSelection};
 use crate::installation::stored_object::{StoredObject, is_own_finalizer};
 use crate::operator::registration::DeletionEffectFn;
 use crate::printer::plain_table;
@@ -45,7 +45,8 @@ impl Plan {
         let mut planned = Vec::new();
         let kinds = installation.kinds.iter();
         for (kind, ruleset) in kinds.filter(|_| !installation.is_webhook_only) {
-            let found = objects::list(installation, ruleset.as_ref(), Within::Watched).await;
+            let found =
+                objects::list(installation, ruleset.as_ref(), NamespaceSelection::Watched).await;
             let found = found.with_context(|| format!("cannot list {}", kind.kind))?;
             let describe = kind.deletion_effect;
             let found = found.into_iter();

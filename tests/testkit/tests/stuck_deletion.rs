@@ -106,7 +106,7 @@ async fn a_stalled_deletion_is_reported_and_is_forced_if_configured() {
     let running = start(Some(Duration::from_secs(1)));
     wait_until(&stains, "a", "to be deleted", |found| found.is_none()).await;
     let found = eventually("an Event that names the leaked resources", async || {
-        let found = notes("Orphaned").await;
+        let found = notes("ResourcesLeaked").await;
         (!found.is_empty()).then_some(found)
     });
     let expected = "finalizer removed before cleanup completed; leaked: {\"spot\":\"on the carpet\"}; it does not come out";

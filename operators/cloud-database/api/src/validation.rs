@@ -107,25 +107,25 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     ]
 }
 
-fn username_reserved(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    let spec = &subject.object.spec;
+fn username_reserved(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let spec = &context.object.spec;
     if let Some(name) = &spec.credentials.username
         && let Some(detail) = username_problem(spec.engine, name)
     {
-        findings.invalid("spec.credentials.username", name.as_str(), detail);
+        diagnostics.invalid("spec.credentials.username", name.as_str(), detail);
     }
 }
 
-fn username_immutable(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    let old = subject
+fn username_immutable(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let old = context
         .old
         .and_then(|old| old.spec.credentials.username.as_deref());
-    let new = subject.object.spec.credentials.username.as_deref();
+    let new = context.object.spec.credentials.username.as_deref();
     if let Some(old) = old
         && new != Some(old)
     {
         let detail = format!("is immutable: RDS sets it at creation only; restore '{old}'");
-        findings.invalid("spec.credentials.username", new, detail);
+        diagnostics.invalid("spec.credentials.username", new, detail);
     }
 }
 
@@ -176,46 +176,57 @@ pub fn check_password(object: &CloudDatabase, password: &str) -> Option<FieldErr
     })
 }
 
-fn engine_version_only_rises(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    let same_engine = |old: &&CloudDatabase| old.spec.engine == subject.object.spec.engine;
-    let old = subject
+fn engine_version_only_rises(
+    context: &RuleContext<'_, CloudDatabase>,
+    diagnostics: &mut Diagnostics,
+) {
+    let same_engine = |old: &&CloudDatabase| old.spec.engine == context.object.spec.engine;
+    let old = context
         .old
         .filter(same_engine)
         .and_then(|old| old.spec.engine_version.as_deref());
-    if let (Some(old), Some(new)) = (old, subject.object.spec.engine_version.as_deref())
+    if let (Some(old), Some(new)) = (old, context.object.spec.engine_version.as_deref())
         && compare_versions(new, old) == Ordering::Less
     {
         let detail = format!("must not be lower than '{old}': RDS cannot downgrade an instance");
-        findings.invalid("spec.engineVersion", new, detail);
+        diagnostics.invalid("spec.engineVersion", new, detail);
     }
 }
 
-fn backup_window_length(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    let window = subject.object.spec.backup.window.as_deref();
-    window_length(window, Window::daily, "spec.backup.window", findings);
+fn backup_window_length(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let window = context.object.spec.backup.window.as_deref();
+    window_length(window, Window::daily, "spec.backup.window", diagnostics);
 }
 
-fn maintenance_window_length(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    let window = subject.object.spec.maintenance_window.as_deref();
-    window_length(window, Window::weekly, "spec.maintenanceWindow", findings);
+fn maintenance_window_length(
+    context: &RuleContext<'_, CloudDatabase>,
+    diagnostics: &mut Diagnostics,
+) {
+    let window = context.object.spec.maintenance_window.as_deref();
+    window_length(
+        window,
+        Window::weekly,
+        "spec.maintenanceWindow",
+        diagnostics,
+    );
 }
 
 fn window_length(
     text: Option<&str>,
     read: fn(&str) -> Option<Window>,
     path: &str,
-    findings: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) {
     if let Some(text) = text
         && read(text).is_some_and(|window| window.minutes < SHORTEST_WINDOW)
     {
         let detail = format!("must last at least {SHORTEST_WINDOW} minutes");
-        findings.invalid(path, text, detail);
+        diagnostics.invalid(path, text, detail);
     }
 }
 
-fn windows_disjoint(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    let spec = &subject.object.spec;
+fn windows_disjoint(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let spec = &context.object.spec;
     let (Some(backup), Some(maintenance)) = (&spec.backup.window, &spec.maintenance_window) else {
         return;
     };
@@ -224,41 +235,44 @@ fn windows_disjoint(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Dia
     };
     if Window::daily_overlaps_weekly(daily, weekly) {
         let detail = format!("must not overlap the backup window '{backup}'; move one of them");
-        findings.invalid("spec.maintenanceWindow", maintenance.as_str(), detail);
+        diagnostics.invalid("spec.maintenanceWindow", maintenance.as_str(), detail);
     }
 }
 
-fn autoscaling_headroom(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    let storage = &subject.object.spec.storage;
+fn autoscaling_headroom(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let storage = &context.object.spec.storage;
     if let Some(max) = storage.max_size_gib
         && i64::from(max) * 100 < i64::from(storage.size_gib) * 126
     {
         let detail = "is less than 26 % above `sizeGib`: RDS may run out of storage before it can increase it";
-        findings.invalid("spec.storage.maxSizeGib", max, detail);
+        diagnostics.invalid("spec.storage.maxSizeGib", max, detail);
     }
 }
 
-fn publicly_accessible(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
-    if subject.object.spec.network.publicly_accessible {
+fn publicly_accessible(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    if context.object.spec.network.publicly_accessible {
         let detail = "gives the instance a public IP address: any client that its security groups allow can connect; \
             set it to false unless clients outside the VPC need it";
-        findings.invalid("spec.network.publiclyAccessible", true, detail);
+        diagnostics.invalid("spec.network.publiclyAccessible", true, detail);
     }
 }
 
-fn encryption_not_supported(subject: &RuleContext<'_, CloudDatabase>, findings: &mut Diagnostics) {
+fn encryption_not_supported(
+    context: &RuleContext<'_, CloudDatabase>,
+    diagnostics: &mut Diagnostics,
+) {
     // An instance that was created without encryption stays unencrypted, also if a later release has another default.
-    let status = subject.object.status.as_ref();
+    let status = context.object.status.as_ref();
     let exists = status.is_some_and(|status| status.endpoint.is_some() || status.arn.is_some());
     if exists && status.and_then(|status| status.storage_encrypted) != Some(true) {
         return;
     }
-    let spec = &subject.object.spec;
+    let spec = &context.object.spec;
     let class = spec.instance_class.as_str();
     let is_without = |prefix: &&str| class.starts_with(prefix);
     if spec.encryption.enabled && CLASSES_WITHOUT_ENCRYPTION.iter().any(is_without) {
         let detail = "does not support encryption; choose a newer class, such as 'db.t4g.micro', \
             or set `encryption.enabled` to false when the instance is created";
-        findings.invalid("spec.instanceClass", class, detail);
+        diagnostics.invalid("spec.instanceClass", class, detail);
     }
 }

@@ -8,11 +8,14 @@ use serde_json::Value;
 /// Returns the deletion policy to apply: the safer of the last validated and the current one, so that an edit that
 /// bypassed the webhook just before the deletion does not destroy data. If neither can be parsed, returns the default.
 pub(crate) fn safer_policy(deleted: &FinalizeRequest<'_>) -> DeletionPolicy {
-    let accepted = deleted
+    let last_validated = deleted
         .last_validated
-        .and_then(|accepted| accepted.get("spec.deletionPolicy"));
+        .and_then(|last_validated| last_validated.get("spec.deletionPolicy"));
     let present = deleted.object.pointer("/spec/deletionPolicy");
-    let readable = [accepted, present].into_iter().flatten().filter_map(read);
+    let readable = [last_validated, present]
+        .into_iter()
+        .flatten()
+        .filter_map(read);
     readable
         .max_by_key(|policy| safety(*policy))
         .unwrap_or_default()
@@ -21,12 +24,12 @@ pub(crate) fn safer_policy(deleted: &FinalizeRequest<'_>) -> DeletionPolicy {
 /// Returns true if the deletion protection of the instance may be disabled in RDS: it is explicitly false in the
 /// object, and either the object is valid or the last validated value is not true.
 pub(crate) fn lifts_protection(deleted: &FinalizeRequest<'_>) -> bool {
-    let accepted = deleted
+    let last_validated = deleted
         .last_validated
-        .and_then(|accepted| accepted.get("spec.deletionProtection"));
+        .and_then(|last_validated| last_validated.get("spec.deletionProtection"));
     let present = deleted.object.pointer("/spec/deletionProtection");
     present == Some(&Value::Bool(false))
-        && (deleted.is_valid || accepted != Some(&Value::Bool(true)))
+        && (deleted.is_valid || last_validated != Some(&Value::Bool(true)))
 }
 
 /// Returns what the finalization of an object does to its instance.
@@ -35,9 +38,10 @@ pub(crate) fn effect(deleted: &FinalizeRequest<'_>) -> DeletionEffect {
     // A retained instance is not touched, so its protection does not matter.
     let is_blocked = policy != DeletionPolicy::Retain && !lifts_protection(deleted) && {
         let protected = deleted.object.pointer("/spec/deletionProtection");
-        let accepted = deleted.last_validated;
-        let accepted = accepted.and_then(|accepted| accepted.get("spec.deletionProtection"));
-        [protected, accepted].contains(&Some(&Value::Bool(true)))
+        let last_validated = deleted.last_validated;
+        let last_validated =
+            last_validated.and_then(|last_validated| last_validated.get("spec.deletionProtection"));
+        [protected, last_validated].contains(&Some(&Value::Bool(true)))
     };
     let description = match policy {
         _ if is_blocked => {
@@ -73,8 +77,8 @@ mod tests {
     use lockstep_shared_validation::LastValidated;
     use serde_json::json;
 
-    fn decide(accepted: Option<&str>, present: &Value) -> DeletionPolicy {
-        let accepted = accepted.map(|policy| LastValidated {
+    fn decide(last_validated: Option<&str>, present: &Value) -> DeletionPolicy {
+        let last_validated = last_validated.map(|policy| LastValidated {
             generation: 1,
             values: [("spec.deletionPolicy".to_owned(), json!(policy))].into(),
             ..LastValidated::default()
@@ -82,7 +86,7 @@ mod tests {
         let object = json!({"spec": {"deletionPolicy": present}});
         safer_policy(&FinalizeRequest {
             object: &object,
-            last_validated: accepted.as_ref(),
+            last_validated: last_validated.as_ref(),
             is_valid: false,
             children: Children::default(),
         })
@@ -137,8 +141,8 @@ mod tests {
 
     #[test]
     fn protection_is_disabled_only_if_no_trusted_value_enables_it() {
-        let lifts = |accepted: Option<bool>, present: &Value| {
-            let accepted = accepted.map(|protected| LastValidated {
+        let lifts = |last_validated: Option<bool>, present: &Value| {
+            let last_validated = last_validated.map(|protected| LastValidated {
                 generation: 1,
                 values: [("spec.deletionProtection".to_owned(), json!(protected))].into(),
                 ..LastValidated::default()
@@ -146,7 +150,7 @@ mod tests {
             let object = json!({"spec": {"deletionProtection": present}});
             lifts_protection(&FinalizeRequest {
                 object: &object,
-                last_validated: accepted.as_ref(),
+                last_validated: last_validated.as_ref(),
                 is_valid: false,
                 children: Children::default(),
             })

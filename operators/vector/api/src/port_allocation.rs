@@ -79,12 +79,12 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
 }
 
 /// Returns what the pipeline shares with others, if the validation request contains it.
-fn shared_by<K>(subject: &RuleContext<'_, K>) -> Option<SharedAddresses> {
-    SharedAddresses::deserialize(subject.related()?).ok()
+fn shared_by<K>(context: &RuleContext<'_, K>) -> Option<SharedAddresses> {
+    SharedAddresses::deserialize(context.related()?).ok()
 }
 
-fn address_free<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    for taken in shared_by(subject).into_iter().flat_map(|it| it.taken) {
+fn address_free<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    for taken in shared_by(context).into_iter().flat_map(|it| it.taken) {
         let AddressConflict {
             address,
             by,
@@ -95,19 +95,19 @@ fn address_free<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
             "{address} is already used by {by} in the Pods of {runner}; use another port, or change the labels of the pipeline so that another Vector runs it"
         );
         let path = FieldPath::new(taken.at);
-        findings.push(FieldError::invalid(path, taken.endpoint, detail));
+        diagnostics.push(FieldError::invalid(path, taken.endpoint, detail));
     }
 }
 
-fn names_apart<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let shared = shared_by(subject).into_iter();
+fn names_apart<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let shared = shared_by(context).into_iter();
     for namesake in shared.flat_map(|it| it.namesakes) {
         let NameCollision { called, by, .. } = namesake;
         let detail = format!(
             "gets the name `{called}` if another operator runs the pipeline, like a component of {by}, and one would replace the other; rename this component or its pipeline"
         );
         let path = FieldPath::new(namesake.at);
-        findings.push(FieldError::invalid(path, namesake.id, detail));
+        diagnostics.push(FieldError::invalid(path, namesake.id, detail));
     }
 }
 

@@ -121,10 +121,10 @@ fn secret_rule<K: Pipeline>(
     }
 }
 
-fn kinds<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let sources = subject.object.spec().sources.as_ref();
+fn kinds<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let sources = context.object.spec().sources.as_ref();
     let role = sources.and_then(RunnerKind::of);
-    each(subject, |component, path, policy| {
+    each(context, |component, path, policy| {
         let Some(kind) = component.kind() else { return };
         let is_agents =
             component.family == ComponentKind::Source && role == Some(RunnerKind::Agent);
@@ -138,13 +138,13 @@ fn kinds<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) 
         } else {
             return;
         };
-        findings.push(FieldError::invalid(path.child("type"), kind, detail));
+        diagnostics.push(FieldError::invalid(path.child("type"), kind, detail));
     });
 }
 
-fn options<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    each(subject, |component, path, policy| {
-        denied_below(component.value, path, policy, findings);
+fn options<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    each(context, |component, path, policy| {
+        denied_below(component.value, path, policy, diagnostics);
     });
 }
 
@@ -152,12 +152,12 @@ fn denied_below(
     value: &Value,
     path: &FieldPath,
     policy: &TenantPolicy,
-    findings: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) {
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                denied_below(item, &path.index(index), policy, findings);
+                denied_below(item, &path.index(index), policy, diagnostics);
             }
         }
         Value::Object(fields) => {
@@ -165,9 +165,9 @@ fn denied_below(
                 let path = below(path, name);
                 if policy.denied_options.contains(name) {
                     let detail = "is denied for tenants; the policy can allow it";
-                    findings.push(FieldError::forbidden(path, detail));
+                    diagnostics.push(FieldError::forbidden(path, detail));
                 } else {
-                    denied_below(value, &path, policy, findings);
+                    denied_below(value, &path, policy, diagnostics);
                 }
             }
         }
@@ -175,11 +175,11 @@ fn denied_below(
     }
 }
 
-fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+fn namespace<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     // In an offline check, the namespace may be missing, because `kubectl` may set it later.
-    let namespace = subject.object.namespace();
+    let namespace = context.object.namespace();
     let mut events = 0;
-    each(subject, |component, path, _| match component.kind() {
+    each(context, |component, path, _| match component.kind() {
         Some("kubernetes_logs") => {
             let option = "extra_namespace_label_selector";
             let selector = component.option(option);
@@ -194,7 +194,7 @@ fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnosti
                 let detail = format!(
                     "remove it, or set it to `kubernetes.io/metadata.name={own}`: a tenant may read only its own namespace"
                 );
-                findings.push(FieldError::invalid(
+                diagnostics.push(FieldError::invalid(
                     path.child(option),
                     selector.clone(),
                     detail,
@@ -204,7 +204,7 @@ fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnosti
             let fields = component.option(option).filter(|fields| **fields != true);
             if let Some(fields) = fields {
                 let detail = "remove it: without the namespace fields, Vector reads the logs of all namespaces";
-                findings.push(FieldError::invalid(
+                diagnostics.push(FieldError::invalid(
                     path.child(option),
                     fields.clone(),
                     detail,
@@ -215,7 +215,7 @@ fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnosti
             events += 1;
             if events > 1 {
                 let detail = "a pipeline may have only one source of type `kubernetes_events`";
-                findings.push(FieldError::invalid(
+                diagnostics.push(FieldError::invalid(
                     path.child("type"),
                     KUBERNETES_EVENTS,
                     detail,
@@ -226,9 +226,9 @@ fn namespace<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnosti
     });
 }
 
-fn files<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
+fn files<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let catalogue = Catalogue::shipped();
-    each(subject, |component, path, policy| {
+    each(context, |component, path, policy| {
         let kind = component.kind().unwrap_or_default();
         let Some(entry) = catalogue.entry(component.family, kind) else {
             return;
@@ -243,48 +243,48 @@ fn files<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) 
                 let detail = format!(
                     "a tenant's pipeline may refer only to these files of the agent: `{allowed}`"
                 );
-                findings.push(FieldError::invalid(path, name, detail));
+                diagnostics.push(FieldError::invalid(path, name, detail));
             }
         }
     });
 }
 
-fn inputs<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    each(subject, |component, path, _| {
+fn inputs<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    each(context, |component, path, _| {
         for (index, input) in component.inputs().enumerate() {
             if is_pattern(input) {
                 let path = path.child("inputs").index(index);
                 let detail = "list the components by name: a pattern could match components of other pipelines";
-                findings.push(FieldError::invalid(path, input, detail));
+                diagnostics.push(FieldError::invalid(path, input, detail));
             }
         }
     });
 }
 
-fn prefix<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    if subject.object.spec().skip_prefix {
+fn prefix<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    if context.object.spec().skip_prefix {
         let detail = "without the prefix of the pipeline, component names could be those of other tenants; remove this field";
-        findings.invalid("spec.skipPrefix", true, detail);
+        diagnostics.invalid("spec.skipPrefix", true, detail);
     }
 }
 
-fn tenants_secret<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    for (name, secret) in &subject.object.spec().secret {
+fn tenants_secret<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    for (name, secret) in &context.object.spec().secret {
         if let Some(namespace) = secret.namespace() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");
             let detail = "a VectorPipeline may refer only to Secrets of its own namespace; remove this field";
-            findings.push(FieldError::invalid(path, namespace, detail));
+            diagnostics.push(FieldError::invalid(path, namespace, detail));
         }
     }
 }
 
-fn administrators_secret<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    for (name, secret) in &subject.object.spec().secret {
+fn administrators_secret<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    for (name, secret) in &context.object.spec().secret {
         if secret.namespace().is_none() {
             let path = FieldPath::new("spec.secret").key(name).child("namespace");
             let detail =
                 "a ClusterVectorPipeline is cluster-scoped: set the namespace of the Secret";
-            findings.push(FieldError::required(path, detail));
+            diagnostics.push(FieldError::required(path, detail));
         }
     }
 }

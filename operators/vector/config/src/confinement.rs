@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind};
-use crate::confinement::fields::{Confined, Holds, Sink};
+use crate::confinement::fields::{Confined, Sink, TemplateLocation};
 use crate::confinement::template::Template;
 use crate::confinement::unconfined::Unconfined;
 use crate::diagnostic::{Check, DiagnosticList};
@@ -153,14 +153,14 @@ fn texts<'a>(
             value = &value[*part];
         }
         match confined.holds {
-            Holds::Template => {
+            TemplateLocation::Template => {
                 let text = value.as_str().map(|text| Located::value(path, text));
                 found.extend(text.map(|text| Located {
                     is_hidden: text.is_hidden || confined.is_hidden,
                     ..text
                 }));
             }
-            Holds::Headers => {
+            TemplateLocation::Headers => {
                 let hides = |name: &str| {
                     let name = name.to_ascii_lowercase();
                     CREDENTIALS.iter().any(|word| name.contains(word))
@@ -170,11 +170,11 @@ fn texts<'a>(
                     ..text
                 }));
             }
-            Holds::Values { but } => {
+            TemplateLocation::Values { but } => {
                 let values = values(value, &path).filter(|(name, _)| Some(*name) != but);
                 found.extend(values.map(|(_, text)| text));
             }
-            Holds::NamesAndValues => {
+            TemplateLocation::NamesAndValues => {
                 let fields = value.as_object().into_iter().flatten();
                 found.extend(fields.map(|(name, _)| Located::value(below(&path, name), name)));
                 found.extend(values(value, &path).map(|(_, text)| text));

@@ -13,11 +13,11 @@ pub(crate) struct Arbitration<'a> {
     role: RunnerKind,
     me: &'a PortClaims,
     /// All pipelines, in order of precedence.
-    contenders: Vec<Claimant<'a>>,
+    contenders: Vec<ClaimingPipeline<'a>>,
 }
 
 /// Pipeline that claims any of the ports.
-struct Claimant<'a> {
+struct ClaimingPipeline<'a> {
     claims: &'a PortClaims,
     /// Its claims on these ports.
     on_ports: Vec<&'a Claim>,
@@ -60,7 +60,7 @@ impl<'a> Arbitration<'a> {
         let is_here = |claim: &&Claim| claim.role == role && ports.contains(&claim.endpoint.port);
         let others = others.iter().map(|other| &**other);
         let others = others.filter(|other| other.uid != me.uid);
-        let contenders = others.chain([me]).map(|claims| Claimant {
+        let contenders = others.chain([me]).map(|claims| ClaimingPipeline {
             claims,
             on_ports: claims.all.iter().filter(is_here).collect(),
             runs: Assignment::all(claims, runners),
@@ -103,12 +103,12 @@ impl<'a> Arbitration<'a> {
         lost
     }
 
-    fn is_me(&self, contender: &Claimant<'_>) -> bool {
+    fn is_me(&self, contender: &ClaimingPipeline<'_>) -> bool {
         contender.claims.uid == self.me.uid
     }
 }
 
-impl<'a> Claimant<'a> {
+impl<'a> ClaimingPipeline<'a> {
     /// Assigns the free endpoints to this pipeline.
     fn take(&self, precedence: Precedence, role: RunnerKind, ports: &mut Ports<'a>) {
         for &claim in &self.on_ports {

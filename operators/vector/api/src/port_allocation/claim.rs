@@ -63,7 +63,7 @@ impl PortClaims {
         role: RunnerKind,
         listeners: &[Listener<'_>],
     ) -> Self {
-        let held = Held::by(pipeline);
+        let held = ListenAddressStatus::by(pipeline);
         let all = listeners.iter().map(|listener| held.claim(role, listener));
         Self::of(pipeline, held.run_by.clone(), all.collect())
     }
@@ -76,7 +76,7 @@ impl PortClaims {
     pub(crate) fn from_status(pipeline: &Value) -> Self {
         let state = validation_state(pipeline);
         let is_alone = is_paused(pipeline) || matches!(state, ValidationState::Unclear);
-        let held = Held::by(pipeline);
+        let held = ListenAddressStatus::by(pipeline);
         let role = role(pipeline);
         let requested = role.into_iter().flat_map(|role| {
             let listeners = listeners(pipeline).into_iter();
@@ -143,13 +143,13 @@ impl PortClaims {
 }
 
 /// Listen addresses in the status of a pipeline.
-struct Held {
+struct ListenAddressStatus {
     role: Option<RunnerKind>,
     reported: BTreeSet<String>,
     run_by: Vec<String>,
 }
 
-impl Held {
+impl ListenAddressStatus {
     fn by(pipeline: &Value) -> Self {
         Self {
             role: status_view::former_role(pipeline),

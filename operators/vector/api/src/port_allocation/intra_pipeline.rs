@@ -13,11 +13,11 @@ use crate::types::runner_kind::RunnerKind;
 pub(crate) const MAX_ADDRESSES: usize = 100;
 
 pub(crate) fn addresses_apart<K: Pipeline>(
-    subject: &RuleContext<'_, K>,
-    findings: &mut Diagnostics,
+    context: &RuleContext<'_, K>,
+    diagnostics: &mut Diagnostics,
 ) {
-    let config = CachedValidation::of(subject).config.as_object();
-    let sources = subject.object.spec().sources.as_ref();
+    let config = CachedValidation::of(context).config.as_object();
+    let sources = context.object.spec().sources.as_ref();
     let (Some(config), Some(role)) = (config, sources.and_then(RunnerKind::of)) else {
         return;
     };
@@ -27,7 +27,7 @@ pub(crate) fn addresses_apart<K: Pipeline>(
             "listens on {} addresses; at most {MAX_ADDRESSES} can be compared with those of other pipelines",
             all.len()
         );
-        return findings.push(FieldError::invalid_hidden(FieldPath::new("spec"), detail));
+        return diagnostics.push(FieldError::invalid_hidden(FieldPath::new("spec"), detail));
     }
     let mut listeners: BTreeMap<String, Vec<Listener<'_>>> = BTreeMap::new();
     for listener in all {
@@ -47,7 +47,7 @@ pub(crate) fn addresses_apart<K: Pipeline>(
                 other.address.endpoint
             );
             let endpoint = listener.address.endpoint.clone();
-            findings.push(FieldError::invalid(listener.path(), endpoint, detail));
+            diagnostics.push(FieldError::invalid(listener.path(), endpoint, detail));
         }
         before.push(listener);
     }

@@ -29,11 +29,11 @@ pub(crate) struct CachedValidation {
 }
 
 impl CachedValidation {
-    pub(crate) fn of<'a, K: Pipeline>(subject: &'a RuleContext<'_, K>) -> &'a Self {
-        subject.get_or_compute(|| {
-            let section = Section::of(subject.settings);
+    pub(crate) fn of<'a, K: Pipeline>(context: &'a RuleContext<'_, K>) -> &'a Self {
+        context.get_or_compute(|| {
+            let section = Section::of(context.settings);
             Self {
-                config: subject.object.spec().configuration(),
+                config: context.object.spec().configuration(),
                 policy: section.tenants,
                 has_names_joined_by_dashes: section.forbid_dashes_in_names,
                 is_tenants: K::IS_TENANTS,

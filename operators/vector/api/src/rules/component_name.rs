@@ -33,18 +33,18 @@ pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
 
 const DASHES: &str = "with `settings.vector.forbidDashesInNames` in the policy, the parts of a component name are joined by `-` and must not contain `-` themselves";
 
-fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let (pipeline, validated) = (subject.object, CachedValidation::of(subject));
+fn names_usable<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let (pipeline, validated) = (context.object, CachedValidation::of(context));
     let has_dashes = |name: &str| validated.has_names_joined_by_dashes && name.contains('-');
     let name = pipeline.name();
     let prefix =
         (!pipeline.spec().skip_prefix).then(|| ComponentNamespace::of(pipeline.namespace(), name));
     if prefix.is_some() && name.contains('.') {
         let detail = "component names contain the name of the pipeline, and Vector allows no dots in them; write `-` instead of `.`";
-        findings.invalid("metadata.name", name, detail);
+        diagnostics.invalid("metadata.name", name, detail);
     }
     if prefix.is_some() && has_dashes(name) {
-        findings.invalid("metadata.name", name, DASHES);
+        diagnostics.invalid("metadata.name", name, DASHES);
     }
     for component in validated
         .config
@@ -61,7 +61,7 @@ fn names_usable<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagno
         ];
         for detail in details.into_iter().flatten() {
             let path = FieldPath::new(format!("spec.{}", component.path()));
-            findings.push(FieldError::invalid(path, id, detail));
+            diagnostics.push(FieldError::invalid(path, id, detail));
         }
     }
 }

@@ -91,56 +91,56 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
             "Vector can read every value: no value is null, and every integer fits into 64 bits with a sign.",
             error,
             CONFIGURATION,
-            |subject, findings| push_all(Check::Readable, subject, findings),
+            |context, diagnostics| push_all(Check::Readable, context, diagnostics),
         ),
         rule(
             "component-options",
             "Every component has a type that Vector supports and only options that Vector accepts.",
             error,
             CONFIGURATION,
-            |subject, findings| push_all(Check::Options, subject, findings),
+            |context, diagnostics| push_all(Check::Options, context, diagnostics),
         ),
         rule(
             "ignored-options",
             "No component has an option that Vector silently ignores.",
             warning,
             CONFIGURATION,
-            |subject, findings| push_all(Check::Ignored, subject, findings),
+            |context, diagnostics| push_all(Check::Ignored, context, diagnostics),
         ),
         rule(
             "topology",
             "Events can flow from sources to sinks: every input exists, every component accepts the events of its inputs, and no cycle exists.",
             error,
             CONFIGURATION,
-            |subject, findings| push_all(Check::Topology, subject, findings),
+            |context, diagnostics| push_all(Check::Topology, context, diagnostics),
         ),
         rule(
             "unused-output",
             "The output of every source and transform is an input of another component.",
             warning,
             CONFIGURATION,
-            |subject, findings| push_all(Check::Unused, subject, findings),
+            |context, diagnostics| push_all(Check::Unused, context, diagnostics),
         ),
         rule(
             "vrl-compile",
             "Every VRL program compiles, and every condition returns a boolean and changes no event.",
             error,
             LANGUAGE,
-            |subject, findings| push_all(Check::Programs, subject, findings),
+            |context, diagnostics| push_all(Check::Programs, context, diagnostics),
         ),
         rule(
             "vrl-warnings",
             "Every VRL program compiles without warnings.",
             warning,
             LANGUAGE,
-            |subject, findings| push_all(Check::ProgramAdvice, subject, findings),
+            |context, diagnostics| push_all(Check::ProgramAdvice, context, diagnostics),
         ),
         rule(
             "vrl-size-limit",
             "No VRL program exceeds the length, the nesting depth or the number of assignments that can be validated in one admission request.",
             error,
             LANGUAGE,
-            |subject, findings| push_all(Check::Limits, subject, findings),
+            |context, diagnostics| push_all(Check::Limits, context, diagnostics),
         ),
         rule(
             "template-confinement",
@@ -163,33 +163,37 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
     rules
 }
 
-fn push_all<K: Pipeline>(check: Check, subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let problems = CachedValidation::of(subject).problems(subject.extension());
+fn push_all<K: Pipeline>(
+    check: Check,
+    context: &RuleContext<'_, K>,
+    diagnostics: &mut Diagnostics,
+) {
+    let problems = CachedValidation::of(context).problems(context.extension());
     for problem in problems.iter().filter(|problem| problem.check == check) {
-        push(problem, findings);
+        push(problem, diagnostics);
     }
 }
 
 /// Reports a problem of the configuration at its path in the pipeline.
-fn push(problem: &Diagnostic, findings: &mut Diagnostics) {
+fn push(problem: &Diagnostic, diagnostics: &mut Diagnostics) {
     let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
-    findings.push(FieldError {
+    diagnostics.push(FieldError {
         path,
         ..problem.error.clone()
     });
 }
 
-fn template_confinement<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let validated = CachedValidation::of(subject);
+fn template_confinement<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let validated = CachedValidation::of(context);
     let problems = validate_start_up(Catalogue::shipped(), &validated.config, validated.opt_out());
     let problems = problems.iter();
     for problem in problems.filter(|problem| problem.check == Check::Confinement) {
-        push(problem, findings);
+        push(problem, diagnostics);
     }
 }
 
-fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let Some(sources) = &subject.object.spec().sources else {
+fn one_role<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let Some(sources) = &context.object.spec().sources else {
         return;
     };
     if sources.is_empty() || RunnerKind::of(sources).is_some() {
@@ -207,7 +211,7 @@ fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostic
             .is_some();
         if is_known && !RunnerKind::can_be_run(kind) {
             let path = format!("spec.sources[{id}].type");
-            findings.invalid(
+            diagnostics.invalid(
                 &path,
                 kind,
                 "neither agents nor aggregators run sources of this type",
@@ -220,7 +224,7 @@ fn one_role<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostic
     if all_known && !is_reported {
         let detail =
             "some sources run only on agents and others only on aggregators; split the pipeline";
-        findings.push(FieldError::invalid_hidden(
+        diagnostics.push(FieldError::invalid_hidden(
             FieldPath::new("spec.sources"),
             detail,
         ));

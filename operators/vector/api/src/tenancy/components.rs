@@ -9,10 +9,10 @@ use crate::types::pipeline::Pipeline;
 
 /// Calls a function for every component of a pipeline, with its path and the policy.
 pub(crate) fn each<K: Pipeline>(
-    subject: &RuleContext<'_, K>,
+    context: &RuleContext<'_, K>,
     mut check: impl FnMut(&Component<'_>, &FieldPath, &TenantPolicy),
 ) {
-    let validated = CachedValidation::of(subject);
+    let validated = CachedValidation::of(context);
     for component in validated
         .config
         .as_object()

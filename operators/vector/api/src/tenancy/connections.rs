@@ -84,8 +84,8 @@ const CONNECTIONS: [Connection; 6] = [
     },
 ];
 
-pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    each(subject, |component, path, _| {
+pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    each(context, |component, path, _| {
         let own = CONNECTIONS
             .iter()
             .filter(|it| it.family == component.family && component.kind() == Some(it.kind));
@@ -93,7 +93,7 @@ pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
             for (path, text) in connection.texts(component, path) {
                 if let Err(detail) = connection.takes(text) {
                     // The address may contain a password.
-                    findings.push(FieldError::invalid_hidden(path, detail));
+                    diagnostics.push(FieldError::invalid_hidden(path, detail));
                 }
             }
         }

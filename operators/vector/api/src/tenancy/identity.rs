@@ -12,8 +12,8 @@ use crate::types::pipeline::Pipeline;
 /// Credentials that the author of a pipeline can provide; all other kinds are identities of the agent.
 const OWN_OF_AZURE: [&str; 2] = ["client_certificate_credential", "client_secret_credential"];
 
-pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    each(subject, |component, path, _| {
+pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    each(context, |component, path, _| {
         let kind = component.kind().unwrap_or_default();
         let has = |option: &str| component.option(option).is_some();
         let is_anonymous = component.option("skip_authentication") == Some(&Value::Bool(true));
@@ -21,7 +21,7 @@ pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
         if kind.starts_with("gcp_") && has("endpoint") && !has_own {
             let detail = "Vector would send the agent's own credentials to this endpoint; set `api_key`, or remove `endpoint`";
             let error = FieldError::invalid_hidden(path.child("endpoint"), detail);
-            findings.push(error);
+            diagnostics.push(error);
         }
         let option = "azure_credential_kind";
         let credentials = component
@@ -31,7 +31,7 @@ pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
             let own = OWN_OF_AZURE.join("`, `");
             let detail = format!("is an identity of the agent; a tenant may use only `{own}`");
             let path = path.child("auth").child(option);
-            findings.push(FieldError::invalid(path, kind, detail));
+            diagnostics.push(FieldError::invalid(path, kind, detail));
         }
     });
 }

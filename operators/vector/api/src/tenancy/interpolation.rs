@@ -12,7 +12,7 @@ use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;
 
-/// Maximum number of findings. One text can cause many of them.
+/// Maximum number of violations. One text can cause many of them.
 const MAX_FOUND: usize = 200;
 
 /// Pattern of variables and secrets that Vector recognizes anywhere in the text of a configuration.
@@ -28,10 +28,10 @@ enum Text {
     Value,
 }
 
-pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut Diagnostics) {
-    let secrets = &subject.object.spec().secret;
+pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let secrets = &context.object.spec().secret;
     let mut found = 0;
-    each(subject, |component, path, policy| {
+    each(context, |component, path, policy| {
         // The operator itself reads its selectors and does not replace references to secrets in them.
         let has_secrets = component.kind() != Some("kubernetes_logs");
         let mut check = |text: &str, what: Text, path: &FieldPath| {
@@ -41,7 +41,7 @@ pub(crate) fn validate<K: Pipeline>(subject: &RuleContext<'_, K>, findings: &mut
                 }));
             for detail in problems.take(MAX_FOUND.saturating_sub(found)) {
                 found += 1;
-                findings.push(FieldError::invalid_hidden(path.clone(), detail));
+                diagnostics.push(FieldError::invalid_hidden(path.clone(), detail));
             }
         };
         check(component.id, Text::Name, path);

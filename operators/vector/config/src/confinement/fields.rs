@@ -27,7 +27,7 @@ pub(crate) struct Sink {
 pub(crate) struct Confined {
     /// Name of the option, with `.` between the names of nested options.
     pub(crate) option: &'static str,
-    pub(crate) holds: Holds,
+    pub(crate) holds: TemplateLocation,
     /// Value of `mode` for which Vector reads the option, if it does not read it in every mode.
     mode: Option<Mode>,
     /// An example of a literal prefix.
@@ -38,7 +38,7 @@ pub(crate) struct Confined {
 
 /// The place of the templates in the value of an option.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Holds {
+pub(crate) enum TemplateLocation {
     /// The value is a template.
     Template,
     /// The values of a mapping are templates, with the exception of one.
@@ -101,7 +101,7 @@ impl Confined {
     }
 }
 
-const fn holds(option: &'static str, holds: Holds) -> Confined {
+const fn holds(option: &'static str, holds: TemplateLocation) -> Confined {
     Confined {
         option,
         holds,
@@ -112,7 +112,7 @@ const fn holds(option: &'static str, holds: Holds) -> Confined {
 }
 
 const fn template(option: &'static str) -> Confined {
-    holds(option, Holds::Template)
+    holds(option, TemplateLocation::Template)
 }
 
 const fn sink(kind: &'static str, confined: &'static [Confined]) -> Sink {
@@ -125,7 +125,8 @@ const fn sink(kind: &'static str, confined: &'static [Confined]) -> Sink {
 }
 
 const URI: Confined = template("uri").with_prefix("https://example.com/");
-const HEADERS: Confined = holds("request.headers", Holds::Headers).with_prefix("tenant-");
+const HEADERS: Confined =
+    holds("request.headers", TemplateLocation::Headers).with_prefix("tenant-");
 
 const HTTP: &[Confined] = &[URI, HEADERS];
 const HUMIO: &[Confined] = &[
@@ -188,9 +189,9 @@ const SINKS: &[Sink] = &[
         "gcp_stackdriver_logs",
         &[
             template("log_id"),
-            holds("labels", Holds::Values { but: None }),
+            holds("labels", TemplateLocation::Values { but: None }),
             // The type of the resource is not a template; its labels are in the same mapping.
-            holds("resource", Holds::Values { but: Some("type") }),
+            holds("resource", TemplateLocation::Values { but: Some("type") }),
         ],
     ),
     sink(
@@ -210,8 +211,8 @@ const SINKS: &[Sink] = &[
         "loki",
         &[
             template("tenant_id").with_prefix("team-"),
-            holds("labels", Holds::NamesAndValues).with_prefix("app_"),
-            holds("structured_metadata", Holds::NamesAndValues).with_prefix("app_"),
+            holds("labels", TemplateLocation::NamesAndValues).with_prefix("app_"),
+            holds("structured_metadata", TemplateLocation::NamesAndValues).with_prefix("app_"),
         ],
     ),
     sink("mqtt", &[template("topic")]),

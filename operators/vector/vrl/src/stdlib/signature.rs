@@ -21,12 +21,12 @@ pub(crate) struct Signature {
     pub(crate) gives: fn() -> TypeDef,
     /// Result type as a set of kinds.
     pub(crate) kind: u16,
-    pub(crate) demand: Demand,
+    pub(crate) demand: CallRequirement,
 }
 
 /// Requirement for a call, beyond the types of its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Demand {
+pub(crate) enum CallRequirement {
     Nothing,
     /// The call cannot fail if this argument is absent or one of these values (case-insensitive).
     SafeWith(&'static str, &'static [&'static str]),
@@ -88,13 +88,13 @@ impl Function for &'static Signature {
         tags(state, &arguments)?;
         let result = (self.gives)();
         let result = match self.demand {
-            Demand::Nothing => result,
-            Demand::SafeWith(keyword, names) => match arguments.optional(keyword) {
+            CallRequirement::Nothing => result,
+            CallRequirement::SafeWith(keyword, names) => match arguments.optional(keyword) {
                 None => result.infallible(),
                 Some(given) if is_one_of(given.as_ref(), names, state) => result.infallible(),
                 Some(_) => result.fallible(),
             },
-            Demand::Known(keyword, names) => {
+            CallRequirement::Known(keyword, names) => {
                 let given = arguments.required(keyword);
                 if let Some(value) = given.resolve_constant(state)
                     && !is_one_of(given.as_ref(), names, state)
@@ -103,16 +103,16 @@ impl Function for &'static Signature {
                 }
                 result
             }
-            Demand::OneOf(keyword, names) => {
+            CallRequirement::OneOf(keyword, names) => {
                 let names: Vec<Value> = names.iter().map(|name| Value::from(*name)).collect();
                 arguments.optional_enum(keyword, &names, state)?;
                 result
             }
-            Demand::Literal(keyword) => {
+            CallRequirement::Literal(keyword) => {
                 arguments.required_literal(keyword, state)?;
                 result
             }
-            Demand::Table(keyword) => {
+            CallRequirement::Table(keyword) => {
                 let tables = context.get_external_context::<Tables>();
                 let tables = tables.into_iter().flat_map(|tables| &tables.0);
                 let tables: Vec<Value> = tables.map(|name| Value::from(name.as_str())).collect();
@@ -121,7 +121,7 @@ impl Function for &'static Signature {
                 arguments.optional_literal("case_sensitive", state)?;
                 result
             }
-            Demand::File(keyword) => {
+            CallRequirement::File(keyword) => {
                 if let Some(value) = arguments.optional_literal(keyword, state)? {
                     let error =
                         "a file that is read when the program is compiled cannot be validated";
@@ -129,11 +129,11 @@ impl Function for &'static Signature {
                 }
                 result
             }
-            Demand::Proxies(keywords) => {
+            CallRequirement::Proxies(keywords) => {
                 proxies(keywords, state, &arguments)?;
                 result
             }
-            Demand::Meaning => {
+            CallRequirement::Meaning => {
                 meaning(state, context, &arguments)?;
                 result
             }

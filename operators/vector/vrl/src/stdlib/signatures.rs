@@ -7,7 +7,7 @@ use vrl::prelude::{Collection, Kind, TypeDef, kind};
 
 use crate::stdlib::algorithms::{CHECKSUMS, CIPHERS};
 use crate::stdlib::result_types;
-use crate::stdlib::signature::{Demand, Signature};
+use crate::stdlib::signature::{CallRequirement, Signature};
 
 pub(crate) const SIGNATURES: &[Signature] = &[
     // Checksums and cryptography.
@@ -17,7 +17,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         text,
         kind::BYTES,
     )
-    .with(Demand::SafeWith("algorithm", CHECKSUMS)),
+    .with(CallRequirement::SafeWith("algorithm", CHECKSUMS)),
     of("md5", &[needs("value", kind::BYTES)], text, kind::BYTES),
     of("sha1", &[needs("value", kind::BYTES)], text, kind::BYTES),
     of(
@@ -26,7 +26,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         text,
         kind::BYTES,
     )
-    .with(Demand::OneOf(
+    .with(CallRequirement::OneOf(
         "variant",
         &[
             "SHA-224",
@@ -43,7 +43,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         text,
         kind::BYTES,
     )
-    .with(Demand::OneOf(
+    .with(CallRequirement::OneOf(
         "variant",
         &["SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512"],
     )),
@@ -59,7 +59,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         text,
         kind::INTEGER | kind::BYTES,
     )
-    .with(Demand::SafeWith(
+    .with(CallRequirement::SafeWith(
         "variant",
         &["XXH32", "XXH64", "XXH3-64", "XXH3-128"],
     )),
@@ -73,7 +73,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         text,
         kind::BYTES,
     )
-    .with(Demand::SafeWith(
+    .with(CallRequirement::SafeWith(
         "algorithm",
         &["SHA1", "SHA-224", "SHA-256", "SHA-384", "SHA-512"],
     )),
@@ -88,7 +88,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         uncertain_text,
         kind::BYTES,
     )
-    .with(Demand::Known("algorithm", CIPHERS)),
+    .with(CallRequirement::Known("algorithm", CIPHERS)),
     of(
         "decrypt",
         &[
@@ -100,7 +100,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         uncertain_text,
         kind::BYTES,
     )
-    .with(Demand::Known("algorithm", CIPHERS)),
+    .with(CallRequirement::Known("algorithm", CIPHERS)),
     of(
         "encrypt_ip",
         &[
@@ -161,7 +161,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         uncertain_text,
         kind::BYTES,
     )
-    .with(Demand::Proxies(&["http_proxy", "https_proxy"])),
+    .with(CallRequirement::Proxies(&["http_proxy", "https_proxy"])),
     // Functions for which the compiler reads files.
     of(
         "parse_etld",
@@ -173,7 +173,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         result_types::etld,
         kind::OBJECT,
     )
-    .with(Demand::File("psl")),
+    .with(CallRequirement::File("psl")),
     of(
         "parse_proto",
         &[
@@ -184,7 +184,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         uncertain_object,
         kind::OBJECT,
     )
-    .with(Demand::File("desc_file")),
+    .with(CallRequirement::File("desc_file")),
     of(
         "encode_proto",
         &[
@@ -196,7 +196,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         uncertain_text,
         kind::BYTES,
     )
-    .with(Demand::File("desc_file")),
+    .with(CallRequirement::File("desc_file")),
     of(
         "validate_json_schema",
         &[
@@ -207,7 +207,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         || TypeDef::boolean().fallible(),
         kind::BOOLEAN,
     )
-    .with(Demand::Literal("schema_definition")),
+    .with(CallRequirement::Literal("schema_definition")),
     // Functions of Vector that are not in the VRL library.
     of(
         "get_secret",
@@ -233,7 +233,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         effect,
         kind::NULL,
     )
-    .with(Demand::Meaning),
+    .with(CallRequirement::Meaning),
     of(
         "get_enrichment_table_record",
         &[
@@ -246,7 +246,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         uncertain_object,
         kind::OBJECT,
     )
-    .with(Demand::Table("table")),
+    .with(CallRequirement::Table("table")),
     of(
         "find_enrichment_table_records",
         &[
@@ -262,7 +262,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         },
         kind::ARRAY,
     )
-    .with(Demand::Table("table")),
+    .with(CallRequirement::Table("table")),
     of(
         "get_vector_metric",
         &[needs("key", kind::BYTES), may("tags", kind::OBJECT)],
@@ -285,7 +285,10 @@ pub(crate) const SIGNATURES: &[Signature] = &[
         || TypeDef::float().or_null(),
         kind::FLOAT | kind::NULL,
     )
-    .with(Demand::OneOf("function", &["sum", "avg", "min", "max"])),
+    .with(CallRequirement::OneOf(
+        "function",
+        &["sum", "avg", "min", "max"],
+    )),
     of(
         "parse_dnstap",
         &[
@@ -308,12 +311,12 @@ const fn of(
         parameters,
         gives,
         kind,
-        demand: Demand::Nothing,
+        demand: CallRequirement::Nothing,
     }
 }
 
 impl Signature {
-    const fn with(self, demand: Demand) -> Self {
+    const fn with(self, demand: CallRequirement) -> Self {
         Self { demand, ..self }
     }
 }

@@ -1,4 +1,4 @@
-//! Every value of the chart has an effect. The cases are in `knobs.yaml`.
+//! Every value of the chart has an effect. The cases are in `values.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,31 +7,31 @@ use serde_json::Value;
 
 use super::{chart, documents, objects};
 
-fn knobs() -> Vec<Value> {
-    let cases = documents(include_str!("knobs.yaml")).remove(0);
+fn cases() -> Vec<Value> {
+    let cases = documents(include_str!("values.yaml")).remove(0);
     serde_json::from_value(cases).expect("a list")
 }
 
 #[test]
 fn each_value_has_its_effect() {
-    // Many knobs have the same values.
+    // Many cases have the same values.
     let mut rendered: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let mut failures = Vec::new();
-    for knob in knobs() {
-        let values = &knob["values"];
+    for case in cases() {
+        let values = &case["values"];
         let objects = rendered
             .entry(values.to_string())
             .or_insert_with(|| objects("lockstep", values));
-        failures.extend(failure(&knob, objects));
+        failures.extend(failure(&case, objects));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-fn failure(knob: &Value, objects: &[Value]) -> Option<String> {
+fn failure(case: &Value, objects: &[Value]) -> Option<String> {
     let text = |name: &str| {
-        knob[name]
+        case[name]
             .as_str()
-            .unwrap_or_else(|| panic!("{name}: {knob}"))
+            .unwrap_or_else(|| panic!("{name}: {case}"))
     };
     let (kind, name) = text("object").split_once('/').expect("a kind and a name");
     let mut found = objects
@@ -44,14 +44,14 @@ fn failure(knob: &Value, objects: &[Value]) -> Option<String> {
         None => (field, false),
     };
     let value = object.pointer(pointer).cloned().unwrap_or_default();
-    let expected = &knob["expected"];
+    let expected = &case["expected"];
     let is_so = if is_element {
         let items = value.as_array();
         items.is_some_and(|items| items.contains(expected))
     } else {
         value == *expected
     };
-    (!is_so).then(|| format!("{knob}: the value is {value}"))
+    (!is_so).then(|| format!("{case}: the value is {value}"))
 }
 
 /// Adds the paths of all values that are not objects themselves, or are empty objects.
@@ -74,8 +74,8 @@ fn each_value_of_the_chart_is_tested() {
     let mut known = BTreeSet::new();
     leaves(&documents(&text)[0], "", &mut known);
     let mut tested = BTreeSet::new();
-    for knob in knobs() {
-        leaves(&knob["values"], "", &mut tested);
+    for case in cases() {
+        leaves(&case["values"], "", &mut tested);
     }
     // The chart does not read the first two. The dashboards are tested with their files.
     let exceptions = [".enabled", ".global", ".metrics.dashboards"];
