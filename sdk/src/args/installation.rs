@@ -125,19 +125,19 @@ mod tests {
 
     #[test]
     fn the_names_are_those_of_the_running_release() {
-        let names = |args: &[&str]| {
+        let names_of = |args: &[&str]| {
             let found = given(&[]).controller(&[deployment(args)]);
             found.expect("valid arguments").names
         };
-        let named = names(&[
+        let release = names_of(&[
             "controller",
             "--leader-election-id=prod-lockstep-controller",
             "--tls-secret=issued",
             "--webhook-service=prod-lockstep-webhook",
         ]);
-        assert_eq!(named.full_name(), "prod-lockstep");
-        assert_eq!(named.tls_secret(), "issued");
-        assert_eq!(names(&["controller"]).full_name(), "lockstep");
+        assert_eq!(release.full_name(), "prod-lockstep");
+        assert_eq!(release.tls_secret(), "issued");
+        assert_eq!(names_of(&["controller"]).full_name(), "lockstep");
         let found = given(&[]).controller(&[deployment(&["controller", "--no-webhook"])]);
         assert!(
             !found
