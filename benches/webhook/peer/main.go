@@ -16,7 +16,7 @@ import (
 
 func main() {
 	port := flag.Int("port", 9443, "port of the webhook")
-	directory := flag.String("tls-directory", "", "directory of tls.crt and tls.key")
+	directory := flag.String("cert-dir", "", "directory of tls.crt and tls.key")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
