@@ -26,9 +26,9 @@ use tower::ServiceExt;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[arg(long)]
-    listen: SocketAddr,
+    webhook_bind_address: SocketAddr,
     #[arg(long)]
-    tls_directory: PathBuf,
+    cert_dir: PathBuf,
     /// Skip both objects: only their JSON syntax is checked.
     #[arg(long)]
     pass_over: bool,
@@ -58,7 +58,7 @@ pub(crate) fn serve(args: &Args) -> anyhow::Result<()> {
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {
-    let acceptor = acceptor(&args.tls_directory)?;
+    let acceptor = acceptor(&args.cert_dir)?;
     let routes: Router = Router::new()
         .route(
             "/validate",
@@ -69,7 +69,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
             },
         )
         .route("/readyz", get(|| async { "ok" }));
-    let listener = TcpListener::bind(args.listen).await?;
+    let listener = TcpListener::bind(args.webhook_bind_address).await?;
     loop {
         let (stream, _) = listener.accept().await?;
         let (acceptor, routes) = (acceptor.clone(), routes.clone());
