@@ -36,7 +36,7 @@ pub(crate) fn is_as_accepted(
             last_validated.ratcheted.is_empty()
                 && names.all(|name| {
                     let value = old.get(name.split('.')).map(Tree::to_value);
-                    last_validated.values.get(name) == value.as_ref()
+                    last_validated.has(name, value.as_ref())
                 })
         }
         // `LastValidated::from_status_of` may parse what fails to deserialize here.
@@ -84,7 +84,13 @@ mod tests {
                 r#"{"lastValidated": {"generation": 1, "values": {"spec.size": 50}}}"#,
                 false,
             ),
-            (r#"{"lastValidated": {"generation": 1}}"#, false),
+            (
+                r#"{"lastValidated": {"generation": 1, "values": {"spec.size": {}}}}"#,
+                false,
+            ),
+            // The field was no transition field when the object was validated.
+            (r#"{"lastValidated": {"generation": 1}}"#, true),
+            (r#"{"lastValidated": {"generation": 0}}"#, false),
             // Unreadable, or read differently by the full validation, which must decide.
             (
                 r#"{"lastValidated": {"values": {"spec.size": 100}}}"#,

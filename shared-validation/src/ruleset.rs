@@ -14,6 +14,7 @@ use crate::crd_match::CrdMatch;
 use crate::defaults::DynamicDefault;
 use crate::fast_path;
 use crate::kind::ValidatedResource;
+use crate::last_validated::MAX_FIELDS;
 use crate::probe;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
@@ -129,6 +130,20 @@ impl<K: ValidatedResource> Ruleset<K> {
                 .map(|default| default.field.to_owned()),
         );
         transition_fields.extend(resource.transition_fields());
+        if transition_fields.len() > MAX_FIELDS {
+            return Err(CompileError::Schema {
+                at: "the transition fields".to_owned(),
+                problem: format!(
+                    "{} fields are too many, at most {MAX_FIELDS} last validated values are stored: {}",
+                    transition_fields.len(),
+                    transition_fields
+                        .iter()
+                        .map(String::as_str)
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                ),
+            });
+        }
         let sources = K::rule_references();
         let declared = resource.rules().into_iter();
         let mut catalogue: Vec<_> = declared

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::last_validated::MAX_FIELDS;
+
 /// Adapts a CRD that was generated from Rust types to what the API server and the controller need. Optional
 /// fields are no longer `nullable`, the standard status fields that the controller writes are added, and
 /// printer columns for `kubectl get` are added if the version has none.
@@ -122,10 +124,10 @@ fn last_validated() -> Value {
                 "type": "integer", "format": "int64", "minimum": 0,
             },
             "values": {
-                "description": "Values by dotted field path.",
+                "description": "Values by dotted field path. A field that was absent has the value `{}`.",
                 "type": "object",
                 "default": {},
-                "maxProperties": 16,
+                "maxProperties": MAX_FIELDS,
                 "additionalProperties": {"x-kubernetes-preserve-unknown-fields": true},
             },
             "ratcheted": {

@@ -134,11 +134,68 @@ impl Validation<'_> {
             }
             Some(last_validated) => {
                 let base = old.unwrap_or(object);
-                Some(Cow::Owned(
-                    last_validated.overlay(base, self.transition_fields),
-                ))
+                let mut before = last_validated.overlay(base, self.transition_fields);
+                if last_validated.has_been_valid() {
+                    // A field that was absent may have a default by now. The API server fills it into the old
+                    // object, too.
+                    self.crd.fill_defaults(&mut before);
+                }
+                Some(Cow::Owned(before))
             }
             None => old.map(Cow::Borrowed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::last_validated::LastValidated;
+
+    /// An object was validated without `spec.mode`. A later release gives the field a default.
+    #[test]
+    fn a_default_of_a_later_release_is_no_change_of_a_field_that_was_absent() {
+        let rule = json!({
+            "rule": "has(self.mode) == has(oldSelf.mode) && (!has(self.mode) || self.mode == oldSelf.mode)",
+            "message": "is immutable", "fieldPath": ".mode",
+        });
+        let mode = json!({"type": "string", "maxLength": 8, "default": "a"});
+        let spec = json!({
+            "type": "object", "properties": {"mode": mode}, "x-kubernetes-validations": [rule],
+        });
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let crd = json!({"spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+        }});
+        let crd = CrdValidator::compile(&crd, "v1").expect("a CRD");
+        let fields = crd.transition_fields();
+        assert_eq!(fields, ["spec.mode".to_owned()].into());
+        let validation = Validation {
+            crd: &crd,
+            dynamic_defaults: &[],
+            transition_fields: &fields,
+            rust_rules: None,
+        };
+        let object = |spec: Value| {
+            json!({
+                "apiVersion": "example.com/v1", "kind": "Thing",
+                "metadata": {"name": "a", "namespace": "b", "generation": 1}, "spec": spec,
+            })
+        };
+        let last_validated = LastValidated::from_object(&object(json!({})), &fields);
+        for (spec, is_valid) in [
+            (json!({}), true),
+            (json!({"mode": "a"}), true),
+            (json!({"mode": "b"}), false),
+        ] {
+            let object = object(spec);
+            let request = ValidationRequest::create(&object);
+            let request = request.with_last_validated(Some(&last_validated));
+            let result = validation.validate(&request);
+            assert_eq!(result.is_valid(), is_valid, "{}", result.message());
         }
     }
 }

@@ -32,6 +32,7 @@ mod malicious_clients;
 mod metrics_page;
 mod monitoring;
 mod namespaced;
+mod new_transition_rule;
 mod no_webhook;
 mod pause;
 mod policy;

@@ -178,6 +178,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         if is_valid && !status.condition_of_this_generation(READY)?.0 {
             return None;
         }
+        // The release that validated the object did not compare all the fields that this one compares.
+        let fields = self.context.validator.transition_fields();
+        let last_validated = request.last_validated;
+        if is_valid && !last_validated.is_some_and(|it| it.is_complete(fields)) {
+            return None;
+        }
         // The message of every rule that is not a schema rule ends with the rule's id.
         let rules = (!is_valid).then(|| self.context.validator.rules());
         let names = rules.into_iter().flatten().map(|rule| rule.id);
