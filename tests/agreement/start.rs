@@ -15,7 +15,7 @@ use crate::{recorded, valid_lines};
 pub const RECORDING: &str = "startup-0.57.jsonl.gz";
 
 /// The number of equal results with `--start`. A change that improves it raises this number.
-const LEAST_EQUAL: usize = 7_763;
+const LEAST_EQUAL: usize = 8_712;
 
 /// Texts in Vector's errors about template confinement.
 const CONFINEMENT: [&str; 3] = [
@@ -23,6 +23,9 @@ const CONFINEMENT: [&str; 3] = [
     "HTTP/HTTPS URI prefix",
     "`base_dir`",
 ];
+
+/// Configurations that `vector validate` accepts and with which Vector ends right after its start.
+const ENDS_AFTER_START: [&str; 1] = ["probe-starts-file-bad-glob"];
 
 /// One configuration with the results of both programs.
 pub struct Started {
@@ -136,8 +139,8 @@ pub fn section(all: &[Started]) -> String {
     let mut section = format!(
         "\n## The start of Vector\n\n\
          `lockstep vector validate` without and with `--start` versus `vector validate --skip-healthchecks`, which \
-         also builds each component, on {} recorded configurations. `--start` reports template confinement; the other \
-         reasons why components cannot be built are known gaps ([vector.md](vector.md#known-gaps)).\n\n\
+         also builds each component, on {} recorded configurations. What `--start` does not report is a known gap \
+         ([vector.md](vector.md#known-gaps)).\n\n\
          | Vector | configurations | equal without `--start` | equal with `--start` |\n|---|---|---|---|\n",
         all.len()
     );
@@ -161,6 +164,12 @@ pub fn section(all: &[Started]) -> String {
     for one in all.iter().filter(|one| one.starts && !one.plain) {
         section.push_str(&format!("- `{}`\n", one.id));
     }
+    section.push_str(
+        "\nIt also rejects these, which `vector validate` accepts, and with which Vector ends right after its start:\n\n",
+    );
+    for id in ENDS_AFTER_START {
+        section.push_str(&format!("- `{id}`\n"));
+    }
     section
 }
 
@@ -172,7 +181,8 @@ fn start_up_errors_agree_with_the_real_vector() {
         let wrong = all.iter().filter(|one| is_wrong(one));
         wrong.map(|one| &one.id).collect()
     };
-    let rejected = ids(&|one| one.starts && one.is_refused_at_start());
+    let survives = |one: &Started| one.starts && !ENDS_AFTER_START.contains(&one.id.as_str());
+    let rejected = ids(&|one| survives(one) && one.is_refused_at_start());
     assert!(
         rejected.is_empty(),
         "--start rejects configurations that start: {rejected:?}"

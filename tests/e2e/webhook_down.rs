@@ -161,7 +161,7 @@ async fn the_controller_validates_transitions_and_deletes_an_invalid_object_by_t
 
 /// The errors that `lockstep check` reports for an object, as one message.
 fn check_message(env: &TestEnv, object: &Value) -> String {
-    let path = env.cluster.directory().join("desk.json");
+    let path = env.cluster.directory().join("object.json");
     std::fs::write(&path, object.to_string()).expect("a file");
     let result = check(&[], &path);
     let messages: Vec<_> = result["errors"]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use lockstep_vector_api::{Catalogue, Diagnostic, OptOut, validate_config, validate_start_up};
+use lockstep_vector_api::{
+    Catalogue, Diagnostic, OptOut, ProgramScope, validate_config, validate_start_up,
+};
 use serde_json::Value;
 
 use crate::vector::compilers;
@@ -10,7 +12,13 @@ use crate::vector::compilers;
 /// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
 /// starting.
 pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
-    let mut problems = validate_config(catalogue, config, &BTreeSet::new(), compilers::compiler);
+    let programs = if with_start {
+        ProgramScope::Start
+    } else {
+        ProgramScope::Load
+    };
+    let none = BTreeSet::new();
+    let mut problems = validate_config(catalogue, config, &none, compilers::compiler, programs);
     if with_start {
         problems.extend(validate_start_up(catalogue, config, OptOut::Author));
     }

@@ -23,10 +23,12 @@ pub enum Check {
     Limits,
     /// Templates that select a destination begin with literal text.
     Confinement,
+    /// Vector can build all components.
+    StartUp,
 }
 
 /// Number of checks.
-const CHECKS: usize = Check::Confinement as usize + 1;
+const CHECKS: usize = Check::StartUp as usize + 1;
 
 /// Maximum number of problems that are reported for one check.
 const MAX_REPORTED: usize = 100;

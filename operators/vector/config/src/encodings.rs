@@ -51,7 +51,7 @@ mod tests {
     use serde_json::json;
 
     use crate::catalogue::Catalogue;
-    use crate::validate::validate_config;
+    use crate::validate::{ProgramScope, validate_config};
 
     #[test]
     fn a_field_cannot_be_listed_in_only_fields_and_except_fields() {
@@ -65,6 +65,7 @@ mod tests {
                 &config,
                 &BTreeSet::new(),
                 InProcessCompiler::boxed,
+                ProgramScope::Load,
             );
             let found = found
                 .into_iter()

@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::catalogue::Catalogue;
-    use crate::validate::validate_config;
+    use crate::validate::{ProgramScope, validate_config};
 
     /// Returns the paths of the errors of a configuration with a table, a source of this type and a sink with these
     /// inputs.
@@ -71,6 +71,7 @@ mod tests {
             &config,
             &BTreeSet::new(),
             InProcessCompiler::boxed,
+            ProgramScope::Load,
         );
         let wrong = found.iter().filter(|problem| !problem.check.is_warning());
         wrong

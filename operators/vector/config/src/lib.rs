@@ -1,8 +1,8 @@
 //! Vector's configuration language: components, options, topology. This crate is pure.
 //!
 //! [`validate_config`] reports the errors that `vector validate --no-environment` reports. [`validate_start_up`]
-//! reports those errors of the start of Vector that can be found without its environment: so far only template
-//! confinement.
+//! reports those errors of the start of Vector that can be found without its environment: template confinement, and
+//! components that cannot be built.
 
 mod aliases;
 mod catalogue;
@@ -33,4 +33,4 @@ pub use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, componen
 pub use crate::diagnostic::{Check, Diagnostic};
 pub use crate::options::Options;
 pub use crate::start_up::validate_start_up;
-pub use crate::validate::validate_config;
+pub use crate::validate::{ProgramScope, validate_config};

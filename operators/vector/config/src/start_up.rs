@@ -2,8 +2,31 @@
 //! start.
 //!
 //! An agent or aggregator runs the pipelines of all namespaces in one process, so a single configuration of this
-//! kind keeps all of them from running. Of the reasons why Vector does not start, this covers template
-//! confinement.
+//! kind keeps all of them from running. This covers what Vector rejects, or panics on, while it builds its components,
+//! as far as the configuration alone decides it. Files, sockets, name resolution and the environment of an agent are
+//! not considered.
+
+mod address;
+mod azure;
+mod batch;
+mod buffer;
+#[cfg(test)]
+mod checks;
+mod component_options;
+mod elasticsearch;
+mod encoding;
+mod exclusive;
+mod headers;
+mod journald;
+mod kafka;
+mod loki;
+mod patterns;
+mod periods;
+mod proxy;
+mod required;
+mod templates;
+mod tls;
+mod uri;
 
 use serde_json::Value;
 
@@ -12,6 +35,7 @@ use crate::component::{ComponentKind, components};
 use crate::confinement;
 use crate::confinement::OptOut;
 use crate::diagnostic::{Diagnostic, DiagnosticList};
+use crate::start_up::component_options::ComponentOptions;
 
 /// Validates a configuration for the errors that only the start of Vector reports.
 ///
@@ -24,9 +48,40 @@ pub fn validate_start_up(
     opt_out: OptOut,
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
-    let components = config.as_object().into_iter().flat_map(components);
-    for sink in components.filter(|component| component.family == ComponentKind::Sink) {
-        confinement::validate(catalogue, &sink, opt_out, &mut problems);
+    for component in config.as_object().into_iter().flat_map(components) {
+        if component.family == ComponentKind::Sink {
+            confinement::validate(catalogue, &component, opt_out, &mut problems);
+        }
+        let Some(options) = ComponentOptions::new(catalogue, &component) else {
+            continue;
+        };
+        for check in CHECKS {
+            check(&options, &mut problems);
+        }
     }
     problems.into_sorted()
 }
+
+/// Check of one component, whatever its type is.
+type ComponentCheck = fn(&ComponentOptions<'_>, &mut DiagnosticList);
+
+const CHECKS: [ComponentCheck; 18] = [
+    required::validate,
+    batch::validate,
+    buffer::validate,
+    periods::validate,
+    headers::validate,
+    proxy::validate,
+    tls::validate,
+    uri::validate,
+    address::validate,
+    azure::validate,
+    elasticsearch::validate,
+    encoding::validate,
+    exclusive::validate,
+    journald::validate,
+    kafka::validate,
+    loki::validate,
+    patterns::validate,
+    templates::validate,
+];

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
     use crate::component::ComponentKind;
-    use crate::validate::validate_config as validate_all;
+    use crate::validate::{ProgramScope, validate_config as validate_all};
 
     const NO_PROGRAM: &str = "(((";
 
@@ -276,6 +276,7 @@ mod tests {
                     &config,
                     &BTreeSet::new(),
                     InProcessCompiler::boxed,
+                    ProgramScope::Load,
                 );
                 let is_reported = found.iter().any(|problem| {
                     let path = problem.error.path.to_string();

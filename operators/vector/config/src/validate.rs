@@ -15,6 +15,15 @@ use crate::{
     transforms,
 };
 
+/// Programs that are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramScope {
+    /// Programs of transforms, which Vector compiles while it loads a configuration.
+    Load,
+    /// All programs, with those of codecs, authentication and queries, which Vector compiles when it builds a component.
+    Start,
+}
+
 /// Validates a configuration as Vector does, without its environment, and returns errors and warnings.
 ///
 /// Programs must not call the `denied` functions. `compiler` creates the compiler of the programs.
@@ -24,6 +33,7 @@ pub fn validate_config(
     config: &Value,
     denied: &BTreeSet<String>,
     compiler: MakeCompiler,
+    programs: ProgramScope,
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     let Value::Object(fields) = config else {
@@ -57,9 +67,8 @@ pub fn validate_config(
         }
         if component.family == ComponentKind::Transform {
             transforms::validate(&component, &mut compilation, &mut problems);
-        } else if compilation.is_restricted() {
-            // Vector compiles these programs only when it builds the component. They are compiled here so that they
-            // cannot call denied functions.
+        } else if compilation.is_restricted() || programs == ProgramScope::Start {
+            // Even if they do not matter yet, they must not call denied functions.
             programs::validate(&component, &mut compilation, &mut problems);
         }
     }

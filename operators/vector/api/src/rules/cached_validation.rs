@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use lockstep_shared_validation::RuleContext;
 use lockstep_vector_config::confinement::OptOut;
-use lockstep_vector_config::{Diagnostic, KUBERNETES_EVENTS, confinement};
+use lockstep_vector_config::{
+    Catalogue, Diagnostic, KUBERNETES_EVENTS, confinement, validate_start_up,
+};
 use serde_json::{Map, Value, json};
 
 use crate::rules::context;
@@ -26,6 +28,7 @@ pub(crate) struct CachedValidation {
     /// If true, a tenant wrote the pipeline.
     is_tenants: bool,
     problems: OnceCell<Arc<Vec<Diagnostic>>>,
+    start_up: OnceCell<Vec<Diagnostic>>,
 }
 
 impl CachedValidation {
@@ -38,17 +41,26 @@ impl CachedValidation {
                 has_names_joined_by_dashes: section.forbid_dashes_in_names,
                 is_tenants: K::IS_TENANTS,
                 problems: OnceCell::new(),
+                start_up: OnceCell::new(),
             }
         })
     }
 
     /// Returns the user who may turn template confinement off.
-    pub(crate) fn opt_out(&self) -> OptOut {
+    fn opt_out(&self) -> OptOut {
         if self.is_tenants && self.policy.denied_options.contains(confinement::OPT_OUT) {
             OptOut::Administrator
         } else {
             OptOut::Author
         }
+    }
+
+    /// Returns the problems that prevent Vector from starting.
+    pub(crate) fn start_up(&self) -> &[Diagnostic] {
+        self.start_up.get_or_init(|| {
+            let config = stand_in(&self.config);
+            validate_start_up(Catalogue::shipped(), &config, self.opt_out())
+        })
     }
 
     /// Returns the problems that Vector would report.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockstep_vector_config::{Catalogue, Diagnostic, validate_config};
+use lockstep_vector_config::{Catalogue, Diagnostic, ProgramScope, validate_config};
 use lockstep_vector_vrl::{InProcessCompiler, MakeCompiler};
 use serde_json::Value;
 
@@ -33,7 +33,13 @@ impl VectorContext {
     /// possible.
     fn problems(&self, config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnostic>> {
         self.cache.get_or_compute(config, denied, || {
-            validate_config(Catalogue::shipped(), config, denied, self.compiler)
+            validate_config(
+                Catalogue::shipped(),
+                config,
+                denied,
+                self.compiler,
+                ProgramScope::Start,
+            )
         })
     }
 }
@@ -51,6 +57,7 @@ pub(crate) fn problems(
             config,
             denied,
             InProcessCompiler::boxed,
+            ProgramScope::Start,
         )),
     }
 }

@@ -5,7 +5,7 @@ use lockstep_shared_validation::{
     Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
     with_standard_fields,
 };
-use lockstep_vector_config::{Catalogue, Check, ComponentKind, Diagnostic, validate_start_up};
+use lockstep_vector_config::{Catalogue, Check, ComponentKind, Diagnostic};
 use serde_json::{Value, json};
 
 use crate::rules::cached_validation::CachedValidation;
@@ -147,7 +147,14 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
             "A template that selects a destination begins with literal text, so that event fields cannot choose any destination.",
             error,
             TEMPLATES,
-            template_confinement,
+            |context, diagnostics| push_start_up(Check::Confinement, context, diagnostics),
+        ),
+        rule(
+            "component-start",
+            "Vector can build every component: required options are set, options do not contradict each other, and URIs, patterns and sizes are valid.",
+            error,
+            CONFIGURATION,
+            |context, diagnostics| push_start_up(Check::StartUp, context, diagnostics),
         ),
         rule(
             "mixed-roles",
@@ -183,11 +190,14 @@ fn push(problem: &Diagnostic, diagnostics: &mut Diagnostics) {
     });
 }
 
-fn template_confinement<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
-    let validated = CachedValidation::of(context);
-    let problems = validate_start_up(Catalogue::shipped(), &validated.config, validated.opt_out());
-    let problems = problems.iter();
-    for problem in problems.filter(|problem| problem.check == Check::Confinement) {
+/// Reports the problems of one check that prevent Vector from starting.
+fn push_start_up<K: Pipeline>(
+    check: Check,
+    context: &RuleContext<'_, K>,
+    diagnostics: &mut Diagnostics,
+) {
+    let problems = CachedValidation::of(context).start_up();
+    for problem in problems.iter().filter(|problem| problem.check == check) {
         push(problem, diagnostics);
     }
 }

@@ -1,0 +1,113 @@
+//! Addresses and connection strings of services that are not reached by HTTP.
+
+use url::Url;
+
+use crate::diagnostic::DiagnosticList;
+use crate::start_up::component_options::{ComponentOptions, refuse};
+use crate::start_up::uri::parse;
+
+/// Schemes of the addresses of Redis.
+const REDIS: [&str; 7] = [
+    "redis",
+    "rediss",
+    "redis+unix",
+    "unix",
+    "valkey",
+    "valkeys",
+    "valkey+unix",
+];
+
+/// Schemes of the addresses of NATS.
+const NATS: [&str; 4] = ["nats", "tls", "ws", "wss"];
+
+pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    let component = format!("{}/{}", options.family.block(), options.kind);
+    let (option, check): (&str, fn(&str) -> Option<&'static str>) = match component.as_str() {
+        "sinks/databend" => ("endpoint", |text| {
+            let has_scheme = parse(text).map_or(true, |uri| uri.scheme().is_some());
+            (!has_scheme).then_some("must begin with `databend://`")
+        }),
+        "sinks/doris" => ("endpoints", |text| {
+            let has_host = parse(text).map_or(true, |uri| uri.authority().is_some());
+            (!has_host).then_some("must have a host, such as `http://example.com:8030`")
+        }),
+        "sinks/nats" | "sources/nats" => ("url", nats),
+        "sinks/papertrail" => ("endpoint", with_port),
+        "sinks/postgres" => ("endpoint", |text| {
+            let is_valid = Url::parse(text).is_ok() && parse(text).is_ok();
+            (!is_valid).then_some("must be a URL, such as `postgres://user@example.com/database`")
+        }),
+        "sinks/redis" => ("endpoint", redis),
+        "sources/redis" => ("url", redis),
+        "sources/amqp" => ("connection_string", |text| {
+            let url = Url::parse(text).ok();
+            let is_amqp = url.is_some_and(|url| {
+                ["amqp", "amqps"].contains(&url.scheme()) && !url.cannot_be_a_base()
+            });
+            (!is_amqp).then_some("must begin with `amqp://` or `amqps://`")
+        }),
+        "sources/mongodb_metrics" => ("endpoints", |text| {
+            let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+            let is_mongodb = matches!(scheme, Some("mongodb" | "mongodb+srv"));
+            (!is_mongodb).then_some("must begin with `mongodb://` or `mongodb+srv://`")
+        }),
+        "sources/postgresql_metrics" => ("endpoints", postgresql),
+        "sinks/socket"
+            if !options.equals("mode", "unix")
+                && !options.equals("mode", "unix_stream")
+                && !options.equals("mode", "unix_datagram") =>
+        {
+            ("address", with_port)
+        }
+        _ => return,
+    };
+    let mut texts = options.texts(option);
+    texts.extend(options.text(option));
+    for (path, text) in texts {
+        if let Some(detail) = check(text) {
+            refuse(path, text, detail, problems);
+        }
+    }
+}
+
+fn with_port(text: &str) -> Option<&'static str> {
+    let uri = parse(text).ok();
+    let authority = uri.as_ref().and_then(|uri| uri.authority());
+    let is_complete = authority.is_some_and(|it| !it.host().is_empty() && it.port_u16().is_some());
+    (!is_complete)
+        .then_some("must be a host with a port from 0 to 65535, such as `example.com:5000`")
+}
+
+fn redis(text: &str) -> Option<&'static str> {
+    let url = Url::parse(text).ok();
+    let is_redis = url.is_some_and(|url| REDIS.contains(&url.scheme()));
+    (!is_redis).then_some("must begin with `redis://`, `rediss://` or `unix://`")
+}
+
+fn nats(text: &str) -> Option<&'static str> {
+    let is_server = |server: &str| {
+        let server = if server.contains("://") {
+            server.to_owned()
+        } else {
+            format!("nats://{server}")
+        };
+        Url::parse(&server).is_ok_and(|url| NATS.contains(&url.scheme()))
+    };
+    (!text.split(',').all(is_server))
+        .then_some("must be servers such as `nats://example.com:4222`, separated by commas")
+}
+
+fn postgresql(text: &str) -> Option<&'static str> {
+    let rest = ["postgres://", "postgresql://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    let names_host = match rest {
+        Some(rest) => {
+            let authority = rest.split(['/', '?']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            !host.is_empty() || rest.contains("host=")
+        }
+        None => text.contains("host=") || text.contains("host ="),
+    };
+    (!names_host).then_some("must name a host, such as `postgresql://user@example.com/database`")
+}

@@ -1,0 +1,112 @@
+//! Batches of sinks.
+
+use serde_json::Value;
+
+use crate::diagnostic::DiagnosticList;
+use crate::start_up::component_options::{ComponentOptions, forbid};
+
+/// Sinks that validate their batch options when they are built.
+const SINKS: &[&str] = &[
+    "appsignal",
+    "aws_cloudwatch_logs",
+    "aws_cloudwatch_metrics",
+    "aws_kinesis_firehose",
+    "aws_kinesis_streams",
+    "aws_s3",
+    "axiom",
+    "azure_blob",
+    "azure_logs_ingestion",
+    "azure_monitor_logs",
+    "clickhouse",
+    "databend",
+    "databricks_zerobus",
+    "datadog_logs",
+    "datadog_metrics",
+    "datadog_traces",
+    "doris",
+    "elasticsearch",
+    "gcp_chronicle_unstructured",
+    "gcp_cloud_storage",
+    "gcp_pubsub",
+    "gcp_stackdriver_logs",
+    "gcp_stackdriver_metrics",
+    "greptimedb",
+    "greptimedb_logs",
+    "greptimedb_metrics",
+    "honeycomb",
+    "http",
+    "humio_logs",
+    "humio_metrics",
+    "influxdb_logs",
+    "influxdb_metrics",
+    "keep",
+    "logdna",
+    "loki",
+    "mezmo",
+    "new_relic",
+    "postgres",
+    "prometheus_remote_write",
+    "redis",
+    "sematext_logs",
+    "sematext_metrics",
+    "splunk_hec_logs",
+    "splunk_hec_metrics",
+    "statsd",
+    "vector",
+    "webhdfs",
+];
+
+/// Sinks whose service limits the size of a batch: type, option, maximum.
+const MAXIMUM: [(&str, &str, u64); 8] = [
+    ("aws_kinesis_firehose", "batch.max_bytes", 4_194_304),
+    ("aws_kinesis_firehose", "batch.max_events", 500),
+    ("aws_kinesis_streams", "batch.max_bytes", 5_000_000),
+    ("aws_kinesis_streams", "batch.max_events", 500),
+    ("azure_logs_ingestion", "batch.max_bytes", 31_457_280),
+    ("datadog_logs", "batch.max_bytes", 4_250_000),
+    ("datadog_logs", "batch.max_events", 1_000),
+    ("gcp_pubsub", "batch.max_bytes", 10_000_000),
+];
+
+/// Sinks that do not limit batches by bytes.
+const WITHOUT_BYTES: [&str; 3] = [
+    "aws_cloudwatch_metrics",
+    "influxdb_metrics",
+    "sematext_metrics",
+];
+
+pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    if !options.is_sink(SINKS) {
+        return;
+    }
+    for name in ["batch.max_bytes", "batch.max_events", "batch.timeout_secs"] {
+        let found = options.get(name);
+        // A negative number of bytes or events is an invalid option.
+        let is_wrong = |value: &Value| {
+            value == 0
+                || value
+                    .as_f64()
+                    .is_some_and(|number| number <= 0.0 && name == "batch.timeout_secs")
+        };
+        if let Some(found) = found.filter(|found| is_wrong(found.value)) {
+            found.refuse("must be greater than 0", problems);
+        }
+    }
+    for (kind, name, maximum) in MAXIMUM {
+        if options.kind != kind {
+            continue;
+        }
+        let found = options.get(name);
+        if let Some(found) = found.filter(|found| found.value.as_u64() > Some(maximum)) {
+            let detail = format!("must be at most {maximum}, the limit of the service");
+            found.refuse(detail, problems);
+        }
+    }
+    if WITHOUT_BYTES.contains(&options.kind)
+        && let Some(found) = options.get("batch.max_bytes")
+        && found.value.as_u64() > Some(0)
+    {
+        let detail = "cannot be set for this sink; set `batch.max_events`";
+        forbid(found.path, detail, problems);
+    }
+}

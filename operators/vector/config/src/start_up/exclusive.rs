@@ -1,0 +1,105 @@
+//! Options that contradict each other.
+
+use crate::component::ComponentKind;
+use crate::component::ComponentKind::{Sink, Source};
+use crate::diagnostic::DiagnosticList;
+use crate::start_up::component_options::{ComponentOptions, forbid, refuse, require};
+
+/// Options that cannot be set together: family, type, options.
+const EXCLUSIVE: &[(ComponentKind, &str, [&str; 2])] = &[
+    (Sink, "axiom", ["url", "region"]),
+    (Sink, "azure_blob", ["connection_string", "account_name"]),
+    (Sink, "azure_blob", ["connection_string", "blob_endpoint"]),
+    (Sink, "azure_blob", ["account_name", "blob_endpoint"]),
+    (Source, "http", ["encoding", "framing"]),
+    (Source, "http", ["encoding", "decoding"]),
+    (Source, "http_server", ["encoding", "framing"]),
+    (Source, "http_server", ["encoding", "decoding"]),
+];
+
+/// Options that must be set together: type of sink, options.
+const TOGETHER: &[(&str, [&str; 2])] = &[("mqtt", ["user", "password"])];
+
+/// Sinks with queues: type, and the option that names the queue.
+const QUEUES: [(&str, &str); 2] = [("aws_sns", "topic_arn"), ("aws_sqs", "queue_url")];
+
+pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    for (family, kind, [first, second]) in EXCLUSIVE {
+        if options.is(*family, kind)
+            && options.has(first)
+            && let Some(found) = options.get(second)
+        {
+            forbid(
+                found.path,
+                format!("cannot be set beside `{first}`; remove one of them"),
+                problems,
+            );
+        }
+    }
+    for (kind, [first, second]) in TOGETHER {
+        if options.is_sink(&[kind]) && options.has(first) != options.has(second) {
+            let (set, missing) = if options.has(first) {
+                (first, second)
+            } else {
+                (second, first)
+            };
+            require(
+                options.path(missing),
+                format!("must be set together with `{set}`"),
+                problems,
+            );
+        }
+    }
+    if options.is_sink(&["clickhouse"])
+        && let Some(found) = options.get("batch_encoding")
+        && !options.equals("format", "arrow_stream")
+    {
+        forbid(
+            found.path,
+            "can be set only with `format: arrow_stream`",
+            problems,
+        );
+    }
+    for (kind, queue) in QUEUES {
+        if options.is_sink(&[kind]) {
+            groups(options, queue, problems);
+        }
+    }
+    if options.is_sink(&["influxdb_logs", "influxdb_metrics"]) {
+        influxdb(options, problems);
+    }
+}
+
+/// Validates that a message group is set exactly for a FIFO queue.
+fn groups(options: &ComponentOptions<'_>, queue: &str, problems: &mut DiagnosticList) {
+    let Some((path, name)) = options.text(queue) else {
+        return;
+    };
+    match (name.ends_with(".fifo"), options.get("message_group_id")) {
+        (false, Some(group)) => {
+            let detail = format!("can be set only if `{queue}` ends with `.fifo`");
+            forbid(group.path, detail, problems);
+        }
+        (true, None) => {
+            let detail = "requires `message_group_id`: the queue is a FIFO queue";
+            refuse(path, name, detail, problems);
+        }
+        _ => {}
+    }
+}
+
+/// Validates that the sink has the options of one version of InfluxDB.
+fn influxdb(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    let has_v1 = options.has("database");
+    let has_v2 = ["org", "bucket", "token"]
+        .iter()
+        .all(|option| options.has(option));
+    if has_v1 && has_v2 {
+        let detail = "selects InfluxDB v1, but `org`, `bucket` and `token` select v2; remove the options of one of them";
+        forbid(options.path("database"), detail, problems);
+    }
+    if !has_v1 && !has_v2 {
+        let detail = "or `org`, `bucket` and `token`: they select the version of InfluxDB";
+        require(options.path("database"), detail, problems);
+    }
+}

@@ -1,0 +1,97 @@
+//! Periods and rates of zero, with which Vector panics.
+
+use crate::component::ComponentKind;
+use crate::component::ComponentKind::{Sink, Source, Transform};
+use crate::diagnostic::DiagnosticList;
+use crate::start_up::component_options::ComponentOptions;
+
+/// Options that must not be zero: family, type, option.
+const POSITIVE: &[(ComponentKind, &str, &str)] = &[
+    (Sink, "amqp", "max_channels"),
+    (Sink, "postgres", "pool_size"),
+    (Source, "apache_metrics", "scrape_interval_secs"),
+    (Source, "aws_ecs_metrics", "scrape_interval_secs"),
+    (Source, "eventstoredb_metrics", "scrape_interval_secs"),
+    (Source, "host_metrics", "scrape_interval_secs"),
+    (Source, "http_client", "scrape_interval_secs"),
+    (Source, "internal_metrics", "scrape_interval_secs"),
+    (Source, "mongodb_metrics", "scrape_interval_secs"),
+    (Source, "nginx_metrics", "scrape_interval_secs"),
+    (Source, "okta", "scrape_interval_secs"),
+    (Source, "postgresql_metrics", "scrape_interval_secs"),
+    (Source, "prometheus_scrape", "scrape_interval_secs"),
+    (Transform, "aggregate", "interval_ms"),
+    (Transform, "incremental_to_absolute", "cache.max_bytes"),
+    (Transform, "incremental_to_absolute", "cache.max_events"),
+    (Transform, "incremental_to_absolute", "cache.time_to_live"),
+    (Transform, "reduce", "flush_period_ms"),
+];
+
+/// Options of the requests of a sink.
+const OF_REQUESTS: [&str; 2] = ["request.rate_limit_num", "request.rate_limit_duration_secs"];
+
+/// Sinks that limit the rate of their requests.
+const RATE_LIMITED: &[&str] = &[
+    "appsignal",
+    "aws_cloudwatch_logs",
+    "aws_cloudwatch_metrics",
+    "aws_kinesis_firehose",
+    "aws_kinesis_streams",
+    "aws_s3",
+    "aws_sns",
+    "aws_sqs",
+    "axiom",
+    "azure_blob",
+    "azure_logs_ingestion",
+    "azure_monitor_logs",
+    "clickhouse",
+    "databend",
+    "datadog_events",
+    "datadog_logs",
+    "datadog_metrics",
+    "datadog_traces",
+    "doris",
+    "elasticsearch",
+    "gcp_chronicle_unstructured",
+    "gcp_cloud_storage",
+    "gcp_pubsub",
+    "gcp_stackdriver_logs",
+    "gcp_stackdriver_metrics",
+    "greptimedb_logs",
+    "greptimedb_metrics",
+    "honeycomb",
+    "http",
+    "humio_logs",
+    "humio_metrics",
+    "influxdb_logs",
+    "influxdb_metrics",
+    "keep",
+    "logdna",
+    "loki",
+    "mezmo",
+    "new_relic",
+    "postgres",
+    "prometheus_remote_write",
+    "sematext_logs",
+    "sematext_metrics",
+    "splunk_hec_logs",
+    "splunk_hec_metrics",
+    "vector",
+];
+
+pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    let own = POSITIVE
+        .iter()
+        .filter(|(family, kind, _)| options.is(*family, kind));
+    let own = own.map(|(_, _, option)| *option);
+    let scheduled = "scheduled.exec_interval_secs";
+    let is_scheduled = options.is_source(&["exec"]) && options.equals("mode", "scheduled");
+    let scheduled = is_scheduled.then_some(scheduled);
+    let of_requests = OF_REQUESTS.iter().filter(|_| options.is_sink(RATE_LIMITED));
+    for option in own.chain(scheduled).chain(of_requests.copied()) {
+        let found = options.get(option);
+        if let Some(found) = found.filter(|found| found.value.as_f64() == Some(0.0)) {
+            found.refuse("must be greater than 0: Vector panics at start", problems);
+        }
+    }
+}

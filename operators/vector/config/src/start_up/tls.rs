@@ -1,0 +1,160 @@
+//! TLS material that is given inline, and options of TLS that belong together.
+
+use lockstep_shared_validation::FieldPath;
+use serde_json::Value;
+
+use crate::diagnostic::DiagnosticList;
+use crate::interpolation::is_replaced;
+use crate::start_up::component_options::{ComponentOptions, forbid, refuse, require};
+
+/// Sinks that make their TLS client when they are built, as soon as `tls` is set.
+const CLIENTS: &[&str] = &[
+    "aws_cloudwatch_logs",
+    "aws_cloudwatch_metrics",
+    "aws_kinesis_firehose",
+    "aws_kinesis_streams",
+    "aws_s3",
+    "aws_sns",
+    "aws_sqs",
+    "axiom",
+    "azure_logs_ingestion",
+    "azure_monitor_logs",
+    "clickhouse",
+    "doris",
+    "elasticsearch",
+    "gcp_chronicle_unstructured",
+    "gcp_cloud_storage",
+    "gcp_pubsub",
+    "gcp_stackdriver_logs",
+    "gcp_stackdriver_metrics",
+    "greptimedb_logs",
+    "http",
+    "humio_logs",
+    "humio_metrics",
+    "influxdb_logs",
+    "influxdb_metrics",
+    "loki",
+    "prometheus_remote_write",
+    "splunk_hec_logs",
+    "splunk_hec_metrics",
+];
+
+/// Sinks that do so only if `tls.enabled` is true.
+const SWITCHED_CLIENTS: &[&str] = &[
+    "appsignal",
+    "datadog_events",
+    "datadog_logs",
+    "datadog_metrics",
+    "datadog_traces",
+    "vector",
+];
+
+/// Sources that are servers: type, option.
+const SERVERS: &[(&str, &str)] = &[
+    ("aws_kinesis_firehose", "tls"),
+    ("datadog_agent", "tls"),
+    ("heroku_logs", "tls"),
+    ("http", "tls"),
+    ("http_server", "tls"),
+    ("logstash", "tls"),
+    ("opentelemetry", "grpc.tls"),
+    ("opentelemetry", "http.tls"),
+    ("prometheus_pushgateway", "tls"),
+    ("prometheus_remote_write", "tls"),
+    ("splunk_hec", "tls"),
+    ("vector", "tls"),
+];
+
+/// Sources that are TLS servers in the mode `tcp`.
+const TCP_SERVERS: &[&str] = &["dnstap", "fluent", "socket", "statsd", "syslog"];
+
+/// Maximum length of the name of a protocol in bytes.
+const MAX_PROTOCOL: usize = 255;
+
+pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    let is_enabled = |option: &str| {
+        let enabled = options.get(&format!("{option}.enabled"));
+        enabled.is_some_and(|found| *found.value == Value::Bool(true))
+    };
+    let is_client =
+        options.is_sink(CLIENTS) || (options.is_sink(SWITCHED_CLIENTS) && is_enabled("tls"));
+    if is_client {
+        client(options, problems);
+    }
+    let servers = SERVERS
+        .iter()
+        .filter(|(kind, _)| options.is_source(&[kind]));
+    let mut servers: Vec<_> = servers.map(|(_, option)| *option).collect();
+    let is_tcp = options.is_source(TCP_SERVERS) && options.equals("mode", "tcp");
+    if is_tcp || options.is_sink(&["websocket_server"]) {
+        servers.push("tls");
+    }
+    for option in servers.into_iter().filter(|option| is_enabled(option)) {
+        let certificate = file(options, option, "crt_file");
+        if certificate.is_none() {
+            let detail = "must be set if `enabled` is true: a server needs a certificate";
+            require(
+                options.path(&format!("{option}.crt_file")),
+                detail,
+                problems,
+            );
+        }
+    }
+}
+
+fn client(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    let (certificate, key) = (
+        file(options, "tls", "crt_file"),
+        file(options, "tls", "key_file"),
+    );
+    match (&certificate, &key) {
+        (None, Some(_)) => {
+            require(
+                options.path("tls.crt_file"),
+                "must be set together with `key_file`",
+                problems,
+            );
+        }
+        (Some((_, text)), None) if is_inline(text) => {
+            require(
+                options.path("tls.key_file"),
+                "must be set together with `crt_file`",
+                problems,
+            );
+        }
+        _ => {}
+    }
+    if let Some((path, text)) = file(options, "tls", "ca_file")
+        && is_inline(text)
+        && !has_certificate(text)
+    {
+        forbid(path, "has no certificate that can be read", problems);
+    }
+    for (path, protocol) in options.texts("tls.alpn_protocols") {
+        if protocol.is_empty() || protocol.len() > MAX_PROTOCOL {
+            let detail = "must be the name of a protocol with 1 to 255 bytes, such as `h2`";
+            refuse(path, protocol, detail, problems);
+        }
+    }
+}
+
+/// Returns the value of an option for a file, by its name or its alias.
+fn file<'a>(options: &ComponentOptions<'a>, tls: &str, name: &str) -> Option<(FieldPath, &'a str)> {
+    let alias = name.replace("_file", "_path");
+    let found = options
+        .get(&format!("{tls}.{name}"))
+        .or_else(|| options.get(&format!("{tls}.{alias}")))?;
+    Some((found.path, found.value.as_str()?))
+}
+
+/// Returns true if a value is not the path of a file but its content.
+fn is_inline(text: &str) -> bool {
+    !is_replaced(text) && text.contains("-----BEGIN ")
+}
+
+fn has_certificate(text: &str) -> bool {
+    let blocks = pem::parse_many(text).unwrap_or_default();
+    blocks
+        .iter()
+        .any(|block| block.tag().ends_with("CERTIFICATE"))
+}
