@@ -75,7 +75,10 @@ fn groups(options: &ComponentOptions<'_>, queue: &str, problems: &mut Diagnostic
     let Some((path, name)) = options.text(queue) else {
         return;
     };
-    match (name.ends_with(".fifo"), options.get("message_group_id")) {
+    let is_fifo = name
+        .rsplit_once('.')
+        .is_some_and(|(_, suffix)| suffix == "fifo");
+    match (is_fifo, options.get("message_group_id")) {
         (false, Some(group)) => {
             let detail = format!("can be set only if `{queue}` ends with `.fifo`");
             forbid(group.path, detail, problems);
@@ -88,7 +91,7 @@ fn groups(options: &ComponentOptions<'_>, queue: &str, problems: &mut Diagnostic
     }
 }
 
-/// Validates that the sink has the options of one version of InfluxDB.
+/// Validates that the sink has the options of one version of `InfluxDB`.
 fn influxdb(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     let has_v1 = options.has("database");
     let has_v2 = ["org", "bucket", "token"]
