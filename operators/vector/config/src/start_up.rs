@@ -24,6 +24,7 @@ mod patterns;
 mod periods;
 mod proxy;
 mod required;
+mod sink_traits;
 mod templates;
 mod tls;
 mod uri;

@@ -4,57 +4,7 @@ use serde_json::Value;
 
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, forbid};
-
-/// Sinks that validate their batch options when they are built.
-const SINKS: &[&str] = &[
-    "appsignal",
-    "aws_cloudwatch_logs",
-    "aws_cloudwatch_metrics",
-    "aws_kinesis_firehose",
-    "aws_kinesis_streams",
-    "aws_s3",
-    "axiom",
-    "azure_blob",
-    "azure_logs_ingestion",
-    "azure_monitor_logs",
-    "clickhouse",
-    "databend",
-    "databricks_zerobus",
-    "datadog_logs",
-    "datadog_metrics",
-    "datadog_traces",
-    "doris",
-    "elasticsearch",
-    "gcp_chronicle_unstructured",
-    "gcp_cloud_storage",
-    "gcp_pubsub",
-    "gcp_stackdriver_logs",
-    "gcp_stackdriver_metrics",
-    "greptimedb",
-    "greptimedb_logs",
-    "greptimedb_metrics",
-    "honeycomb",
-    "http",
-    "humio_logs",
-    "humio_metrics",
-    "influxdb_logs",
-    "influxdb_metrics",
-    "keep",
-    "logdna",
-    "loki",
-    "mezmo",
-    "new_relic",
-    "postgres",
-    "prometheus_remote_write",
-    "redis",
-    "sematext_logs",
-    "sematext_metrics",
-    "splunk_hec_logs",
-    "splunk_hec_metrics",
-    "statsd",
-    "vector",
-    "webhdfs",
-];
+use crate::start_up::sink_traits::SinkTrait;
 
 /// Sinks whose service limits the size of a batch: type, option, maximum.
 const MAXIMUM: [(&str, &str, u64); 8] = [
@@ -76,7 +26,7 @@ const WITHOUT_BYTES: [&str; 3] = [
 ];
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
-    if !options.is_sink(SINKS) {
+    if !options.has_trait(SinkTrait::Batch) {
         return;
     }
     for name in ["batch.max_bytes", "batch.max_events", "batch.timeout_secs"] {

@@ -7,6 +7,7 @@ use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
 use crate::diagnostic::{Check, DiagnosticList};
 use crate::interpolation::is_replaced;
+use crate::start_up::sink_traits::{self, SinkTrait};
 
 /// Options of a component whose type the catalogue contains.
 pub(crate) struct ComponentOptions<'a> {
@@ -56,6 +57,11 @@ impl<'a> ComponentOptions<'a> {
 
     pub(crate) fn is_sink(&self, kinds: &[&str]) -> bool {
         self.family == ComponentKind::Sink && kinds.contains(&self.kind)
+    }
+
+    /// Returns true if the component is a sink with this part.
+    pub(crate) fn has_trait(&self, part: SinkTrait) -> bool {
+        self.family == ComponentKind::Sink && sink_traits::has(self.kind, part)
     }
 
     pub(crate) fn is_source(&self, kinds: &[&str]) -> bool {

@@ -4,6 +4,7 @@ use crate::component::ComponentKind;
 use crate::component::ComponentKind::{Sink, Source, Transform};
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::ComponentOptions;
+use crate::start_up::sink_traits::SinkTrait;
 
 /// Options that must not be zero: family, type, option.
 const POSITIVE: &[(ComponentKind, &str, &str)] = &[
@@ -30,55 +31,6 @@ const POSITIVE: &[(ComponentKind, &str, &str)] = &[
 /// Options of the requests of a sink.
 const OF_REQUESTS: [&str; 2] = ["request.rate_limit_num", "request.rate_limit_duration_secs"];
 
-/// Sinks that limit the rate of their requests.
-const RATE_LIMITED: &[&str] = &[
-    "appsignal",
-    "aws_cloudwatch_logs",
-    "aws_cloudwatch_metrics",
-    "aws_kinesis_firehose",
-    "aws_kinesis_streams",
-    "aws_s3",
-    "aws_sns",
-    "aws_sqs",
-    "axiom",
-    "azure_blob",
-    "azure_logs_ingestion",
-    "azure_monitor_logs",
-    "clickhouse",
-    "databend",
-    "datadog_events",
-    "datadog_logs",
-    "datadog_metrics",
-    "datadog_traces",
-    "doris",
-    "elasticsearch",
-    "gcp_chronicle_unstructured",
-    "gcp_cloud_storage",
-    "gcp_pubsub",
-    "gcp_stackdriver_logs",
-    "gcp_stackdriver_metrics",
-    "greptimedb_logs",
-    "greptimedb_metrics",
-    "honeycomb",
-    "http",
-    "humio_logs",
-    "humio_metrics",
-    "influxdb_logs",
-    "influxdb_metrics",
-    "keep",
-    "logdna",
-    "loki",
-    "mezmo",
-    "new_relic",
-    "postgres",
-    "prometheus_remote_write",
-    "sematext_logs",
-    "sematext_metrics",
-    "splunk_hec_logs",
-    "splunk_hec_metrics",
-    "vector",
-];
-
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     let own = POSITIVE
         .iter()
@@ -87,7 +39,9 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     let scheduled = "scheduled.exec_interval_secs";
     let is_scheduled = options.is_source(&["exec"]) && options.equals("mode", "scheduled");
     let scheduled = is_scheduled.then_some(scheduled);
-    let of_requests = OF_REQUESTS.iter().filter(|_| options.is_sink(RATE_LIMITED));
+    let of_requests = OF_REQUESTS
+        .iter()
+        .filter(|_| options.has_trait(SinkTrait::RateLimit));
     for option in own.chain(scheduled).chain(of_requests.copied()) {
         let found = options.get(option);
         if let Some(found) = found.filter(|found| found.value.as_f64() == Some(0.0)) {

@@ -6,48 +6,7 @@ use serde_json::Value;
 use crate::diagnostic::DiagnosticList;
 use crate::interpolation::is_replaced;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse, require};
-
-/// Sinks that make their TLS client when they are built, as soon as `tls` is set.
-const CLIENTS: &[&str] = &[
-    "aws_cloudwatch_logs",
-    "aws_cloudwatch_metrics",
-    "aws_kinesis_firehose",
-    "aws_kinesis_streams",
-    "aws_s3",
-    "aws_sns",
-    "aws_sqs",
-    "axiom",
-    "azure_logs_ingestion",
-    "azure_monitor_logs",
-    "clickhouse",
-    "doris",
-    "elasticsearch",
-    "gcp_chronicle_unstructured",
-    "gcp_cloud_storage",
-    "gcp_pubsub",
-    "gcp_stackdriver_logs",
-    "gcp_stackdriver_metrics",
-    "greptimedb_logs",
-    "http",
-    "humio_logs",
-    "humio_metrics",
-    "influxdb_logs",
-    "influxdb_metrics",
-    "loki",
-    "prometheus_remote_write",
-    "splunk_hec_logs",
-    "splunk_hec_metrics",
-];
-
-/// Sinks that do so only if `tls.enabled` is true.
-const SWITCHED_CLIENTS: &[&str] = &[
-    "appsignal",
-    "datadog_events",
-    "datadog_logs",
-    "datadog_metrics",
-    "datadog_traces",
-    "vector",
-];
+use crate::start_up::sink_traits::SinkTrait;
 
 /// Sources that are servers: type, option.
 const SERVERS: &[(&str, &str)] = &[
@@ -76,8 +35,8 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         let enabled = options.get(&format!("{option}.enabled"));
         enabled.is_some_and(|found| *found.value == Value::Bool(true))
     };
-    let is_client =
-        options.is_sink(CLIENTS) || (options.is_sink(SWITCHED_CLIENTS) && is_enabled("tls"));
+    let is_client = options.has_trait(SinkTrait::Tls)
+        || (options.has_trait(SinkTrait::SwitchedTls) && is_enabled("tls"));
     if is_client {
         client(options, problems);
     }
