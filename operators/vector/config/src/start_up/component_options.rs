@@ -132,7 +132,7 @@ impl<'a> ComponentOptions<'a> {
 }
 
 impl SetOption<'_> {
-    /// Reports the value. The text of a URI with a user part is not printed.
+    /// Reports the value. A text that may hold credentials is not printed.
     pub(crate) fn refuse(self, detail: impl Into<String>, problems: &mut DiagnosticList) {
         if let Some(text) = self.value.as_str() {
             return refuse(self.path, text, detail, problems);
@@ -142,14 +142,15 @@ impl SetOption<'_> {
     }
 }
 
-/// Reports a text. That of a URI with a user part is not printed.
+/// Reports a text. It is not printed if it may hold credentials: the user part of a URI, or a parameter of a URI or of a
+/// connection string.
 pub(crate) fn refuse(
     path: FieldPath,
     text: &str,
     detail: impl Into<String>,
     problems: &mut DiagnosticList,
 ) {
-    let error = if text.contains('@') {
+    let error = if text.contains(['@', '=']) {
         FieldError::invalid_hidden(path, detail)
     } else {
         FieldError::invalid(path, text, detail)
@@ -165,4 +166,56 @@ pub(crate) fn require(path: FieldPath, detail: impl Into<String>, problems: &mut
 /// Reports an option that cannot be set beside others.
 pub(crate) fn forbid(path: FieldPath, detail: impl Into<String>, problems: &mut DiagnosticList) {
     problems.add(Check::StartUp, FieldError::forbidden(path, detail));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::catalogue::Catalogue;
+    use crate::confinement::OptOut;
+    use crate::start_up::validate_start_up;
+
+    fn messages(block: &str, component: &Value) -> String {
+        let config = json!({ (block): {"x": component} });
+        let found = validate_start_up(Catalogue::shipped(), &config, OptOut::Author);
+        let found = found.iter().map(|problem| problem.error.to_string());
+        found.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn credentials_in_connection_strings_are_not_printed() {
+        for (block, component) in [
+            (
+                "sources",
+                json!({"type": "postgresql_metrics", "endpoints": ["user=a password=hidden"]}),
+            ),
+            (
+                "sources",
+                json!({"type": "redis", "key": "k", "url": "http://a:hidden@example.com"}),
+            ),
+            (
+                "sinks",
+                json!({"type": "socket", "mode": "tcp", "address": "https://example.com?token=hidden"}),
+            ),
+            (
+                "sinks",
+                json!({"type": "azure_blob", "container_name": "c", "connection_string": "AccountKey=hidden"}),
+            ),
+        ] {
+            let printed = messages(block, &component);
+            assert!(printed.contains("[x]"), "{component}");
+            assert!(!printed.contains("hidden"), "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_vector_replaces_is_not_validated() {
+        for endpoint in ["${HOST}", "SECRET[own.host]"] {
+            let sink = json!({"type": "elasticsearch", "endpoints": [endpoint]});
+            assert_eq!(messages("sinks", &sink), "");
+        }
+        let sink = json!({"type": "elasticsearch", "endpoints": ["host:9200"]});
+        assert!(messages("sinks", &sink).contains("endpoints[0]"));
+    }
 }

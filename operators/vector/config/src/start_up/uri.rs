@@ -72,8 +72,10 @@ fn own(
             (!is_complete).then_some("must have a host, such as `example.com:6000`")
         }
         "sinks/websocket" | "sources/websocket" => {
-            let is_websocket = has_host && text.starts_with("ws://") || text.starts_with("wss://");
-            (!is_websocket).then_some("must begin with `ws://` or `wss://` and a host")
+            let is_websocket = ["ws://", "wss://"]
+                .iter()
+                .any(|scheme| text.starts_with(scheme));
+            (!is_websocket || !has_host).then_some("must begin with `ws://` or `wss://` and a host")
         }
         // Vector panics on a host without scheme.
         "sources/prometheus_scrape" | "sources/http_client" => {
