@@ -1,5 +1,5 @@
 //! Installation test on a real node: the shipped YAML runs the image of the program in Pods that kubelet and containerd
-//! start, and the API server reaches them through kube-proxy. All trials share one node.
+//! start, and the API server reaches them through kube-proxy. The trials share two nodes, each in a cluster of its own.
 //!
 //! A node needs root on Linux and the packages that `tests/envtest/apt/install` installs. Without them the trials are
 //! reported as ignored, or as failed if `LOCKSTEP_REQUIRE_NODE` is set.
@@ -18,37 +18,47 @@ mod site;
 mod upgrade;
 
 use std::env;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libtest_mimic::{Arguments, Trial};
 use lockstep_envtest::Node;
 use site::Site;
 use tokio::runtime::Runtime;
 
-/// The node, if a trial has started it already, and the runtime of its clients.
-struct Shared {
-    site: Mutex<Option<Site>>,
+/// Trials that run at the same time, each on a node of its own. A trial mostly waits for Pods to start and to end, so two
+/// of them take hardly more time than one.
+const NODES: usize = 2;
+
+/// The nodes that no trial uses at the moment, and the runtime of their clients.
+struct Nodes {
+    idle: Mutex<Vec<Site>>,
     runtime: Runtime,
 }
 
-impl Shared {
+impl Nodes {
+    /// Runs a trial on an idle node, or on a new one. A node whose trial panics is stopped.
     fn run(&self, trial: impl AsyncFnOnce(&Site)) {
-        // A trial that panics leaves a node that the next one cleans.
-        let mut site = self.site.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = self.idle().pop();
         self.runtime.block_on(async {
-            let site = match site.take() {
-                Some(used) => site.insert(used),
-                None => site.insert(Site::start().await),
+            let site = match idle {
+                Some(site) => site,
+                None => Site::start().await,
             };
             site.clean().await;
-            trial(site).await;
+            trial(&site).await;
+            self.idle().push(site);
         });
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Site>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(1);
+    arguments.test_threads.get_or_insert(NODES);
     let impossible = if arguments.list {
         None
     } else {
@@ -63,15 +73,15 @@ fn main() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let shared = Arc::new(Shared {
-        site: Mutex::new(None),
+    let nodes = Arc::new(Nodes {
+        idle: Mutex::default(),
         runtime,
     });
     macro_rules! trial {
         ($name:literal, $run:path) => {{
-            let shared = Arc::clone(&shared);
+            let nodes = Arc::clone(&nodes);
             let run = move || {
-                shared.run($run);
+                nodes.run($run);
                 Ok(())
             };
             Trial::test($name, run).with_ignored_flag(impossible.is_some())
@@ -102,11 +112,7 @@ fn main() {
     ];
     let conclusion = libtest_mimic::run(&arguments, trials);
     // `exit` runs no destructors.
-    let site = shared
-        .site
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take();
-    shared.runtime.block_on(async { drop(site) });
+    let idle = mem::take(&mut *nodes.idle());
+    nodes.runtime.block_on(async { drop(idle) });
     conclusion.exit();
 }
