@@ -7,6 +7,7 @@
 //! not considered.
 
 mod address;
+mod avro;
 mod azure;
 mod batch;
 mod buffer;
@@ -16,18 +17,27 @@ mod component_options;
 mod elasticsearch;
 mod encoding;
 mod exclusive;
+mod formats;
+mod gcp;
 mod headers;
+mod joined_uri;
 mod journald;
 mod kafka;
+mod kafka_combinations;
 mod loki;
+mod lua;
+mod not_empty;
+mod numbers;
 mod patterns;
 mod periods;
 mod proxy;
 mod required;
 mod sink_traits;
+mod tag_cardinality;
 mod templates;
 mod tls;
 mod uri;
+mod user_info;
 
 use serde_json::Value;
 
@@ -66,23 +76,32 @@ pub fn validate_start_up(
 /// Check of one component, whatever its type is.
 type ComponentCheck = fn(&ComponentOptions<'_>, &mut DiagnosticList);
 
-const CHECKS: [ComponentCheck; 18] = [
+const CHECKS: [ComponentCheck; 27] = [
     required::validate,
     batch::validate,
     buffer::validate,
     periods::validate,
+    gcp::validate,
     headers::validate,
     proxy::validate,
     tls::validate,
     uri::validate,
     address::validate,
+    avro::validate,
     azure::validate,
     elasticsearch::validate,
     encoding::validate,
     exclusive::validate,
+    formats::validate,
     journald::validate,
     kafka::validate,
+    kafka_combinations::validate,
     loki::validate,
+    lua::validate,
+    not_empty::validate,
+    numbers::validate,
     patterns::validate,
+    tag_cardinality::validate,
     templates::validate,
+    user_info::validate,
 ];

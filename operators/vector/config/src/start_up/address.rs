@@ -1,10 +1,11 @@
 //! Addresses and connection strings of services that are not reached by HTTP.
 
+use http_02::Uri;
 use url::Url;
 
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, refuse};
-use crate::start_up::uri::parse;
+use crate::start_up::uri::{has_valid_authority, parse};
 
 /// Schemes of the addresses of Redis.
 const REDIS: [&str; 7] = [
@@ -17,6 +18,9 @@ const REDIS: [&str; 7] = [
     "valkey+unix",
 ];
 
+/// Schemes of the addresses of Databend.
+const DATABEND: [&str; 3] = ["databend", "http", "https"];
+
 /// Schemes of the addresses of NATS.
 const NATS: [&str; 4] = ["nats", "tls", "ws", "wss"];
 
@@ -24,8 +28,11 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     let component = format!("{}/{}", options.family.block(), options.kind);
     let (option, check): (&str, fn(&str) -> Option<&'static str>) = match component.as_str() {
         "sinks/databend" => ("endpoint", |text| {
-            let has_scheme = parse(text).map_or(true, |uri| uri.scheme().is_some());
-            (!has_scheme).then_some("must begin with `databend://`")
+            let is_databend = parse(text).map_or(true, |uri| {
+                let scheme = uri.scheme_str();
+                scheme.is_some_and(|scheme| DATABEND.contains(&scheme))
+            });
+            (!is_databend).then_some("must begin with `databend://`, `http://` or `https://`")
         }),
         "sinks/doris" => ("endpoints", |text| {
             let has_host = parse(text).map_or(true, |uri| uri.authority().is_some());
@@ -34,7 +41,9 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         "sinks/nats" | "sources/nats" => ("url", nats),
         "sinks/papertrail" => ("endpoint", with_port),
         "sinks/postgres" => ("endpoint", |text| {
-            let is_valid = Url::parse(text).is_ok() && parse(text).is_ok();
+            let uri = parse(text);
+            let has_host = |uri: &Uri| uri.authority().is_none() || has_valid_authority(uri);
+            let is_valid = Url::parse(text).is_ok() && uri.is_ok_and(|uri| has_host(&uri));
             (!is_valid).then_some("must be a URL, such as `postgres://user@example.com/database`")
         }),
         "sinks/redis" => ("endpoint", redis),
@@ -49,7 +58,15 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         "sources/mongodb_metrics" => ("endpoints", |text| {
             let scheme = text.split_once("://").map(|(scheme, _)| scheme);
             let is_mongodb = matches!(scheme, Some("mongodb" | "mongodb+srv"));
-            (!is_mongodb).then_some("must begin with `mongodb://` or `mongodb+srv://`")
+            if !is_mongodb {
+                return Some("must begin with `mongodb://` or `mongodb+srv://`");
+            }
+            let hosts = text.split_once("://").map_or("", |(_, rest)| rest);
+            let hosts = hosts.split(['/', '?']).next().unwrap_or_default();
+            let hosts = hosts.rsplit('@').next().unwrap_or_default();
+            hosts
+                .contains(',')
+                .then_some("must name one host: Vector connects to it directly")
         }),
         "sources/postgresql_metrics" => ("endpoints", postgresql),
         "sinks/socket"
@@ -105,6 +122,9 @@ fn postgresql(text: &str) -> Option<&'static str> {
         Some(rest) => {
             let authority = rest.split(['/', '?']).next().unwrap_or_default();
             let host = authority.rsplit('@').next().unwrap_or_default();
+            if host.contains(',') {
+                return Some("must name one host");
+            }
             !host.is_empty() || rest.contains("host=")
         }
         None => text.contains("host=") || text.contains("host ="),

@@ -7,15 +7,20 @@ use crate::start_up::component_options::{ComponentOptions, forbid};
 use crate::start_up::sink_traits::SinkTrait;
 
 /// Sinks whose service limits the size of a batch: type, option, maximum.
-const MAXIMUM: [(&str, &str, u64); 8] = [
+const MAXIMUM: [(&str, &str, u64); 13] = [
     ("aws_kinesis_firehose", "batch.max_bytes", 4_194_304),
     ("aws_kinesis_firehose", "batch.max_events", 500),
     ("aws_kinesis_streams", "batch.max_bytes", 5_000_000),
     ("aws_kinesis_streams", "batch.max_events", 500),
     ("azure_logs_ingestion", "batch.max_bytes", 31_457_280),
+    ("azure_monitor_logs", "batch.max_bytes", 31_457_280),
+    ("databricks_zerobus", "batch.max_bytes", 10_000_000),
     ("datadog_logs", "batch.max_bytes", 4_250_000),
     ("datadog_logs", "batch.max_events", 1_000),
+    ("datadog_traces", "batch.max_bytes", 3_000_000),
+    ("datadog_traces", "batch.max_events", 1_000),
     ("gcp_pubsub", "batch.max_bytes", 10_000_000),
+    ("gcp_stackdriver_logs", "batch.max_bytes", 10_000_000),
 ];
 
 /// Sinks that do not limit batches by bytes.

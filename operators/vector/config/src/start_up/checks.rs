@@ -11,19 +11,26 @@ use serde_json::{Value, json};
 
 use crate::catalogue::Catalogue;
 use crate::confinement::OptOut;
-use crate::diagnostic::{Check, Diagnostic};
+use crate::diagnostic::Diagnostic;
 use crate::start_up::validate_start_up;
 
 const LIST: &str = include_str!("checks.jsonl");
 
 /// Number of checks whose violation is reported. A change that covers more raises this number.
-const REPORTED: usize = 171;
+const REPORTED: usize = 310;
 
 #[derive(Deserialize)]
 struct ListedCheck {
     component: String,
     /// Block of the configuration that contains the component.
     block: Option<String>,
+    #[serde(default)]
+    options: Vec<String>,
+    /// Place in Vector's sources.
+    #[serde(default)]
+    source: String,
+    /// File, socket or variable on which the check depends besides the configuration.
+    environment: Option<String>,
     /// When Vector notices the violation: `build`, `start`, `running`, or `never` for a component without checks.
     when: String,
     check: String,
@@ -38,11 +45,7 @@ fn list() -> Vec<ListedCheck> {
 
 fn problems(block: &str, component: &Value) -> Vec<Diagnostic> {
     let config = json!({ (block): {"x": component} });
-    let found = validate_start_up(Catalogue::shipped(), &config, OptOut::Author);
-    let found = found
-        .into_iter()
-        .filter(|problem| problem.check == Check::StartUp);
-    found.collect()
+    validate_start_up(Catalogue::shipped(), &config, OptOut::Author)
 }
 
 #[test]
@@ -103,4 +106,47 @@ fn the_list_has_every_component() {
             assert!(listed.contains(&name), "{name} is not in the list");
         }
     }
+}
+
+/// Page with every line of the list.
+#[test]
+fn the_page_lists_every_check() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/vector-start-checks.md"
+    );
+    let page = page(&list());
+    if std::env::var_os("LOCKSTEP_UPDATE").is_some() {
+        std::fs::write(path, &page).expect("the page can be written");
+    }
+    let committed = std::fs::read_to_string(path).expect("the page");
+    assert!(
+        committed == page,
+        "docs/vector-start-checks.md is not current: run this test with LOCKSTEP_UPDATE=1"
+    );
+}
+
+fn page(list: &[ListedCheck]) -> String {
+    let mut page = String::from(include_str!("checks_page.md"));
+    for listed in list {
+        let Some(block) = &listed.block else {
+            continue;
+        };
+        let reported = match &listed.fails {
+            _ if listed.environment.is_some() => "depends on the host",
+            None => "nothing to check",
+            Some(fails) if !problems(block, fails).is_empty() => "yes",
+            Some(_) => "no",
+        };
+        let cell = |text: &str| text.replace('|', "\\|").replace(['\n', '\r'], " ");
+        page.push_str(&format!(
+            "| {} | {} | {} | {} | {} |\n",
+            cell(&listed.component),
+            cell(&listed.options.join(", ")),
+            listed.when,
+            cell(&listed.source),
+            reported
+        ));
+    }
+    page
 }

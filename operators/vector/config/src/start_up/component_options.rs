@@ -115,6 +115,18 @@ impl<'a> ComponentOptions<'a> {
         self.get(option).is_some_and(|found| found.value == text)
     }
 
+    /// Returns true if an option is `true`.
+    pub(crate) fn is_true(&self, option: &str) -> bool {
+        let found = self.get(option);
+        found.is_some_and(|found| *found.value == Value::Bool(true))
+    }
+
+    /// Returns true if an option is `false`.
+    pub(crate) fn is_false(&self, option: &str) -> bool {
+        let found = self.get(option);
+        found.is_some_and(|found| *found.value == Value::Bool(false))
+    }
+
     /// Returns the path of an option, which may be absent.
     pub(crate) fn path(&self, option: &str) -> FieldPath {
         let parts = self.parts(option);

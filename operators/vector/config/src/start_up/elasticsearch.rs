@@ -2,7 +2,7 @@
 
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse, require};
-use crate::start_up::uri::parse;
+use crate::start_up::uri::{has_valid_authority, parse};
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     if !options.is_sink(&["elasticsearch"]) {
@@ -43,12 +43,38 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             );
             continue;
         };
+        if parse(text).is_err() || !has_valid_authority(&uri) {
+            let detail = "must have a host and, if any, a port from 0 to 65535";
+            refuse(path, text, detail, problems);
+            continue;
+        }
         if is_basic && authority.as_str().contains('@') {
             let detail = "cannot have a user name beside `auth`; remove one of them";
             forbid(path, detail, problems);
         }
     }
+    amazon(options, problems);
     versions(options, problems);
+}
+
+/// Validates what Amazon `OpenSearch` requires.
+fn amazon(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    let is_signed = options.equals("auth.strategy", "aws");
+    if is_signed && !options.has("aws.region") {
+        let detail = "must be set with `auth.strategy: aws`";
+        require(options.path("aws.region"), detail, problems);
+    }
+    if !options.equals("opensearch_service_type", "serverless") {
+        return;
+    }
+    if !is_signed {
+        let detail = "must be `aws` with `opensearch_service_type: serverless`";
+        require(options.path("auth.strategy"), detail, problems);
+    }
+    if let Some(found) = options.get("api_version").filter(|it| it.value != "auto") {
+        let detail = "must be `auto` with `opensearch_service_type: serverless`";
+        found.refuse(detail, problems);
+    }
 }
 
 /// Validates that a version is set exactly for external versions.

@@ -11,14 +11,19 @@ const EXCLUSIVE: &[(ComponentKind, &str, [&str; 2])] = &[
     (Sink, "azure_blob", ["connection_string", "account_name"]),
     (Sink, "azure_blob", ["connection_string", "blob_endpoint"]),
     (Sink, "azure_blob", ["account_name", "blob_endpoint"]),
+    (Sink, "gcp_chronicle_unstructured", ["endpoint", "region"]),
+    (Sink, "vector", ["address", "routing"]),
     (Source, "http", ["encoding", "framing"]),
     (Source, "http", ["encoding", "decoding"]),
     (Source, "http_server", ["encoding", "framing"]),
     (Source, "http_server", ["encoding", "decoding"]),
 ];
 
-/// Options that must be set together: type of sink, options.
-const TOGETHER: &[(&str, [&str; 2])] = &[("mqtt", ["user", "password"])];
+/// Options that must be set together: family, type, options.
+const TOGETHER: &[(ComponentKind, &str, [&str; 2])] = &[
+    (Sink, "mqtt", ["user", "password"]),
+    (Source, "mqtt", ["user", "password"]),
+];
 
 /// Sinks with queues: type, and the option that names the queue.
 const QUEUES: [(&str, &str); 2] = [("aws_sns", "topic_arn"), ("aws_sqs", "queue_url")];
@@ -36,19 +41,23 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             );
         }
     }
-    for (kind, [first, second]) in TOGETHER {
-        if options.is_sink(&[kind]) && options.has(first) != options.has(second) {
-            let (set, missing) = if options.has(first) {
-                (first, second)
-            } else {
-                (second, first)
-            };
-            require(
-                options.path(missing),
-                format!("must be set together with `{set}`"),
-                problems,
-            );
+    for (family, kind, pair) in TOGETHER {
+        if options.is(*family, kind) {
+            together(options, *pair, problems);
         }
+    }
+    if options.kind == "nats" && options.is_true("tls.enabled") {
+        together(options, ["tls.crt_file", "tls.key_file"], problems);
+    }
+    if options.is_sink(&["splunk_hec_logs"])
+        && options.equals("endpoint_target", "raw")
+        && let Some(found) = options.get("auto_extract_timestamp")
+    {
+        forbid(
+            found.path,
+            "can be set only with `endpoint_target: event`",
+            problems,
+        );
     }
     if options.is_sink(&["clickhouse"])
         && let Some(found) = options.get("batch_encoding")
@@ -68,6 +77,24 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     if options.is_sink(&["influxdb_logs", "influxdb_metrics"]) {
         influxdb(options, problems);
     }
+}
+
+/// Validates that both options are set or none.
+fn together(
+    options: &ComponentOptions<'_>,
+    [first, second]: [&str; 2],
+    problems: &mut DiagnosticList,
+) {
+    let (set, missing) = match (options.has(first), options.has(second)) {
+        (true, false) => (first, second),
+        (false, true) => (second, first),
+        _ => return,
+    };
+    require(
+        options.path(missing),
+        format!("must be set together with `{set}`"),
+        problems,
+    );
 }
 
 /// Validates that a message group is set exactly for a FIFO queue.

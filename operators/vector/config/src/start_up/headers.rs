@@ -16,6 +16,9 @@ const WITH_HEADERS: [(&str, &str); 5] = [
     ("prometheus_remote_write", "request.headers"),
 ];
 
+/// Sinks that authorize their requests if `auth` is set.
+const AUTHORIZED: [&str; 2] = ["http", "prometheus_remote_write"];
+
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     for (kind, option) in WITH_HEADERS {
         if !options.is_sink(&[kind]) {
@@ -24,7 +27,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         let Some(found) = options.get(option) else {
             continue;
         };
-        let has_auth = kind == "axiom" || (kind == "http" && options.has("auth"));
+        let has_auth = kind == "axiom" || (AUTHORIZED.contains(&kind) && options.has("auth"));
         for (name, value) in found.value.as_object().into_iter().flatten() {
             let path = below(&found.path, name);
             if is_replaced(name) {

@@ -131,10 +131,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             property(name, found, problems);
         }
     }
-    if options
-        .get("sasl.enabled")
-        .is_some_and(|found| *found.value == Value::Bool(true))
-    {
+    if options.is_true("sasl.enabled") {
         let properties = properties
             .as_ref()
             .and_then(|found| found.value.as_object());

@@ -9,7 +9,12 @@ use crate::start_up::sink_traits::SinkTrait;
 /// Options that must not be zero: family, type, option.
 const POSITIVE: &[(ComponentKind, &str, &str)] = &[
     (Sink, "amqp", "max_channels"),
+    (Sink, "kafka", "rate_limit_duration_secs"),
+    (Sink, "kafka", "rate_limit_num"),
+    (Sink, "nats", "request.rate_limit_duration_secs"),
+    (Sink, "nats", "request.rate_limit_num"),
     (Sink, "postgres", "pool_size"),
+    (Sink, "prometheus_exporter", "flush_period_secs"),
     (Source, "apache_metrics", "scrape_interval_secs"),
     (Source, "aws_ecs_metrics", "scrape_interval_secs"),
     (Source, "eventstoredb_metrics", "scrape_interval_secs"),
@@ -21,6 +26,7 @@ const POSITIVE: &[(ComponentKind, &str, &str)] = &[
     (Source, "okta", "scrape_interval_secs"),
     (Source, "postgresql_metrics", "scrape_interval_secs"),
     (Source, "prometheus_scrape", "scrape_interval_secs"),
+    (Source, "static_metrics", "interval_secs"),
     (Transform, "aggregate", "interval_ms"),
     (Transform, "incremental_to_absolute", "cache.max_bytes"),
     (Transform, "incremental_to_absolute", "cache.max_events"),

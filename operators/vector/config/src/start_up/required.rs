@@ -3,7 +3,7 @@
 use crate::component::ComponentKind;
 use crate::component::ComponentKind::{Sink, Source};
 use crate::diagnostic::{Check, DiagnosticList};
-use crate::start_up::component_options::{ComponentOptions, require};
+use crate::start_up::component_options::{ComponentOptions, forbid, require};
 use lockstep_shared_validation::FieldError;
 
 /// Component that requires one of some options.
@@ -31,6 +31,11 @@ const REQUIRED: &[Required] = &[
     },
     Required {
         family: Sink,
+        kinds: &["gcp_chronicle_unstructured"],
+        any_of: &["endpoint", "region"],
+    },
+    Required {
+        family: Sink,
         kinds: &["influxdb_logs"],
         any_of: &["measurement", "namespace"],
     },
@@ -48,6 +53,9 @@ const REQUIRED: &[Required] = &[
 
 /// Sinks whose `tls` requires all of its files.
 const WITH_ALL_FILES: &[&str] = &["greptimedb", "greptimedb_metrics"];
+
+/// Options that disable a part of the source `datadog_agent`.
+const DATADOG_AGENT: [&str; 3] = ["disable_logs", "disable_metrics", "disable_traces"];
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     let is_set = |option: &str| {
@@ -67,6 +75,37 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             };
             require(options.path(first), detail, problems);
         }
+    }
+    let is_signed = options.equals("auth.strategy", "aws");
+    if options.is_sink(&["prometheus_remote_write"]) && is_signed && !options.has("aws.region") {
+        let detail = "must be set with `auth.strategy: aws`";
+        require(options.path("aws.region"), detail, problems);
+    }
+    if options.is_source(&["datadog_agent"])
+        && DATADOG_AGENT.iter().all(|option| options.is_true(option))
+    {
+        let detail = "logs, metrics and traces cannot all be disabled";
+        forbid(options.path(DATADOG_AGENT[0]), detail, problems);
+    }
+    if options.equals("decoding.codec", "protobuf")
+        && options
+            .get("decoding.protobuf.desc_file")
+            .is_none_or(|file| file.value == "")
+    {
+        let detail = "must be the path of a file with the descriptors of the messages";
+        require(
+            options.path("decoding.protobuf.desc_file"),
+            detail,
+            problems,
+        );
+    }
+    if options.is_sink(&["aws_s3"])
+        && options.equals("batch_encoding.codec", "parquet")
+        && !options.equals("batch_encoding.schema_mode", "auto_infer")
+        && !options.has("batch_encoding.schema_file")
+    {
+        let detail = "must be set unless `schema_mode` is `auto_infer`";
+        require(options.path("batch_encoding.schema_file"), detail, problems);
     }
     if options.is_sink(WITH_ALL_FILES) && options.has("tls") {
         for file in ["tls.ca_file", "tls.crt_file", "tls.key_file"] {

@@ -1,7 +1,7 @@
 //! TLS material that is given inline, and options of TLS that belong together.
 
 use lockstep_shared_validation::FieldPath;
-use serde_json::Value;
+use x509_parser::parse_x509_certificate;
 
 use crate::diagnostic::DiagnosticList;
 use crate::interpolation::is_replaced;
@@ -27,15 +27,23 @@ const SERVERS: &[(&str, &str)] = &[
 /// Sources that are TLS servers in the mode `tcp`.
 const TCP_SERVERS: &[&str] = &["dnstap", "fluent", "socket", "statsd", "syslog"];
 
+/// Sources that are TLS clients.
+const CLIENTS: &[&str] = &[
+    "aws_sqs",
+    "gcp_pubsub",
+    "http_client",
+    "nginx_metrics",
+    "okta",
+    "prometheus_scrape",
+];
+
 /// Maximum length of the name of a protocol in bytes.
 const MAX_PROTOCOL: usize = 255;
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
-    let is_enabled = |option: &str| {
-        let enabled = options.get(&format!("{option}.enabled"));
-        enabled.is_some_and(|found| *found.value == Value::Bool(true))
-    };
+    let is_enabled = |option: &str| options.is_true(&format!("{option}.enabled"));
     let is_client = options.has_trait(SinkTrait::Tls)
+        || options.is_source(CLIENTS)
         || (options.has_trait(SinkTrait::SwitchedTls) && is_enabled("tls"));
     if is_client {
         client(options, problems);
@@ -83,11 +91,13 @@ fn client(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
         }
         _ => {}
     }
-    if let Some((path, text)) = file(options, "tls", "ca_file")
-        && is_inline(text)
-        && !has_certificate(text)
-    {
-        forbid(path, "has no certificate that can be read", problems);
+    let authority = file(options, "tls", "ca_file");
+    // Without a key, Vector reads the certificate as an archive that contains both.
+    let certificate = certificate.filter(|_| key.is_some());
+    for (path, text) in [authority, certificate].into_iter().flatten() {
+        if is_inline(text) && !has_certificate(text) {
+            forbid(path, "has no certificate that can be read", problems);
+        }
     }
     for (path, protocol) in options.texts("tls.alpn_protocols") {
         if protocol.is_empty() || protocol.len() > MAX_PROTOCOL {
@@ -113,7 +123,8 @@ fn is_inline(text: &str) -> bool {
 
 fn has_certificate(text: &str) -> bool {
     let blocks = pem::parse_many(text).unwrap_or_default();
-    blocks
+    let mut certificates = blocks
         .iter()
-        .any(|block| block.tag().ends_with("CERTIFICATE"))
+        .filter(|block| block.tag().ends_with("CERTIFICATE"));
+    certificates.any(|block| parse_x509_certificate(block.contents()).is_ok())
 }

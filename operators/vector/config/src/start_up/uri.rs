@@ -3,26 +3,39 @@
 use http_02::Uri;
 use http_02::uri::InvalidUri;
 use lockstep_shared_validation::FieldPath;
+use url::Url;
 
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, refuse};
+use crate::start_up::joined_uri::joined;
 
 /// Parses a URI with the library in the version that Vector uses: later versions accept other characters.
 pub(crate) fn parse(text: &str) -> Result<Uri, InvalidUri> {
     text.parse()
 }
 
+/// Schemes of HTTP.
+const HTTP: [&str; 2] = ["http", "https"];
+
+/// Schemes of the addresses of Docker.
+const DOCKER: [&str; 5] = ["http", "https", "npipe", "tcp", "unix"];
+
 /// Options that are URIs as they are written.
 const PLAIN: &[(&str, &str)] = &[
     ("sinks/azure_logs_ingestion", "endpoint"),
+    ("sinks/datadog_metrics", "endpoint"),
+    ("sinks/datadog_traces", "endpoint"),
     ("sinks/keep", "endpoint"),
     ("sinks/prometheus_remote_write", "endpoint"),
     ("sinks/vector", "address"),
     ("sinks/websocket", "uri"),
     ("sources/apache_metrics", "endpoints"),
+    ("sources/docker_logs", "docker_host"),
     ("sources/eventstoredb_metrics", "endpoint"),
+    ("sources/gcp_pubsub", "endpoint"),
     ("sources/http_client", "endpoint"),
     ("sources/nginx_metrics", "endpoints"),
+    ("sources/okta", "domain"),
     ("sources/prometheus_scrape", "endpoints"),
     ("sources/websocket", "uri"),
     ("transforms/aws_ec2_metadata", "endpoint"),
@@ -41,14 +54,39 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         }
     }
     for (path, text, uri) in joined(&component, options) {
-        if let Err(error) = parse(&uri) {
-            refuse(path, text, not_a_uri(&error), problems);
+        let detail = match parse(&uri) {
+            Ok(uri) => of_http_client(&component, &uri).map(str::to_owned),
+            Err(error) => Some(not_a_uri(&error)),
+        };
+        if let Some(detail) = detail {
+            refuse(path, text, detail, problems);
         }
     }
 }
 
 fn not_a_uri(error: &InvalidUri) -> String {
     format!("must be a URI with a scheme and a host, such as `https://example.com:8080`: {error}")
+}
+
+/// Validates what the HTTP client of a sink requires of its URI.
+fn of_http_client(component: &str, uri: &Uri) -> Option<&'static str> {
+    let has_scheme_of_http = uri.scheme_str().is_none_or(|it| HTTP.contains(&it));
+    match component {
+        "sinks/gcp_cloud_storage" | "sinks/loki" if !has_scheme_of_http => {
+            Some("must have the scheme `https` or `http`")
+        }
+        "sinks/azure_monitor_logs" | "sinks/sematext_logs" if !has_valid_authority(uri) => {
+            Some("must have a host and, if any, a port from 0 to 65535")
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if the host and port of a URI are those of a URL, too: the library for URLs knows the ranges of ports
+/// and of IP addresses.
+pub(crate) fn has_valid_authority(uri: &Uri) -> bool {
+    let authority = uri.authority();
+    authority.is_some_and(|it| Url::parse(&format!("http://{it}")).is_ok())
 }
 
 /// Validates what a component requires of its URI besides that it can be parsed.
@@ -64,7 +102,7 @@ fn own(
     let has_host = uri.authority().is_some();
     let detail = match component {
         "sinks/azure_logs_ingestion" => {
-            let is_http = scheme.is_none_or(|scheme| ["http", "https"].contains(&scheme));
+            let is_http = scheme.is_none_or(|scheme| HTTP.contains(&scheme));
             (!is_http).then_some("must have the scheme `https` or `http`")
         }
         "sinks/vector" => {
@@ -76,6 +114,21 @@ fn own(
                 .iter()
                 .any(|scheme| text.starts_with(scheme));
             (!is_websocket || !has_host).then_some("must begin with `ws://` or `wss://` and a host")
+        }
+        "sources/docker_logs" => {
+            let is_known = scheme.is_none_or(|scheme| DOCKER.contains(&scheme));
+            (!is_known).then_some("must have the scheme `http`, `https`, `tcp`, `unix` or `npipe`")
+        }
+        "sources/okta" => (!has_host).then_some("must be a host, such as `example.okta.com`"),
+        "sources/gcp_pubsub" => {
+            let is_bare = scheme.is_none() && has_host && options.has("api_key");
+            let is_used = !options.is_true("skip_authentication");
+            (is_bare && is_used).then_some("must begin with `http://` or `https://`")
+        }
+        "transforms/aws_ec2_metadata" => {
+            let is_required = !options.is_false("required");
+            let is_bare = scheme.is_none();
+            (is_bare && is_required).then_some("must begin with `http://` or `https://`")
         }
         // Vector panics on a host without scheme.
         "sources/prometheus_scrape" | "sources/http_client" => {
@@ -104,75 +157,4 @@ fn has_program(options: &ComponentOptions<'_>) -> bool {
                 .as_array()
                 .is_some_and(|items| items.iter().any(is_program))
     })
-}
-
-/// Returns the URIs that a component joins from its options: the option to report, its text, the URI.
-fn joined<'a>(
-    component: &str,
-    options: &ComponentOptions<'a>,
-) -> Vec<(FieldPath, &'a str, String)> {
-    let from = |option: &str, join: &dyn Fn(&str) -> String| {
-        let found = options.text(option);
-        found
-            .map(|(path, text)| (path, text, join(text)))
-            .into_iter()
-            .collect::<Vec<_>>()
-    };
-    let below = |text: &str, path: &str| {
-        let separator = if text.ends_with('/') { "" } else { "/" };
-        format!("{text}{separator}{path}")
-    };
-    match component {
-        "sinks/appsignal" => from("endpoint", &|text| below(text, "vector/healthcheck")),
-        "sinks/gcp_pubsub" => {
-            let mut found = from("endpoint", &|text| format!("{text}/v1/projects/p/topics/t"));
-            found.extend(from("project", &|text| {
-                format!("https://h/v1/projects/{text}/topics/t")
-            }));
-            found.extend(from("topic", &|text| {
-                format!("https://h/v1/projects/p/topics/{text}")
-            }));
-            found
-        }
-        "sinks/honeycomb" => {
-            let mut found = from("endpoint", &|text| {
-                format!("{}/1/batch/d", text.trim_end_matches('/'))
-            });
-            found.extend(from("dataset", &|text| {
-                format!("https://api.honeycomb.io/1/batch/{text}")
-            }));
-            found
-        }
-        "sinks/influxdb_logs" | "sinks/influxdb_metrics" => {
-            from("endpoint", &|text| below(text, "ping"))
-        }
-        "sinks/loki" => loki(options),
-        "sinks/sematext_metrics" => from("endpoint", &|text| below(text, "write")),
-        "sinks/datadog_logs" => from("site", &|text| {
-            format!("https://api.{text}/api/v1/validate")
-        }),
-        _ => Vec::new(),
-    }
-}
-
-fn loki<'a>(options: &ComponentOptions<'a>) -> Vec<(FieldPath, &'a str, String)> {
-    let push = "loki/api/v1/push";
-    let mut found = Vec::new();
-    if let Some((path, text)) = options.text("endpoint") {
-        // The rest of the endpoint is dropped.
-        let kept = text
-            .split('#')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches('/');
-        found.push((path, text, format!("{kept}/{push}")));
-    }
-    if let Some((path, text)) = options.text("path") {
-        found.push((
-            path,
-            text,
-            format!("http://h/{}", text.trim_start_matches('/')),
-        ));
-    }
-    found
 }
