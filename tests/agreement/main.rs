@@ -2,6 +2,7 @@
 //!
 //! `WRITE=1 cargo test -p lockstep --test agreement` writes the page that lists the differences.
 
+mod scalars;
 mod start;
 
 use std::collections::BTreeMap;
@@ -46,7 +47,11 @@ fn recorded(name: &str) -> Vec<Value> {
 fn valid_lines(recorded: &[&Value], flags: &[&str]) -> BTreeMap<String, bool> {
     let lines: Vec<_> = recorded
         .iter()
-        .map(|line| json!({"id": line["id"], "config": line["config"]}).to_string())
+        .map(|line| {
+            let request =
+                json!({"id": line["id"], "config": line["config"], "format": line["format"]});
+            request.to_string()
+        })
         .collect();
     let mut program = Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["vector", "validate", "--input-format=jsonl"])

@@ -53,6 +53,7 @@ mod tcp_proxy;
 mod traces;
 mod uninstall;
 mod vector;
+mod vector_validate;
 mod vrl_limits;
 mod webhook;
 mod webhook_down;

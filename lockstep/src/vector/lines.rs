@@ -6,7 +6,7 @@ use lockstep_shared_validation::{FieldError, ParsedJson};
 use lockstep_vector_api::Catalogue;
 use serde_json::{Value, json};
 
-use crate::vector::configuration;
+use crate::vector::configuration::format::{self, Format};
 use crate::vector::problems::problems;
 
 /// Validates every line and writes its result, in the order of the lines. Returns true if all configurations are
@@ -30,14 +30,21 @@ fn result(line: &[u8], with_start: bool) -> Value {
     let mut read = match ParsedJson::parse(&text) {
         Ok(read) => read,
         Err(error) => {
-            return unreadable(&Value::Null, &configuration::describe_json_error(&error));
+            return unreadable(&Value::Null, &format::describe_json_error(&error));
         }
     };
     let id = read.value.get_mut("id").map_or(Value::Null, Value::take);
-    if let Err(problem) = configuration::once(&read.duplicate_keys) {
+    if let Err(problem) = format::once(&read.duplicate_keys) {
         return unreadable(&id, &problem);
     }
-    let problems = problems(Catalogue::shipped(), &read.value["config"], with_start);
+    let config = match (read.value["config"].as_str(), read.value["format"].as_str()) {
+        (Some(text), Some(name)) => match parsed(text, name) {
+            Ok(config) => config,
+            Err(problem) => return unreadable(&id, &problem),
+        },
+        _ => read.value["config"].take(),
+    };
+    let problems = problems(Catalogue::shipped(), &config, with_start);
     let (warnings, errors): (Vec<_>, Vec<_>) = problems
         .iter()
         .partition(|problem| problem.check.is_warning());
@@ -53,6 +60,15 @@ fn result(line: &[u8], with_start: bool) -> Value {
         "errors": to_json(&errors),
         "warnings": to_json(&warnings),
     })
+}
+
+/// Parses a configuration in a format.
+fn parsed(text: &str, format: &str) -> Result<Value, String> {
+    let known = Format::named(format);
+    let format =
+        known.ok_or_else(|| format!("the format `{format}` is unknown; use yaml, json or toml"))?;
+    let table = format::parse(text, format)?;
+    Ok(format::to_json(toml::Value::Table(table)))
 }
 
 fn diagnostic(error: &FieldError) -> Value {

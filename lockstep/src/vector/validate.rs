@@ -4,52 +4,75 @@ use std::io::{self, BufReader, ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lockstep_sdk::{InputFormat, describe_read_error, on_one_line};
-use lockstep_vector_api::Catalogue;
+use lockstep_sdk::{InputFormat, describe_read_error};
+use lockstep_vector_api::{Catalogue, Check, Diagnostic};
 
-use crate::vector::configuration;
-use crate::vector::configuration::{File, Format};
-use crate::vector::lines;
+use crate::vector::configuration::paths::{ConfigPath, GivenPaths};
 use crate::vector::problems::problems;
+use crate::vector::report::{Level, Report};
+use crate::vector::{CommonArgs, configuration, lines};
 
 /// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
 const EX_CONFIG: u8 = 78;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Files that form one configuration together. The extension selects YAML, JSON or TOML; `-` reads YAML from
-    /// standard input.
+    /// Files that form one configuration together, as paths or patterns, separated by commas or spaces. The extension
+    /// selects YAML, JSON or TOML; `-` reads YAML from standard input. Without any file or folder, reads
+    /// /etc/vector/vector.yaml. Environment variable: `VECTOR_CONFIG`.
+    #[arg(value_delimiter = ',')]
     files: Vec<PathBuf>,
-    /// YAML file, whatever its name. Can be repeated.
-    #[arg(long, value_name = "FILE")]
-    config_yaml: Vec<PathBuf>,
-    /// JSON file, whatever its name. Can be repeated.
-    #[arg(long, value_name = "FILE")]
-    config_json: Vec<PathBuf>,
-    /// TOML file, whatever its name. Can be repeated.
-    #[arg(long, value_name = "FILE")]
+    /// TOML files, whatever their extensions. Environment variable: `VECTOR_CONFIG_TOML`.
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
     config_toml: Vec<PathBuf>,
-    /// Treat warnings as errors.
+    /// JSON files, whatever their extensions. Environment variable: `VECTOR_CONFIG_JSON`.
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    config_json: Vec<PathBuf>,
+    /// YAML files, whatever their extensions. Environment variable: `VECTOR_CONFIG_YAML`.
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    config_yaml: Vec<PathBuf>,
+    /// Folders with files that end in .toml, .json, .yaml or .yml. In their folders `sources`, `transforms`, `sinks`,
+    /// `enrichment_tables` and `tests`, each file is one component, named as the file. Environment variable:
+    /// `VECTOR_CONFIG_DIR`.
+    #[arg(
+        short = 'C',
+        long = "config-dir",
+        value_name = "FOLDERS",
+        value_delimiter = ','
+    )]
+    config_folders: Vec<PathBuf>,
+    /// Reject a configuration with an output that has no consumers.
     #[arg(short, long)]
     deny_warnings: bool,
-    /// Accepted and ignored: nothing outside the configuration is ever checked.
-    #[arg(long)]
-    no_environment: bool,
-    /// Read one configuration `{"id":…,"config":…}` per line and write one result per line. Without files, reads
-    /// standard input.
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["config_yaml", "config_json", "config_toml", "deny_warnings"])]
+    #[command(flatten)]
+    _ignored: IgnoredArgs,
+    /// Read one configuration per line and write one result per line: `{"id":…,"config":{…}}`, or
+    /// `{"id":…,"config":"…","format":"yaml"}` with the text of a configuration in YAML, JSON or TOML. Without files,
+    /// reads standard input.
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["config_yaml", "config_json", "config_toml", "config_folders", "deny_warnings"])]
     input_format: Option<InputFormat>,
     /// Also report errors that prevent Vector from starting although `vector validate --no-environment` accepts
-    /// the configuration: template confinement.
+    /// the configuration: template confinement, and components that cannot be built.
     #[arg(long)]
     start: bool,
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+/// Arguments of Vector that change nothing here.
+#[derive(clap::Args)]
+struct IgnoredArgs {
+    /// Accepted and ignored: nothing outside the configuration is ever checked.
+    #[arg(long = "no-environment")]
+    _no_environment: bool,
+    /// Accepted and ignored: no health checks are ever run.
+    #[arg(long = "skip-healthchecks")]
+    _skip_healthchecks: bool,
+}
+
+pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
     let done = if args.input_format == Some(InputFormat::Jsonl) {
         validate_lines(&args.files, args.start)
     } else {
-        validate(args)
+        validate(args, common)
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -64,57 +87,89 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Returns true if Vector would start with the configuration.
-fn validate(args: &Args) -> io::Result<bool> {
-    let mut files: Vec<_> = args.files.iter().map(|path| File::new(path)).collect();
-    for (paths, format) in [
-        (&args.config_yaml, Format::Yaml),
-        (&args.config_json, Format::Json),
-        (&args.config_toml, Format::Toml),
-    ] {
-        let path = |path: &PathBuf| File {
-            path: path.clone(),
-            format,
-        };
-        files.extend(paths.iter().map(path));
-    }
-    if files.is_empty() {
-        return Err(io::Error::other(
-            "no files given; name the files of a configuration",
-        ));
-    }
-    let out = &mut io::stdout().lock();
-    let config = match configuration::read(&files) {
+fn validate(args: &Args, common: &CommonArgs) -> io::Result<bool> {
+    let given = GivenPaths {
+        files: args.files.clone(),
+        toml: args.config_toml.clone(),
+        json: args.config_json.clone(),
+        yaml: args.config_yaml.clone(),
+        folders: args.config_folders.clone(),
+    };
+    let paths = given
+        .or_environment()
+        .existing()
+        .map_err(io::Error::other)?;
+    let names: Vec<_> = paths.iter().map(ConfigPath::path).collect();
+    let not_loaded = format!("Failed to load {names:?}");
+    let mut report = Report::new(io::stdout().lock(), common.color);
+    let interpolates = common.dangerously_allow_env_var_interpolation;
+    let config = match configuration::read(&paths, interpolates) {
         Ok(config) => config,
         Err(problems) => {
-            for problem in problems {
-                writeln!(out, "error: {problem}")?;
-            }
+            report.section(&not_loaded, Level::Error, &problems)?;
             return Ok(false);
         }
     };
-    let catalogue = Catalogue::shipped();
-    let (mut errors, mut warnings) = (0, 0);
-    for problem in problems(catalogue, &config, args.start) {
-        let level = if problem.check.is_warning() {
-            warnings += 1;
-            "warning"
-        } else {
-            errors += 1;
-            "error"
-        };
-        // Excerpts of VRL programs keep their line breaks.
-        let text = problem.error.to_string();
-        let lines: Vec<_> = text.split('\n').map(on_one_line).collect();
-        writeln!(out, "{level}: {}", lines.join("\n"))?;
+    let mut found = Found::default();
+    for problem in problems(Catalogue::shipped(), &config, args.start) {
+        found.add(&problem);
     }
-    let has_failed = errors > 0 || args.deny_warnings && warnings > 0;
-    let result = if has_failed { "invalid" } else { "valid" };
-    writeln!(
-        out,
-        "{result} for Vector {}: {errors} errors, {warnings} warnings",
-        catalogue.version
-    )?;
-    Ok(!has_failed)
+    if args.deny_warnings {
+        found.load.append(&mut found.unused);
+    }
+    if !found.load.is_empty() {
+        report.section(&not_loaded, Level::Error, &found.load)?;
+    } else if !found.unused.is_empty() {
+        let heading = format!("Loaded with warnings {names:?}");
+        report.section(&heading, Level::Warning, &found.unused)?;
+    } else {
+        report.line(Level::Success, &format!("Loaded {names:?}"))?;
+    }
+    let is_loaded = found.load.is_empty();
+    if !found.transforms.is_empty() {
+        report.section("Transform errors", Level::Error, &found.transforms)?;
+    } else if is_loaded {
+        report.line(Level::Success, "Transforms configuration")?;
+    }
+    if !found.components.is_empty() {
+        report.section("Component errors", Level::Error, &found.components)?;
+    } else if is_loaded && args.start {
+        report.line(Level::Success, "Component configuration")?;
+    }
+    if !found.advice.is_empty() {
+        report.section("Advice", Level::Warning, &found.advice)?;
+    }
+    let is_valid = is_loaded && found.transforms.is_empty() && found.components.is_empty();
+    if is_valid {
+        report.validated()?;
+    }
+    Ok(is_valid)
+}
+
+/// Problems by the phase in which Vector reports them.
+#[derive(Default)]
+struct Found {
+    load: Vec<String>,
+    /// Outputs without consumers.
+    unused: Vec<String>,
+    transforms: Vec<String>,
+    components: Vec<String>,
+    /// Warnings that Vector does not have.
+    advice: Vec<String>,
+}
+
+impl Found {
+    fn add(&mut self, problem: &Diagnostic) {
+        let path = problem.error.path.to_string();
+        let list = match problem.check {
+            Check::Unused => &mut self.unused,
+            Check::Ignored | Check::ProgramAdvice => &mut self.advice,
+            Check::Programs if path.starts_with("transforms[") => &mut self.transforms,
+            Check::Programs | Check::Confinement | Check::StartUp => &mut self.components,
+            Check::Readable | Check::Options | Check::Topology | Check::Limits => &mut self.load,
+        };
+        list.push(problem.error.to_string());
+    }
 }
 
 fn validate_lines(files: &[PathBuf], with_start: bool) -> io::Result<bool> {

@@ -4,16 +4,69 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 /// Start of a reference to a secret.
 pub const SECRET: &str = "SECRET[";
 
 /// Pattern of variables that Vector replaces in the text of a configuration; `$$` is a literal `$`.
 static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\$\$|\$[[:word:].]+|\$\{[[:word:].]+(?::?[-?][^}]*)?\}")
-        .expect("the pattern is valid")
+    let name = "[[:word:].]+";
+    let pattern = format!(
+        r"\$\$|\$(?P<plain>{name})|\$\{{(?P<braced>{name})(?:(?P<operator>:?[-?])(?P<word>[^}}]*))?\}}"
+    );
+    Regex::new(&pattern).expect("the pattern is valid")
 });
+
+/// Replaces the variables in the text of a configuration as Vector does. `value` returns the value of a variable.
+/// Returns all errors.
+pub fn interpolate(
+    text: &str,
+    value: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, Vec<String>> {
+    let mut problems = Vec::new();
+    let replaced = VARIABLE.replace_all(text, |found: &Captures<'_>| {
+        let part = |name| found.name(name).map(|part| part.as_str());
+        let Some(name) = part("plain").or_else(|| part("braced")) else {
+            return "$".to_owned();
+        };
+        let value = value(name);
+        let value = match value {
+            Some(value) if value.contains(['\n', '\r']) => {
+                problems.push(format!(
+                    "the environment variable {name} contains a line break; Vector uses only variables of one line"
+                ));
+                None
+            }
+            value => value,
+        };
+        let operator = part("operator").unwrap_or_default();
+        let word = part("word").unwrap_or_default();
+        // With a colon, an empty variable counts as missing.
+        let value = value.filter(|value| !operator.starts_with(':') || !value.is_empty());
+        match value {
+            Some(value) => value,
+            None if operator.ends_with('-') => word.to_owned(),
+            None => {
+                let reason = if word.is_empty() {
+                    String::new()
+                } else {
+                    format!(" ({word})")
+                };
+                problems.push(format!(
+                    "the environment variable {name} is not set{reason}; set it, or write $$ for a literal $"
+                ));
+                String::new()
+            }
+        }
+    });
+    let replaced = replaced.into_owned();
+    if problems.is_empty() {
+        Ok(replaced)
+    } else {
+        Err(problems)
+    }
+}
 
 /// Returns true if Vector replaces a part of a text with a variable or a secret before it reads the text, so that the
 /// final text is unknown.
@@ -30,6 +83,40 @@ pub(crate) fn without_variables(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_are_replaced_as_in_vector() {
+        let value = |name: &str| match name {
+            "A" => Some("dogs".to_owned()),
+            "A.B" => Some("turtles".to_owned()),
+            "EMPTY" => Some(String::new()),
+            "LINES" => Some("a\nb".to_owned()),
+            _ => None,
+        };
+        for (text, expected) in [
+            ("$A ${A} x${A}y $A=b", "dogs dogs xdogsy dogs=b"),
+            ("$$A $ x ${A ${} $$$$", "$A $ x ${A ${} $$"),
+            ("$A.B", "turtles"),
+            (
+                "${A:-cats} ${A-cats} ${A:?no} ${A?no}",
+                "dogs dogs dogs dogs",
+            ),
+            ("${NO:-a b} ${NO-}", "a b "),
+            ("${EMPTY:-a} ${EMPTY-a}|${EMPTY?no}$EMPTY", "a |"),
+        ] {
+            assert_eq!(interpolate(text, &value), Ok(expected.to_owned()), "{text}");
+        }
+        for (text, part) in [
+            ("$NO", "variable NO is not set;"),
+            ("$Ab", "variable Ab is not set;"),
+            ("${NO:?set it}", "variable NO is not set (set it);"),
+            ("${EMPTY:?}", "variable EMPTY is not set;"),
+            ("$LINES", "variable LINES contains a line break"),
+        ] {
+            let problems = interpolate(text, &value).expect_err("an error");
+            assert!(problems[0].contains(part), "{problems:?}");
+        }
+    }
 
     #[test]
     fn a_text_is_replaced_by_variables_and_secrets_and_not_by_dollars() {

@@ -79,7 +79,7 @@ pub(crate) fn validate(
     types(catalogue, &outputs, &edges, problems);
     tests(config, &outputs, problems);
     cycles(&outputs, &edges, problems);
-    unused(&own, &outputs, &edges, problems);
+    unused(&outputs, &edges, problems);
 }
 
 fn presence(config: &Map<String, Value>, problems: &mut DiagnosticList) {
@@ -337,25 +337,16 @@ fn shown(way: &[&str]) -> String {
     )
 }
 
-fn unused(
-    all: &[Component<'_>],
-    outputs: &Outputs<'_>,
-    edges: &[Edge<'_>],
-    problems: &mut DiagnosticList,
-) {
-    let used: BTreeSet<&str> = edges
-        .iter()
-        .filter_map(|edge| outputs.by_name.get(edge.from).map(|(_, owner)| owner.id))
-        .collect();
-    let makers = all
-        .iter()
-        .filter(|component| component.family != ComponentKind::Sink);
-    for component in makers.filter(|component| !used.contains(component.id)) {
-        let path = FieldPath::new(component.path());
-        let detail = format!(
-            "no component uses the output of this {}",
-            component.family.noun()
-        );
+/// Reports each output that no component uses, as Vector does.
+fn unused(outputs: &Outputs<'_>, edges: &[Edge<'_>], problems: &mut DiagnosticList) {
+    let used: BTreeSet<&str> = edges.iter().map(|edge| edge.from).collect();
+    for (name, (_, owner)) in &outputs.by_name {
+        if used.contains(name.as_str()) {
+            continue;
+        }
+        let detail =
+            format!("the output `{name}` has no consumers: it is no input of any component");
+        let path = FieldPath::new(owner.path());
         problems.add(Check::Unused, FieldError::invalid_hidden(path, detail));
     }
 }

@@ -1,0 +1,140 @@
+//! Text → table, by the parsers that Vector uses.
+//!
+//! YAML 1.1 and 1.2 disagree about many scalars, and so do parsers. `serde_yaml` is no longer maintained; it is used
+//! here, and only here, because Vector reads its configuration with it. The text is the user's own.
+
+use std::path::Path;
+
+use lockstep_shared_validation::FieldPath;
+use serde_json::{Map, Number, Value};
+use toml::Table;
+
+use crate::vector::configuration::unreadable;
+
+/// Format of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Format {
+    Toml,
+    Json,
+    Yaml,
+}
+
+impl Format {
+    /// Returns the format that the extension of a file selects.
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "toml" => Some(Self::Toml),
+            "json" => Some(Self::Json),
+            "yaml" | "yml" => Some(Self::Yaml),
+            _ => None,
+        }
+    }
+
+    /// Returns the format of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "toml" => Some(Self::Toml),
+            "json" => Some(Self::Json),
+            "yaml" => Some(Self::Yaml),
+            _ => None,
+        }
+    }
+}
+
+/// Parses a text as Vector does.
+pub(crate) fn parse(text: &str, format: Format) -> Result<Table, String> {
+    match format {
+        Format::Toml => toml::from_str(text).map_err(|error| describe_toml_error(text, &error)),
+        Format::Json => serde_json::from_str(text).map_err(|error| {
+            // The parser of the TOML data model does not name the key of a value that it cannot represent.
+            let read = serde_json::from_str::<serde_yaml::Value>(text).ok();
+            let described = read
+                .filter(|_| error.is_data())
+                .map(|read| unreadable::describe(&read));
+            described.unwrap_or_else(|| describe_json_error(&error))
+        }),
+        Format::Yaml => {
+            let mut read: serde_yaml::Value =
+                serde_yaml::from_str(text).map_err(|error| describe_yaml_error(&error))?;
+            read.apply_merge()
+                .map_err(|error| describe_yaml_error(&error))?;
+            serde_yaml::from_value(read.clone()).map_err(|_| unreadable::describe(&read))
+        }
+    }
+}
+
+/// Converts a value to JSON. The largest number takes the place of an infinite one and of one that is not a number,
+/// which JSON does not have: Vector accepts all of them for the same options.
+pub(crate) fn to_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.into(),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => {
+            let finite = Number::from_f64(number);
+            let largest = || Number::from_f64(f64::MAX.copysign(number));
+            finite.or_else(largest).map_or(Value::Null, Value::Number)
+        }
+        toml::Value::Boolean(value) => value.into(),
+        // To Vector, a date is no text.
+        toml::Value::Datetime(date) => {
+            Map::from_iter([("date".to_owned(), date.to_string().into())]).into()
+        }
+        toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
+        toml::Value::Table(table) => {
+            let fields = table
+                .into_iter()
+                .map(|(name, value)| (name, to_json(value)));
+            fields.collect::<Map<_, _>>().into()
+        }
+    }
+}
+
+/// Describes an error of the TOML parser, with its line and column.
+fn describe_toml_error(text: &str, error: &toml::de::Error) -> String {
+    let location = error.span().and_then(|span| {
+        let before = text.get(..span.start)?;
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let line = before.matches('\n').count() + 1;
+        let column = before[line_start..].chars().count() + 1;
+        Some(format!("line {line}, column {column}: "))
+    });
+    let location = location.unwrap_or_default();
+    match error.message() {
+        "duplicate key" => format!("{location}the key is duplicated; remove one of them"),
+        message => format!(
+            "{location}the TOML cannot be read: {message}; correct the syntax, or name the file .yaml or .json if it has another format"
+        ),
+    }
+}
+
+/// Describes an error of the JSON parser, with its line and column.
+pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    format!(
+        "line {}, column {}: the JSON cannot be read: {message}; correct the syntax",
+        error.line(),
+        error.column()
+    )
+}
+
+/// Describes an error of the YAML parser, with its line and column.
+fn describe_yaml_error(error: &serde_yaml::Error) -> String {
+    let location = error.location();
+    let location = location.map(|at| format!("line {}, column {}: ", at.line(), at.column()));
+    let location = location.unwrap_or_default();
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default();
+    match message.rsplit_once("duplicate entry with key ") {
+        Some((_, key)) => format!("{location}the key {key} is duplicated; remove one of them"),
+        None => format!("{location}the YAML cannot be read: {message}; correct the syntax"),
+    }
+}
+
+/// Rejects duplicate keys.
+pub(crate) fn once(duplicates: &[FieldPath]) -> Result<(), String> {
+    match duplicates.first() {
+        Some(path) => Err(format!("{path}: the key is duplicated; remove one of them")),
+        None => Ok(()),
+    }
+}
