@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use lockstep_vector_api::{
-    Catalogue, Diagnostic, OptOut, ProgramScope, validate_config, validate_start_up,
+    Catalogue, Diagnostic, Interpolation, OptOut, ProgramScope, find_literal_variables,
+    validate_config, validate_start_up,
 };
 use serde_json::Value;
 
@@ -12,6 +13,8 @@ use crate::vector::compilers;
 /// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
 /// starting.
 pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) -> Vec<Diagnostic> {
+    // Variables were replaced while the files were read, or Vector does not replace them.
+    let interpolation = Interpolation::Off;
     let programs = if with_start {
         ProgramScope::Start
     } else {
@@ -20,7 +23,13 @@ pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) 
     let none = BTreeSet::new();
     let mut problems = validate_config(catalogue, config, &none, compilers::compiler, programs);
     if with_start {
-        problems.extend(validate_start_up(catalogue, config, OptOut::Author));
+        problems.extend(validate_start_up(
+            catalogue,
+            config,
+            OptOut::Author,
+            interpolation,
+        ));
     }
+    problems.extend(find_literal_variables(config));
     problems
 }

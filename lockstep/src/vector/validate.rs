@@ -111,9 +111,13 @@ fn validate(args: &Args, common: &CommonArgs) -> io::Result<bool> {
         }
     };
     let mut found = Found::default();
-    for problem in problems(Catalogue::shipped(), &config, args.start) {
-        found.add(&problem);
-    }
+    let problems = problems(Catalogue::shipped(), &config, args.start);
+    // After a replacement, `${` is what `$${` stands for.
+    let is_left = |problem: &&Diagnostic| !interpolates || problem.check != Check::LiteralVariables;
+    problems
+        .iter()
+        .filter(is_left)
+        .for_each(|problem| found.add(problem));
     if args.deny_warnings {
         found.load.append(&mut found.unused);
     }
@@ -163,7 +167,7 @@ impl Found {
         let path = problem.error.path.to_string();
         let list = match problem.check {
             Check::Unused => &mut self.unused,
-            Check::Ignored | Check::ProgramAdvice => &mut self.advice,
+            Check::Ignored | Check::LiteralVariables | Check::ProgramAdvice => &mut self.advice,
             Check::Programs if path.starts_with("transforms[") => &mut self.transforms,
             Check::Programs | Check::Confinement | Check::StartUp => &mut self.components,
             Check::Readable | Check::Options | Check::Topology | Check::Limits => &mut self.load,

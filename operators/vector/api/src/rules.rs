@@ -1,7 +1,9 @@
-//! The rules of pipelines.
+//! The rules of pipelines, and of the workload kinds.
 
 pub(crate) mod cached_validation;
 pub(crate) mod component_name;
 pub(crate) mod context;
+pub(crate) mod literal_variables;
 pub(crate) mod pipeline;
 pub(crate) mod validation_cache;
+pub(crate) mod workload;

@@ -10,9 +10,12 @@ pub(crate) mod policy;
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use lockstep_vector_config::interpolation::SECRET;
 use lockstep_vector_config::option_path::below;
-use lockstep_vector_config::{Catalogue, ComponentKind, KUBERNETES_EVENTS, is_pattern};
+use lockstep_vector_config::{
+    Catalogue, ComponentKind, Interpolation, KUBERNETES_EVENTS, is_pattern,
+};
 use serde_json::Value;
 
+use crate::rules::cached_validation::CachedValidation;
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;
@@ -70,7 +73,7 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
         ),
         rule(
             "tenant-environment",
-            "A VectorPipeline refers only to environment variables that the policy allows and to the secrets in its own `spec.secret`.",
+            "A VectorPipeline refers only to the secrets in its own `spec.secret`, and, if agents replace environment variables, to those that the policy allows.",
             VARIABLES,
             interpolation::validate,
         ),
@@ -228,6 +231,7 @@ fn namespace<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagno
 
 fn files<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let catalogue = Catalogue::shipped();
+    let interpolation = CachedValidation::of(context).interpolation;
     each(context, |component, path, policy| {
         let kind = component.kind().unwrap_or_default();
         let Some(entry) = catalogue.entry(component.family, kind) else {
@@ -237,7 +241,8 @@ fn files<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostic
             // Some options accept the text of a certificate instead of a file name.
             let is_text = name.trim_start().starts_with("-----BEGIN ");
             // The value of a Secret or a variable is unknown and may be any path.
-            let is_known = !name.contains(SECRET) && !name.contains('$');
+            let has_variable = interpolation == Interpolation::On && name.contains('$');
+            let is_known = !name.contains(SECRET) && !has_variable;
             if !is_known || !is_text && !policy.allows_file(name) {
                 let allowed = policy.files.join("`, `");
                 let detail = format!(

@@ -19,7 +19,7 @@ impl ComponentKind {
 
     /// Returns the block of a configuration that contains the components.
     #[must_use]
-    pub fn block(self) -> &'static str {
+    pub const fn block(self) -> &'static str {
         match self {
             Self::Source => "sources",
             Self::Transform => "transforms",

@@ -24,6 +24,7 @@ use crate::confinement::fields::{Confined, Sink, TemplateLocation};
 use crate::confinement::template::Template;
 use crate::confinement::unconfined::Unconfined;
 use crate::diagnostic::{Check, DiagnosticList};
+use crate::interpolation::Interpolation;
 use crate::option_path::below;
 
 /// The option that turns confinement off for one sink.
@@ -43,6 +44,7 @@ pub(crate) fn validate(
     catalogue: &Catalogue,
     component: &Component<'_>,
     opt_out: OptOut,
+    interpolation: Interpolation,
     problems: &mut DiagnosticList,
 ) {
     let Some(kind) = component.kind() else {
@@ -65,7 +67,7 @@ pub(crate) fn validate(
     };
     let is_confined = !sink.has_opt_out || options[OPT_OUT] != true;
     if kind == fields::FILE {
-        let found = path::validate(options, is_confined);
+        let found = path::validate(options, is_confined, interpolation);
         for (option, problem) in found {
             let detail = report.detail(&problem, "/var/log/vector/");
             let value = options[option].clone();
@@ -78,7 +80,9 @@ pub(crate) fn validate(
     }
     for confined in sink.confined {
         for found in texts(catalogue, kind, sink, confined, options, &path) {
-            let Some(problem) = Template::read(found.text).and_then(|it| it.unconfined()) else {
+            let Some(problem) =
+                Template::read(found.text).and_then(|it| it.unconfined(interpolation))
+            else {
                 continue;
             };
             let detail = report.detail(&problem, confined.prefix);
@@ -87,7 +91,7 @@ pub(crate) fn validate(
     }
     if kind == fields::AXIOM
         && let Some((option, endpoint)) = uri::axiom_endpoint(options)
-        && let Some(problem) = Template::read(&endpoint).and_then(|it| it.unconfined())
+        && let Some(problem) = Template::read(&endpoint).and_then(|it| it.unconfined(interpolation))
     {
         let detail = report.detail(&problem, "https://example.com/");
         let text = options[option].as_str().unwrap_or_default();
@@ -276,7 +280,8 @@ mod tests {
     /// Returns the errors of a sink.
     fn errors(sink: &Value, opt_out: OptOut) -> Vec<FieldError> {
         let config = json!({"sinks": {"out": sink}});
-        let problems = validate_start_up(Catalogue::shipped(), &config, opt_out).into_iter();
+        let problems = validate_start_up(Catalogue::shipped(), &config, opt_out, Interpolation::On)
+            .into_iter();
         let problems = problems.filter(|problem| problem.check == Check::Confinement);
         problems.map(|problem| problem.error).collect()
     }

@@ -17,6 +17,8 @@ pub enum Check {
     Unused,
     /// All programs and conditions compile.
     Programs,
+    /// No option contains a variable that Vector does not replace. Advice.
+    LiteralVariables,
     /// The compiler reports no warnings. Advice.
     ProgramAdvice,
     /// No program is too large to be validated.
@@ -37,7 +39,10 @@ impl Check {
     /// Returns true if the problems of this check are warnings.
     #[must_use]
     pub fn is_warning(self) -> bool {
-        matches!(self, Self::Ignored | Self::Unused | Self::ProgramAdvice)
+        matches!(
+            self,
+            Self::Ignored | Self::Unused | Self::LiteralVariables | Self::ProgramAdvice
+        )
     }
 }
 

@@ -68,16 +68,38 @@ pub fn interpolate(
     }
 }
 
-/// Returns true if Vector replaces a part of a text with a variable or a secret before it reads the text, so that the
-/// final text is unknown.
-pub(crate) fn is_replaced(text: &str) -> bool {
-    let mut variables = VARIABLE.find_iter(text);
-    variables.any(|found| found.as_str() != "$$") || text.contains(SECRET)
+/// Tells whether Vector replaces environment variables in the configuration that is validated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interpolation {
+    /// Variables stay as they are written, as in Vector since 0.57.
+    #[default]
+    Off,
+    /// Vector is started with `--dangerously-allow-env-var-interpolation`.
+    On,
 }
 
-/// Removes the variables from a text: the default or the message of one may have any characters.
-pub(crate) fn without_variables(text: &str) -> Cow<'_, str> {
-    VARIABLE.replace_all(text, "")
+impl Interpolation {
+    /// Returns true if Vector replaces a part of a text with a variable or a secret before it reads the text, so that
+    /// the final text is unknown.
+    pub(crate) fn is_replaced(self, text: &str) -> bool {
+        let mut variables = VARIABLE.find_iter(text).filter(|_| self == Self::On);
+        variables.any(|found| found.as_str() != "$$") || text.contains(SECRET)
+    }
+
+    /// Removes the variables from a text: the default or the message of one may have any characters.
+    pub(crate) fn without_variables(self, text: &str) -> Cow<'_, str> {
+        match self {
+            Self::On => VARIABLE.replace_all(text, ""),
+            Self::Off => text.into(),
+        }
+    }
+}
+
+/// Returns the first variable in braces in a text, such as `${NAME}`. In braces, nothing else is likely to be meant.
+pub(crate) fn variable_in_braces(text: &str) -> Option<&str> {
+    let mut variables = VARIABLE.captures_iter(text);
+    let found = variables.find(|found| found.name("braced").is_some())?;
+    found.get(0).map(|whole| whole.as_str())
 }
 
 #[cfg(test)]
@@ -121,11 +143,20 @@ mod tests {
     #[test]
     fn a_text_is_replaced_by_variables_and_secrets_and_not_by_dollars() {
         for text in ["$A", "a${A}", "${A:-b}", "${A?b}", "$$$A", "SECRET[a.b]"] {
-            assert!(is_replaced(text), "{text}");
+            assert!(Interpolation::On.is_replaced(text), "{text}");
+            let is_secret = text.contains(SECRET);
+            assert_eq!(Interpolation::Off.is_replaced(text), is_secret, "{text}");
         }
         for text in ["a", "$$A", "$$$$", "$", "${{ app }}", "$/"] {
-            assert!(!is_replaced(text), "{text}");
+            assert!(!Interpolation::On.is_replaced(text), "{text}");
         }
-        assert_eq!(without_variables("a${A:?b?}c$D#"), "ac#");
+        let text = "a${A:?b?}c$D#";
+        assert_eq!(Interpolation::On.without_variables(text), "ac#");
+        assert_eq!(Interpolation::Off.without_variables(text), text);
+        assert_eq!(
+            variable_in_braces("$a $$ ${{ a }} ${B:-c} ${D}"),
+            Some("${B:-c}")
+        );
+        assert_eq!(variable_in_braces("$1 ${} $$${A"), None);
     }
 }

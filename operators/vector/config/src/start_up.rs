@@ -46,6 +46,7 @@ use crate::component::{ComponentKind, components};
 use crate::confinement;
 use crate::confinement::OptOut;
 use crate::diagnostic::{Diagnostic, DiagnosticList};
+use crate::interpolation::Interpolation;
 use crate::start_up::component_options::ComponentOptions;
 
 /// Validates a configuration for the errors that only the start of Vector reports.
@@ -57,13 +58,14 @@ pub fn validate_start_up(
     catalogue: &Catalogue,
     config: &Value,
     opt_out: OptOut,
+    interpolation: Interpolation,
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     for component in config.as_object().into_iter().flat_map(components) {
         if component.family == ComponentKind::Sink {
-            confinement::validate(catalogue, &component, opt_out, &mut problems);
+            confinement::validate(catalogue, &component, opt_out, interpolation, &mut problems);
         }
-        let Some(options) = ComponentOptions::new(catalogue, &component) else {
+        let Some(options) = ComponentOptions::new(catalogue, &component, interpolation) else {
             continue;
         };
         for check in CHECKS {

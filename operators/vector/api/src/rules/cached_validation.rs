@@ -5,10 +5,11 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockstep_shared_validation::RuleContext;
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 use lockstep_vector_config::confinement::OptOut;
 use lockstep_vector_config::{
-    Catalogue, Diagnostic, KUBERNETES_EVENTS, confinement, validate_start_up,
+    Catalogue, Diagnostic, Interpolation, KUBERNETES_EVENTS, confinement, find_literal_variables,
+    validate_start_up,
 };
 use serde_json::{Map, Value, json};
 
@@ -25,6 +26,8 @@ pub(crate) struct CachedValidation {
     pub(crate) policy: TenantPolicy,
     /// If true, the parts of component names must not contain dashes.
     pub(crate) has_names_joined_by_dashes: bool,
+    /// Tells whether the agents replace environment variables.
+    pub(crate) interpolation: Interpolation,
     /// If true, a tenant wrote the pipeline.
     is_tenants: bool,
     problems: OnceCell<Arc<Vec<Diagnostic>>>,
@@ -37,6 +40,7 @@ impl CachedValidation {
             let section = Section::of(context.settings);
             Self {
                 config: context.object.spec().configuration(),
+                interpolation: section.interpolation(),
                 policy: section.tenants,
                 has_names_joined_by_dashes: section.forbid_dashes_in_names,
                 is_tenants: K::IS_TENANTS,
@@ -59,8 +63,17 @@ impl CachedValidation {
     pub(crate) fn start_up(&self) -> &[Diagnostic] {
         self.start_up.get_or_init(|| {
             let config = stand_in(&self.config);
-            validate_start_up(Catalogue::shipped(), &config, self.opt_out())
+            let (opt_out, interpolation) = (self.opt_out(), self.interpolation);
+            validate_start_up(Catalogue::shipped(), &config, opt_out, interpolation)
         })
+    }
+
+    /// Returns the variables that Vector does not replace.
+    pub(crate) fn literal_variables(&self) -> Vec<Diagnostic> {
+        match self.interpolation {
+            Interpolation::Off => find_literal_variables(&self.config),
+            Interpolation::On => Vec::new(),
+        }
     }
 
     /// Returns the problems that Vector would report.
@@ -74,6 +87,15 @@ impl CachedValidation {
         self.problems
             .get_or_init(|| context::problems(context, &stand_in(&self.config), denied))
     }
+}
+
+/// Reports a problem of the configuration at its path in the pipeline.
+pub(crate) fn push(problem: &Diagnostic, diagnostics: &mut Diagnostics) {
+    let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
+    diagnostics.push(FieldError {
+        path,
+        ..problem.error.clone()
+    });
 }
 
 /// Replaces the source type of the operator with the source that the operator generates from it.

@@ -5,11 +5,11 @@ use lockstep_shared_validation::{
     Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
     with_standard_fields,
 };
-use lockstep_vector_config::{Catalogue, Check, ComponentKind, Diagnostic};
+use lockstep_vector_config::{Catalogue, Check, ComponentKind};
 use serde_json::{Value, json};
 
-use crate::rules::cached_validation::CachedValidation;
-use crate::rules::component_name;
+use crate::rules::cached_validation::{CachedValidation, push};
+use crate::rules::{component_name, literal_variables};
 use crate::tenancy::policy;
 use crate::types::crd;
 use crate::types::pipeline::{ClusterVectorPipeline, Pipeline, VectorPipeline};
@@ -164,6 +164,7 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
             one_role,
         ),
     ];
+    rules.push(literal_variables::rule(PIPELINE));
     rules.push(component_name::rule());
     rules.extend(port_allocation::rules());
     rules.extend(tenancy::rules());
@@ -179,15 +180,6 @@ fn push_all<K: Pipeline>(
     for problem in problems.iter().filter(|problem| problem.check == check) {
         push(problem, diagnostics);
     }
-}
-
-/// Reports a problem of the configuration at its path in the pipeline.
-fn push(problem: &Diagnostic, diagnostics: &mut Diagnostics) {
-    let path = FieldPath::new(format!("spec.{}", problem.error.path.as_str()));
-    diagnostics.push(FieldError {
-        path,
-        ..problem.error.clone()
-    });
 }
 
 /// Reports the problems of one check that prevent Vector from starting.

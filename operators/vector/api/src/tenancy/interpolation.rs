@@ -3,11 +3,12 @@
 use std::sync::LazyLock;
 
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
-use lockstep_vector_config::interpolation::SECRET;
+use lockstep_vector_config::interpolation::{Interpolation, SECRET};
 use lockstep_vector_config::option_path::below;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::rules::cached_validation::CachedValidation;
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;
@@ -30,15 +31,15 @@ enum Text {
 
 pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let secrets = &context.object.spec().secret;
+    let replaces_variables = CachedValidation::of(context).interpolation == Interpolation::On;
     let mut found = 0;
     each(context, |component, path, policy| {
         // The operator itself reads its selectors and does not replace references to secrets in them.
         let has_secrets = component.kind() != Some("kubernetes_logs");
         let mut check = |text: &str, what: Text, path: &FieldPath| {
-            let problems =
-                environment(text, what, policy).chain(secret(text, what, has_secrets, |name| {
-                    secrets.contains_key(name)
-                }));
+            let variables = replaces_variables.then(|| environment(text, what, policy));
+            let secrets = secret(text, what, has_secrets, |name| secrets.contains_key(name));
+            let problems = variables.into_iter().flatten().chain(secrets);
             for detail in problems.take(MAX_FOUND.saturating_sub(found)) {
                 found += 1;
                 diagnostics.push(FieldError::invalid_hidden(path.clone(), detail));
@@ -112,5 +113,139 @@ fn texts(value: &Value, path: &FieldPath, check: &mut impl FnMut(&str, Text, &Fi
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lockstep_shared_validation::{
+        Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry,
+    };
+    use serde_json::json;
+
+    use crate::types::pipeline::VectorPipeline;
+
+    use super::*;
+
+    /// Returns the errors and warnings of a tenant's pipeline about its variables, each with its field, if agents
+    /// replace variables or not.
+    fn found(spec: &Value, is_replaced: bool) -> (Vec<(String, String)>, Vec<String>) {
+        let ruleset = Arc::new(Ruleset::<VectorPipeline>::compile().expect("it compiles"));
+        let validators = ValidatorRegistry::default().register(Arc::clone(&ruleset) as Arc<_>);
+        let file = json!({"settings": {"vector": {"envVarInterpolation": is_replaced}}});
+        let policy = Policy::read(&file, &validators).expect("a policy");
+        let pipeline = json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "VectorPipeline",
+            "metadata": {"name": "a", "namespace": "default"},
+            "spec": spec,
+        });
+        let result = ruleset.validate(&ValidationRequest::create(&pipeline).with_policy(&policy));
+        let errors = result.errors.into_iter();
+        let errors =
+            errors.filter(|it| ["tenant-environment", "tenant-files"].contains(&&*it.rule));
+        let warnings = result.warnings.into_iter();
+        let warnings = warnings.filter(|it| it.rule == "literal-variables");
+        (
+            errors
+                .map(|it| (it.error.path.to_string(), it.error.detail))
+                .collect(),
+            warnings.map(|it| it.error.path.to_string()).collect(),
+        )
+    }
+
+    /// Returns a pipeline whose sink has this tenant.
+    fn sending(tenant: &str) -> Value {
+        json!({
+            "sources": {"in": {"type": "kubernetes_logs"}},
+            "sinks": {"out": {
+                "type": "loki", "inputs": ["in"], "endpoint": "http://loki:3100", "labels": {"a": "b"},
+                "encoding": {"codec": "json"}, "tenant_id": tenant,
+            }},
+        })
+    }
+
+    fn remapping(program: &str) -> Value {
+        json!({
+            "sources": {"in": {"type": "kubernetes_logs"}},
+            "transforms": {"t": {"type": "remap", "inputs": ["in"], "source": program}},
+            "sinks": {"out": {"type": "blackhole", "inputs": ["t"]}},
+        })
+    }
+
+    #[test]
+    fn if_agents_replace_variables_a_tenant_may_only_name_those_that_the_policy_allows() {
+        let may_not_read = |name: &str| {
+            format!(
+                "Vector replaces `${name}` with an environment variable of the agent, which a tenant may not read; write `$$` for a literal `$` [tenant-environment]"
+            )
+        };
+        for (text, names) in [
+            ("$$$HOME", &["HOME"][..]),
+            ("${A:-${B}}", &["A", "B"]),
+            ("${AWS_SECRET_ACCESS_KEY}", &["AWS_SECRET_ACCESS_KEY"]),
+            ("${AWS_SECRET_ACCESS_KEY:-x}", &["AWS_SECRET_ACCESS_KEY"]),
+            ("$AWS_SECRET_ACCESS_KEY", &["AWS_SECRET_ACCESS_KEY"]),
+            ("$$HOME costs 5$", &[]),
+            ("${VECTOR_SELF_NODE_NAME}", &[]),
+        ] {
+            let details = names.iter().map(|name| may_not_read(name));
+            let expected: Vec<_> = details
+                .map(|detail| ("spec.sinks[out].tenant_id".to_owned(), detail))
+                .collect();
+            assert_eq!(
+                found(&sending(text), true),
+                (expected, Vec::new()),
+                "{text}"
+            );
+        }
+        let at = |spec: &Value| -> Vec<String> {
+            let (errors, _) = found(spec, true);
+            errors.into_iter().map(|(path, _)| path).collect()
+        };
+        assert_eq!(
+            at(&remapping(".a = \"${HOME}\"")),
+            ["spec.transforms[t].source"]
+        );
+        let with_default = r#".a = "A${VECTOR_SELF_NODE_NAME:-" + s'}" ; .x = upcase("HOME") # '"#;
+        assert_eq!(at(&remapping(with_default)), ["spec.transforms[t].source"]);
+        assert_eq!(at(&remapping(".a = match(string!(.m), r'^a$')")), [""; 0]);
+        let mut named = sending("a");
+        named["sinks"]["out"]["labels"] = json!({"${HOME}": "a", "x$VECTOR_SELF_NODE_NAME": "b"});
+        let expected = [
+            "spec.sinks[out].labels[${HOME}]",
+            "spec.sinks[out].labels[x$VECTOR_SELF_NODE_NAME]",
+        ];
+        let mut paths = at(&named);
+        // A name is no place for a variable, whichever it is.
+        paths.dedup();
+        assert_eq!(paths, expected);
+        let mut reading = sending("${VECTOR_SELF_NODE_NAME:-x}");
+        reading["sinks"]["out"]["tls"] =
+            json!({"ca_file": "/etc/ssl/certs/$VECTOR_SELF_NODE_NAME"});
+        let (path, tenant) = ("spec.sinks[out].tls.ca_file", "spec.sinks[out].tenant_id");
+        assert_eq!(at(&reading), [tenant, path]);
+        assert_eq!(found(&reading, false).0, []);
+    }
+
+    #[test]
+    fn if_agents_replace_no_variables_a_dollar_is_a_dollar_and_braces_are_a_warning() {
+        let tenant = "spec.sinks[out].tenant_id";
+        for (text, warned) in [
+            ("$HOME", &[][..]),
+            ("$$HOME costs 5$", &[]),
+            ("${HOME}", &[tenant]),
+            ("${VECTOR_SELF_NODE_NAME:-other}", &[tenant]),
+        ] {
+            let warned: Vec<_> = warned.iter().map(|path| (*path).to_owned()).collect();
+            assert_eq!(found(&sending(text), false), (Vec::new(), warned), "{text}");
+        }
+        let program = r#".a = replace(string!(.b), r'(?P<x>.)', "$1 ${x}")"#;
+        assert_eq!(found(&remapping(program), false), (Vec::new(), Vec::new()));
+        let (errors, warnings) = found(&sending("SECRET[other.key]"), false);
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!(warnings, [""; 0]);
     }
 }

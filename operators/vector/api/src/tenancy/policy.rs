@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use glob::{MatchOptions, Pattern};
 use lockstep_shared_validation::{Settings, did_you_mean};
-use lockstep_vector_config::{Catalogue, ComponentKind, confinement};
+use lockstep_vector_config::{Catalogue, ComponentKind, Interpolation, confinement};
 use lockstep_vector_vrl::is_known_function;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub(crate) const SETTINGS: Settings = Settings {
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Section {
     pub(crate) tenants: TenantPolicy,
+    /// If true, agents and aggregators replace environment variables in their configuration.
+    pub(crate) env_var_interpolation: bool,
     /// If true, another operator runs the pipelines and joins the parts of a name with dashes only.
     pub(crate) forbid_dashes_in_names: bool,
 }
@@ -30,6 +32,14 @@ impl Section {
         // The section was validated when the policy was read.
         let section = settings.and_then(|settings| Self::deserialize(settings).ok());
         section.unwrap_or_default()
+    }
+
+    pub(crate) fn interpolation(&self) -> Interpolation {
+        if self.env_var_interpolation {
+            Interpolation::On
+        } else {
+            Interpolation::Off
+        }
     }
 }
 
@@ -165,12 +175,14 @@ fn check_structure(section: &Value) -> Result<(), String> {
     };
     for (key, value) in section {
         match key.as_str() {
-            "forbidDashesInNames" if value.is_boolean() => {}
-            "forbidDashesInNames" => return Err(format!("{key}: the value must be true or false")),
+            "envVarInterpolation" | "forbidDashesInNames" if value.is_boolean() => {}
+            "envVarInterpolation" | "forbidDashesInNames" => {
+                return Err(format!("{key}: the value must be true or false"));
+            }
             "tenants" => check_tenants(value)?,
             _ => {
                 return Err(format!(
-                    "{key}: the key is unknown; the keys are `forbidDashesInNames` and `tenants`"
+                    "{key}: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames` and `tenants`"
                 ));
             }
         }
@@ -235,7 +247,7 @@ mod tests {
             ),
             (
                 json!({"tenant": {}}),
-                "tenant: the key is unknown; the keys are `forbidDashesInNames` and `tenants`",
+                "tenant: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames` and `tenants`",
             ),
             (json!([]), "the section must be a mapping"),
             (
@@ -251,6 +263,10 @@ mod tests {
                 "forbidDashesInNames: the value must be true or false",
             ),
             (
+                json!({"envVarInterpolation": 1}),
+                "envVarInterpolation: the value must be true or false",
+            ),
+            (
                 json!({"tenants": {"files": ["a**"]}}),
                 "tenants.files: the pattern `a**` is invalid: ",
             ),
@@ -260,8 +276,7 @@ mod tests {
         }
         assert_eq!(check(&json!({})), Ok(()));
         let lists = LISTS.map(|key| (key.to_owned(), json!([])));
-        let all =
-            json!({"tenants": serde_json::Map::from_iter(lists), "forbidDashesInNames": true});
+        let all = json!({"tenants": serde_json::Map::from_iter(lists), "envVarInterpolation": true, "forbidDashesInNames": true});
         assert_eq!(check(&all), Ok(()));
     }
 

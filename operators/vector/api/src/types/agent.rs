@@ -1,11 +1,13 @@
 //! API type `Vector`: a Vector agent that runs pipelines on every node.
 
 use kube::{CustomResource, CustomResourceExt};
-use lockstep_shared_validation::{ValidatedResource, with_standard_fields};
+use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_standard_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::rules::workload::{self, RunsVector};
+use crate::tenancy::policy;
 use crate::types::crd;
 use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};
 
@@ -49,7 +51,25 @@ impl ValidatedResource for Vector {
         json!({"spec": {"agent": {}}})
     }
 
+    fn rules() -> Vec<Rule<Self>> {
+        workload::rules()
+    }
+
+    fn settings() -> Option<Settings> {
+        Some(policy::SETTINGS)
+    }
+
     fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[("spec", crate::types::workload::SPECIFICATION)]
+    }
+}
+
+impl RunsVector for Vector {
+    const WORKLOAD: &'static str = "spec.agent";
+    const INTERPOLATION: &'static [&'static str] =
+        &["spec.agent.envVarInterpolation", "spec.agent.env"];
+
+    fn workload(&self) -> Option<&Workload> {
+        self.spec.agent.as_ref()
     }
 }

@@ -1,11 +1,13 @@
 //! API types of aggregators: `VectorAggregator` (namespaced) and `ClusterVectorAggregator` (cluster-scoped).
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
-use lockstep_shared_validation::{ValidatedResource, with_standard_fields};
+use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_standard_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::rules::workload::{self, RunsVector};
+use crate::tenancy::policy;
 use crate::types::crd;
 use crate::types::workload::{
     AllOfKubernetes, OfKubernetes, PipelineSelector, PullPolicy, SPECIFICATION, Workload,
@@ -209,8 +211,26 @@ macro_rules! aggregator_kind {
                 serde_json::json!({"spec": {"replicas": 1}})
             }
 
+            fn rules() -> Vec<Rule<Self>> {
+                workload::rules()
+            }
+
+            fn settings() -> Option<Settings> {
+                Some(policy::SETTINGS)
+            }
+
             fn rule_references() -> &'static [(&'static str, &'static str)] {
                 &[("spec", SPECIFICATION)]
+            }
+        }
+
+        impl RunsVector for $kind {
+            const WORKLOAD: &'static str = "spec";
+            const INTERPOLATION: &'static [&'static str] =
+                &["spec.envVarInterpolation", "spec.env"];
+
+            fn workload(&self) -> Option<&Workload> {
+                Some(&self.spec.aggregator.workload)
             }
         }
     };

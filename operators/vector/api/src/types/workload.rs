@@ -83,6 +83,10 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
     pub env_from: AllOfKubernetes,
+    /// If true, Vector replaces environment variables in its configuration, as with its flag
+    /// `--dangerously-allow-env-var-interpolation`. The policy must allow it. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_var_interpolation: Option<bool>,
     /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,

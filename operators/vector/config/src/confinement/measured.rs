@@ -6,6 +6,7 @@ use crate::catalogue::Catalogue;
 use crate::component::{Component, ComponentKind};
 use crate::confinement::{OPT_OUT, OptOut, validate};
 use crate::diagnostic::{Check, DiagnosticList};
+use crate::interpolation::Interpolation;
 
 /// Recorded answers.
 const MEASURED: &str = include_str!("measured.txt");
@@ -89,6 +90,7 @@ fn is_rejected(sink: &Value) -> bool {
         Catalogue::shipped(),
         &component,
         OptOut::Author,
+        Interpolation::Off,
         &mut problems,
     );
     let problems = problems.into_sorted();

@@ -4,29 +4,33 @@ use serde_json::Value;
 
 use crate::confinement::template::Template;
 use crate::confinement::unconfined::Unconfined;
-use crate::interpolation::is_replaced;
+use crate::interpolation::Interpolation;
 use crate::option_format;
 
 /// Returns each option of a `file` sink that Vector does not start with, and the reason.
-pub(crate) fn validate(options: &Value, is_confined: bool) -> Vec<(&'static str, Unconfined)> {
+pub(crate) fn validate(
+    options: &Value,
+    is_confined: bool,
+    interpolation: Interpolation,
+) -> Vec<(&'static str, Unconfined)> {
     let base = options["base_dir"].as_str();
-    if let Some(base) = base.filter(|base| !is_replaced(base))
+    if let Some(base) = base.filter(|base| !interpolation.is_replaced(base))
         && !base.starts_with('/')
     {
         // Turning confinement off does not change what a base directory must be.
         return vec![("base_dir", Unconfined::RelativeBase)];
     }
     let path = options["path"].as_str().filter(|_| is_confined);
-    let problem = path.and_then(|path| unconfined(path, base));
+    let problem = path.and_then(|path| unconfined(path, base, interpolation));
     problem.map(|it| ("path", it)).into_iter().collect()
 }
 
-fn unconfined(path: &str, base: Option<&str>) -> Option<Unconfined> {
+fn unconfined(path: &str, base: Option<&str>, interpolation: Interpolation) -> Option<Unconfined> {
     let Some(template) = Template::read(path) else {
-        return literal_outside(path, base?);
+        return literal_outside(path, base?, interpolation);
     };
     let prefix = template.literal_prefix();
-    if base.is_some() || is_replaced(prefix) {
+    if base.is_some() || interpolation.is_replaced(prefix) {
         return None;
     }
     let end = prefix.rfind('/').map_or(0, |last| last + 1);
@@ -38,8 +42,8 @@ fn unconfined(path: &str, base: Option<&str>) -> Option<Unconfined> {
 }
 
 /// Returns an error for a path without fields outside the base directory, with which Vector would drop every event.
-fn literal_outside(path: &str, base: &str) -> Option<Unconfined> {
-    let is_known = !is_replaced(path) && !is_replaced(base);
+fn literal_outside(path: &str, base: &str, interpolation: Interpolation) -> Option<Unconfined> {
+    let is_known = !interpolation.is_replaced(path) && !interpolation.is_replaced(base);
     if !is_known || option_format::fields_of_template(path).is_none() {
         return None;
     }
@@ -94,9 +98,9 @@ mod tests {
             ("/a/../../{{ x }}", false),
             ("%Y/a/{{ x }}", false),
         ] {
-            let found = validate(&json!({"path": path}), true);
+            let found = validate(&json!({"path": path}), true, Interpolation::On);
             assert_eq!(found.is_empty(), is_confined, "{path}");
-            assert!(validate(&json!({"path": path}), false).is_empty());
+            assert!(validate(&json!({"path": path}), false, Interpolation::On).is_empty());
         }
     }
 
@@ -104,7 +108,9 @@ mod tests {
     fn a_base_directory_is_absolute_and_contains_a_literal_path() {
         let check = |path: &str, base: &str, is_confined: bool| {
             let options = json!({"path": path, "base_dir": base});
-            let found = validate(&options, is_confined).into_iter().next();
+            let found = validate(&options, is_confined, Interpolation::On)
+                .into_iter()
+                .next();
             found.map(|(option, _)| option)
         };
         assert_eq!(check("{{ x }}", "/a", true), None);

@@ -2,6 +2,7 @@
 
 use crate::confinement::unconfined::Unconfined;
 use crate::confinement::uri;
+use crate::interpolation::Interpolation;
 use crate::option_format;
 
 /// A template that refers to fields of events.
@@ -36,7 +37,7 @@ impl<'a> Template<'a> {
     }
 
     /// Returns the reason why Vector cannot confine the template, if there is one.
-    pub(crate) fn unconfined(&self) -> Option<Unconfined> {
+    pub(crate) fn unconfined(&self, interpolation: Interpolation) -> Option<Unconfined> {
         match self.literal_prefix() {
             "" => Some(Unconfined::NoPrefix {
                 field: self.field(),
@@ -44,7 +45,7 @@ impl<'a> Template<'a> {
             "/" => Some(Unconfined::RootPrefix {
                 field: self.field(),
             }),
-            prefix if uri::is_http(prefix) => uri::unconfined(self.text, prefix),
+            prefix if uri::is_http(prefix) => uri::unconfined(self.text, prefix, interpolation),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::confinement::unconfined::Unconfined;
-use crate::interpolation::{is_replaced, without_variables};
+use crate::interpolation::Interpolation;
 
 /// Characters that some servers read as a `/` once they have decoded a path; `%25` is decoded twice by a proxy
 /// before a server.
@@ -18,12 +18,16 @@ pub(crate) fn is_http(prefix: &str) -> bool {
 }
 
 /// Returns the reason why Vector cannot confine a URI with this literal prefix, if there is one.
-pub(crate) fn unconfined(text: &str, prefix: &str) -> Option<Unconfined> {
-    if without_variables(text).contains(['?', '#']) {
+pub(crate) fn unconfined(
+    text: &str,
+    prefix: &str,
+    interpolation: Interpolation,
+) -> Option<Unconfined> {
+    if interpolation.without_variables(text).contains(['?', '#']) {
         return Some(Unconfined::QueryOrFragment);
     }
     // `${HOST}` is a host only once Vector has replaced it.
-    if is_replaced(prefix) {
+    if interpolation.is_replaced(prefix) {
         return None;
     }
     // Vector's URI parser accepts only ASCII; the parser here accepts more.
@@ -72,7 +76,9 @@ mod tests {
     use crate::confinement::template::Template;
 
     fn problem(text: &str) -> Option<Unconfined> {
-        Template::read(text).expect("a template").unconfined()
+        Template::read(text)
+            .expect("a template")
+            .unconfined(Interpolation::On)
     }
 
     #[test]
@@ -147,7 +153,7 @@ mod tests {
         ];
         for (options, option, is_confined) in cases {
             let (from, endpoint) = axiom_endpoint(&options).expect("an endpoint");
-            let problem = Template::read(&endpoint).and_then(|it| it.unconfined());
+            let problem = Template::read(&endpoint).and_then(|it| it.unconfined(Interpolation::On));
             assert_eq!(
                 (from, problem.is_none()),
                 (option, is_confined),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::catalogue::Catalogue;
 use crate::confinement::OptOut;
 use crate::diagnostic::Diagnostic;
+use crate::interpolation::Interpolation;
 use crate::start_up::validate_start_up;
 
 const LIST: &str = include_str!("checks.jsonl");
@@ -45,7 +46,12 @@ fn list() -> Vec<ListedCheck> {
 
 fn problems(block: &str, component: &Value) -> Vec<Diagnostic> {
     let config = json!({ (block): {"x": component} });
-    validate_start_up(Catalogue::shipped(), &config, OptOut::Author)
+    validate_start_up(
+        Catalogue::shipped(),
+        &config,
+        OptOut::Author,
+        Interpolation::Off,
+    )
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
 use crate::diagnostic::{Check, DiagnosticList};
-use crate::interpolation::is_replaced;
+use crate::interpolation::Interpolation;
 use crate::start_up::sink_traits::{self, SinkTrait};
 
 /// Options of a component whose type the catalogue contains.
@@ -17,6 +17,7 @@ pub(crate) struct ComponentOptions<'a> {
     entry: &'a Entry,
     /// The option that holds the options of a wrapped component.
     within: Option<&'static str>,
+    pub(crate) interpolation: Interpolation,
 }
 
 /// Sink that wraps the sink `http` in an option.
@@ -32,7 +33,11 @@ pub(crate) struct SetOption<'a> {
 }
 
 impl<'a> ComponentOptions<'a> {
-    pub(crate) fn new(catalogue: &'a Catalogue, component: &Component<'a>) -> Option<Self> {
+    pub(crate) fn new(
+        catalogue: &'a Catalogue,
+        component: &Component<'a>,
+        interpolation: Interpolation,
+    ) -> Option<Self> {
         let kind = component.kind()?;
         let entry = catalogue.entry(component.family, kind)?;
         let wraps = component.family == ComponentKind::Sink && kind == OPENTELEMETRY;
@@ -42,6 +47,7 @@ impl<'a> ComponentOptions<'a> {
             component: *component,
             entry,
             within: wraps.then_some("protocol"),
+            interpolation,
         })
     }
 
@@ -90,7 +96,7 @@ impl<'a> ComponentOptions<'a> {
     pub(crate) fn text(&self, option: &str) -> Option<(FieldPath, &'a str)> {
         let found = self.get(option)?;
         let text = found.value.as_str()?;
-        (!is_replaced(text)).then_some((found.path, text))
+        (!self.is_replaced(text)).then_some((found.path, text))
     }
 
     /// Returns the texts of an option that is a list of texts, without those that Vector replaces.
@@ -101,9 +107,14 @@ impl<'a> ComponentOptions<'a> {
         let items = found.value.as_array().into_iter().flatten().enumerate();
         let texts = items.filter_map(|(index, item)| {
             let text = item.as_str()?;
-            (!is_replaced(text)).then(|| (found.path.index(index), text))
+            (!self.is_replaced(text)).then(|| (found.path.index(index), text))
         });
         texts.collect()
+    }
+
+    /// Returns true if Vector replaces a part of a text, so that the final text is unknown.
+    pub(crate) fn is_replaced(&self, text: &str) -> bool {
+        self.interpolation.is_replaced(text)
     }
 
     pub(crate) fn has(&self, option: &str) -> bool {
@@ -186,11 +197,17 @@ mod tests {
 
     use crate::catalogue::Catalogue;
     use crate::confinement::OptOut;
+    use crate::interpolation::Interpolation;
     use crate::start_up::validate_start_up;
 
     fn messages(block: &str, component: &Value) -> String {
         let config = json!({ (block): {"x": component} });
-        let found = validate_start_up(Catalogue::shipped(), &config, OptOut::Author);
+        let found = validate_start_up(
+            Catalogue::shipped(),
+            &config,
+            OptOut::Author,
+            Interpolation::On,
+        );
         let found = found.iter().map(|problem| problem.error.to_string());
         found.collect::<Vec<_>>().join("\n")
     }

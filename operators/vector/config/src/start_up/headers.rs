@@ -3,7 +3,6 @@
 use http_02::{HeaderName, HeaderValue};
 
 use crate::diagnostic::DiagnosticList;
-use crate::interpolation::is_replaced;
 use crate::option_path::below;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse};
 
@@ -30,7 +29,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         let has_auth = kind == "axiom" || (AUTHORIZED.contains(&kind) && options.has("auth"));
         for (name, value) in found.value.as_object().into_iter().flatten() {
             let path = below(&found.path, name);
-            if is_replaced(name) {
+            if options.is_replaced(name) {
                 continue;
             }
             if HeaderName::from_bytes(name.as_bytes()).is_err() {
@@ -45,7 +44,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 continue;
             }
             let text = value.as_str().unwrap_or_default();
-            if !is_replaced(text) && HeaderValue::from_bytes(text.as_bytes()).is_err() {
+            if !options.is_replaced(text) && HeaderValue::from_bytes(text.as_bytes()).is_err() {
                 let detail =
                     "the value of an HTTP header cannot have line breaks or control characters";
                 forbid(path, detail, problems);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::component::ComponentKind;
 use crate::diagnostic::DiagnosticList;
-use crate::interpolation::is_replaced;
+use crate::interpolation::Interpolation;
 use crate::start_up::component_options::{ComponentOptions, SetOption, refuse, require};
 
 /// Configuration properties of librdkafka 2.12.
@@ -128,7 +128,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         for (name, value) in properties.value.as_object().into_iter().flatten() {
             let path = properties.path.key(name);
             let found = SetOption { path, value };
-            property(name, found, problems);
+            property(name, found, options.interpolation, problems);
         }
     }
     if options.is_true("sasl.enabled") {
@@ -155,8 +155,17 @@ impl Property {
 }
 
 /// Validates a property that is named in the configuration.
-fn property(name: &str, found: SetOption<'_>, problems: &mut DiagnosticList) {
-    let Some(text) = found.value.as_str().filter(|text| !is_replaced(text)) else {
+fn property(
+    name: &str,
+    found: SetOption<'_>,
+    interpolation: Interpolation,
+    problems: &mut DiagnosticList,
+) {
+    let Some(text) = found
+        .value
+        .as_str()
+        .filter(|text| !interpolation.is_replaced(text))
+    else {
         return;
     };
     let Some(property) = PROPERTIES.get(name) else {

@@ -2,7 +2,6 @@
 
 use crate::component::ComponentKind;
 use crate::diagnostic::DiagnosticList;
-use crate::interpolation::is_replaced;
 use crate::start_up::component_options::{ComponentOptions, SetOption, forbid, refuse, require};
 
 const PROPERTIES: &str = "librdkafka_options";
@@ -162,5 +161,5 @@ fn property<'a>(options: &ComponentOptions<'a>, name: &str) -> Option<SetOption<
 /// Returns a property whose value is known.
 fn text<'a>(options: &ComponentOptions<'a>, name: &str) -> Option<&'a str> {
     let text = property(options, name)?.value.as_str()?;
-    (!is_replaced(text)).then_some(text)
+    (!options.is_replaced(text)).then_some(text)
 }

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::diagnostic::DiagnosticList;
-use crate::interpolation::is_replaced;
 use crate::option_format::fields_of_template;
 use crate::option_path::below;
 use crate::start_up::component_options::{ComponentOptions, refuse, require};
@@ -31,7 +30,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     for name in fields.keys() {
         // The name of a template is known only when an event is sent.
         let has_field = fields_of_template(name).is_none_or(|fields| !fields.is_empty());
-        if is_replaced(name) || has_field || name.contains('%') {
+        if options.is_replaced(name) || has_field || name.contains('%') {
             continue;
         }
         let trimmed = name.trim();

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use crate::component::ComponentKind;
 use crate::diagnostic::DiagnosticList;
-use crate::interpolation::is_replaced;
 use crate::start_up::component_options::{ComponentOptions, refuse};
 
 /// Maximum number of blocks, brackets and operators that contain each other. A program with more is not validated: the
@@ -45,7 +44,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     for (index, timer) in list.into_iter().flatten().enumerate() {
         if let Some(timers) = &timers
             && let Some(text) = timer.get("handler").and_then(Value::as_str)
-            && !is_replaced(text)
+            && !options.is_replaced(text)
         {
             function(timers.path.index(index).child("handler"), text, problems);
         }
@@ -167,13 +166,19 @@ mod tests {
 
     use crate::catalogue::Catalogue;
     use crate::confinement::OptOut;
+    use crate::interpolation::Interpolation;
     use crate::start_up::validate_start_up;
 
     fn messages(process: &str, source: &str) -> String {
         let hooks = json!({"process": process});
         let lua = json!({"type": "lua", "version": "2", "hooks": hooks, "source": source});
         let config = json!({"transforms": {"x": lua}});
-        let found = validate_start_up(Catalogue::shipped(), &config, OptOut::Author);
+        let found = validate_start_up(
+            Catalogue::shipped(),
+            &config,
+            OptOut::Author,
+            Interpolation::Off,
+        );
         let found = found.iter().map(|problem| problem.error.to_string());
         found.collect::<Vec<_>>().join("\n")
     }

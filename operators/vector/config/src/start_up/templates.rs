@@ -2,7 +2,6 @@
 
 use crate::confinement::uri::axiom_endpoint;
 use crate::diagnostic::DiagnosticList;
-use crate::interpolation::is_replaced;
 use crate::option_format::fields_of_template;
 use crate::start_up::component_options::{ComponentOptions, refuse};
 
@@ -28,7 +27,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     }
     if options.is_sink(&["axiom"])
         && let Some((option, endpoint)) = axiom_endpoint(options.value())
-        && !is_replaced(&endpoint)
+        && !options.is_replaced(&endpoint)
         && fields_of_template(&endpoint).is_none()
         && let Some((path, text)) = options.text(option)
     {

@@ -4,7 +4,7 @@ use lockstep_shared_validation::FieldPath;
 use x509_parser::parse_x509_certificate;
 
 use crate::diagnostic::DiagnosticList;
-use crate::interpolation::is_replaced;
+use crate::interpolation::Interpolation;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse, require};
 use crate::start_up::sink_traits::SinkTrait;
 
@@ -82,7 +82,7 @@ fn client(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
                 problems,
             );
         }
-        (Some((_, text)), None) if is_inline(text) => {
+        (Some((_, text)), None) if is_inline(text, options.interpolation) => {
             require(
                 options.path("tls.key_file"),
                 "must be set together with `crt_file`",
@@ -95,7 +95,7 @@ fn client(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     // Without a key, Vector reads the certificate as an archive that contains both.
     let certificate = certificate.filter(|_| key.is_some());
     for (path, text) in [authority, certificate].into_iter().flatten() {
-        if is_inline(text) && !has_certificate(text) {
+        if is_inline(text, options.interpolation) && !has_certificate(text) {
             forbid(path, "has no certificate that can be read", problems);
         }
     }
@@ -117,8 +117,8 @@ fn file<'a>(options: &ComponentOptions<'a>, tls: &str, name: &str) -> Option<(Fi
 }
 
 /// Returns true if a value is not the path of a file but its content.
-fn is_inline(text: &str) -> bool {
-    !is_replaced(text) && text.contains("-----BEGIN ")
+fn is_inline(text: &str, interpolation: Interpolation) -> bool {
+    !interpolation.is_replaced(text) && text.contains("-----BEGIN ")
 }
 
 fn has_certificate(text: &str) -> bool {
