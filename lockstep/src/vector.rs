@@ -1,5 +1,6 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
+mod common_args;
 pub(crate) mod compilers;
 pub(crate) mod configuration;
 #[cfg(not(unix))]
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::vector::report::Color;
+use crate::vector::common_args::CommonArgs;
 
 /// Validate Vector configurations.
 #[derive(Parser)]
@@ -27,27 +28,6 @@ pub(crate) struct Args {
     common: CommonArgs,
     #[command(subcommand)]
     command: Command,
-}
-
-/// Arguments that Vector accepts before its subcommand.
-#[derive(clap::Args)]
-pub(crate) struct CommonArgs {
-    /// When to use colors.
-    #[arg(
-        long,
-        value_enum,
-        default_value = "auto",
-        env = "VECTOR_COLOR",
-        global = true
-    )]
-    color: Color,
-    /// Replace environment variables (`$NAME`, `${NAME}`) in the text of the files.
-    #[arg(
-        long,
-        env = "VECTOR_DANGEROUSLY_ALLOW_ENV_VAR_INTERPOLATION",
-        global = true
-    )]
-    dangerously_allow_env_var_interpolation: bool,
 }
 
 #[derive(Subcommand)]

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 use lockstep_sdk::{InputFormat, describe_read_error};
 use lockstep_vector_api::{Catalogue, Check, Diagnostic};
 
+use crate::vector::common_args::CommonArgs;
 use crate::vector::configuration::paths::{ConfigPath, GivenPaths};
 use crate::vector::problems::problems;
 use crate::vector::report::{Level, Report};
-use crate::vector::{CommonArgs, configuration, lines};
+use crate::vector::{configuration, lines};
 
 /// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
 const EX_CONFIG: u8 = 78;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use lockstep_sdk::describe_read_error;
 use toml::{Table, Value};
 
+use crate::vector::configuration::file::read_file;
 use crate::vector::configuration::format::Format;
-use crate::vector::configuration::{merge, read_file};
+use crate::vector::configuration::merge;
 
 /// Folders whose files are components, in the order in which Vector reads them.
 const COMPONENT_FOLDERS: [&str; 5] = [
