@@ -59,13 +59,29 @@ const FORMS: &[(&str, OptionFormat)] = &[
         "URI",
         OptionFormat {
             expected: "must be a URI",
-            // Vector parses the authority a second time, as a URL, to separate the user from the host.
+            // Vector parses the authority a second time, as a URL, to separate the user from the host. Version 1 of the
+            // crate `http` accepts more than version 0.2, which Vector uses: it takes any UTF-8 in a path.
             reads: Reads::Text(|text| {
-                text.parse::<http::Uri>().is_ok_and(|uri| {
+                text.parse::<http_02::Uri>().is_ok_and(|uri| {
                     let authority = uri.authority();
                     authority.is_none_or(|it| Url::parse(&format!("http://{it}")).is_ok())
                 })
             }),
+        },
+    ),
+    (
+        "URL",
+        OptionFormat {
+            expected: "must be an absolute URL, such as http://example.com",
+            reads: Reads::Text(|text| Url::parse(text).is_ok()),
+        },
+    ),
+    (
+        // Vector reads it as a float, and its reader has no function for integers.
+        "decimal number",
+        OptionFormat {
+            expected: "must have a decimal point, such as 10.0",
+            reads: Reads::Number(Number::is_f64),
         },
     ),
     (
@@ -87,7 +103,7 @@ const FORMS: &[(&str, OptionFormat)] = &[
         OptionFormat {
             expected: "must be a host with a port, such as statsd:8125",
             reads: Reads::Text(|text| {
-                let uri = text.parse::<http::Uri>().ok();
+                let uri = text.parse::<http_02::Uri>().ok();
                 uri.is_some_and(|uri| uri.host().is_some() && uri.port_u16().is_some())
             }),
         },
@@ -97,6 +113,13 @@ const FORMS: &[(&str, OptionFormat)] = &[
         OptionFormat {
             expected: "must be a field path, such as `.message`, or empty",
             reads: Reads::Text(|text| text.is_empty() || parse_target_path(text).is_ok()),
+        },
+    ),
+    (
+        "optional path in an event",
+        OptionFormat {
+            expected: "must be a field path, such as `message`, or empty",
+            reads: Reads::Text(|text| text.is_empty() || parse_value_path(text).is_ok()),
         },
     ),
     (
@@ -259,6 +282,8 @@ mod tests {
             ("URI", "abc", "http://a b"),
             ("URI", "http://a:65535/b", "http://a:65536/b"),
             ("URI", "/a", "a:99999"),
+            ("URI", "http://a/%C3%A9", "http://a/é"),
+            ("URL", "http://a", "a"),
             ("listening address", "systemd#3", "systemd#0"),
             ("listening address", "[::1]:80", "127.0.0.1"),
             ("path", ".a.\"b c\"[0]", ".a["),
@@ -277,6 +302,8 @@ mod tests {
             ("template of a whole number", "1{{ priority }}", "{{ x"),
             ("template of a whole number", "0", "{{}}"),
             ("optional path", "", "a["),
+            ("optional path", "%a", "a b"),
+            ("optional path in an event", "", "%a"),
             ("time zone", "Europe/Berlin", "Mars/Olympus"),
         ] {
             let form = OptionFormat::named(&form.into());

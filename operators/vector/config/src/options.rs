@@ -256,7 +256,8 @@ fn json_schema(node: &Value, closed: Closed) -> Value {
     if !conditions.is_empty() {
         out.insert("allOf".to_owned(), conditions.into());
     }
-    if node["type"] == "integer" {
+    let mut names = node["enum"].as_array().into_iter().flatten();
+    if node["type"] == "integer" || names.any(Value::is_i64) {
         out.insert("form".to_owned(), option_format::WHOLE_NUMBER.into());
     }
     out.into()

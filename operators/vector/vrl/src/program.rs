@@ -177,6 +177,25 @@ mod tests {
             (".a = parse_cef!(.message, strict: false)", true),
             (".a = parse_cef!(.message, unknown: false)", false),
             (".a = join!([1, 2, 3])", true),
+            (".a = redact!(.b, [r'a'], \"full\")", true),
+            (".a = redact!(.b, [r'a'], \"sha2\")", true),
+            (".a = redact!(.b, [r'a'], redactor: \"sha3\")", true),
+            (".a = redact!(.b, [r'a'], \"sha1\")", false),
+            (
+                ".a = redact!(.b, [r'a'], {\"type\": \"sha2\", \"variant\": \"SHA-256\", \"encoding\": \"hex\"})",
+                true,
+            ),
+            (
+                ".a = redact!(.b, [r'a'], {\"type\": \"sha3\", \"variant\": \"SHA-256\"})",
+                false,
+            ),
+            (
+                ".a = redact!(.b, [r'a'], {\"type\": \"sha2\", \"encoding\": \"base32\"})",
+                false,
+            ),
+            (".a = redact!(.b, [\"unknown\"], \"sha2\")", false),
+            (".a = redact!(.b, [r'a'], .c)", false),
+            (".a = upcase(redact(\"b\", [r'a'], \"sha2\"))", true),
         ] {
             let errors = errors(source, Purpose::Remap);
             assert_eq!(errors.is_empty(), is_valid, "{source}: {errors:?}");

@@ -3,6 +3,7 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod call_error;
+pub(crate) mod redactor;
 pub(crate) mod restricted;
 pub(crate) mod result_types;
 pub(crate) mod signature;

@@ -6,6 +6,7 @@ use vrl::compiler::state::TypeState;
 use vrl::prelude::{ArgumentList, Compiled, Example, Function, FunctionCompileContext};
 
 use crate::stdlib::call_error::wrong;
+use crate::stdlib::redactor::HashRedactor;
 
 /// Arguments that refer to files which the compiler would read.
 const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];
@@ -77,6 +78,9 @@ impl Function for RestrictedFunction {
                 span,
             ));
         }
-        self.function.compile(state, context, arguments)
+        match HashRedactor::of(name, &arguments, state) {
+            Some(redactor) => redactor.compile(self.function, state, context),
+            None => self.function.compile(state, context, arguments),
+        }
     }
 }
