@@ -9,6 +9,8 @@ pub(crate) mod number;
 pub(crate) mod time;
 pub(crate) mod url;
 
+pub use name::{is_label_value, is_qualified_name};
+
 use std::sync::LazyLock;
 
 use regex::Regex;

@@ -38,6 +38,11 @@ pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
         None
     }
 
+    /// Returns true if the CRD does not require `spec`. An object without it is read as one with an empty spec.
+    fn is_spec_optional() -> bool {
+        false
+    }
+
     /// Returns the defaults that depend on other fields.
     fn dynamic_defaults() -> Vec<DynamicDefault> {
         Vec::new()

@@ -164,11 +164,17 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
 ///
 /// This accepts more than the `Deserialize` implementation of the kind, as the API server does. A status that
 /// does not deserialize is ignored, because the controller writes it and not the user. A number such as
-/// `5432.0` is accepted as an integer.
+/// `5432.0` is accepted as an integer. A missing `spec` is read as an empty one if the CRD does not require it.
 pub fn decode<K: ValidatedResource>(object: &Value) -> Result<K, serde_json::Error> {
     K::deserialize(object).or_else(|error| {
         let mut forgiving = object.clone();
         whole_floats_to_integers(&mut forgiving);
+        if K::is_spec_optional()
+            && let Some(fields) = forgiving.as_object_mut()
+        {
+            let empty = || Value::Object(serde_json::Map::new());
+            fields.entry("spec").or_insert_with(empty);
+        }
         let with_status = K::deserialize(&forgiving);
         if let (Err(_), Some(fields)) = (&with_status, forgiving.as_object_mut()) {
             fields.remove("status");

@@ -27,6 +27,29 @@ pub fn with_standard_fields(mut crd: Value) -> Value {
     crd
 }
 
+/// Adapts the CRD of a kind whose [`is_spec_optional`](crate::ValidatedResource::is_spec_optional) is true: objects
+/// need no `spec`, although the Rust type always has one.
+#[must_use]
+pub fn with_optional_spec(mut crd: Value) -> Value {
+    let versions = crd
+        .pointer_mut("/spec/versions")
+        .and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        let schema = version.pointer_mut("/schema/openAPIV3Schema");
+        let schema = schema.and_then(Value::as_object_mut);
+        let Some(schema) = schema else { continue };
+        let required = schema.get_mut("required").and_then(Value::as_array_mut);
+        let is_empty = required.is_some_and(|required| {
+            required.retain(|name| name != "spec");
+            required.is_empty()
+        });
+        if is_empty {
+            schema.remove("required");
+        }
+    }
+    crd
+}
+
 /// Removes `nullable`. An optional field is omitted, not null: with `nullable`, `has()` would be true for a
 /// null, and the API conventions advise against it.
 fn tidy(node: &mut Value) {

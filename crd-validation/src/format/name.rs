@@ -20,7 +20,8 @@ pub(crate) fn is_dns1035_label(text: &str) -> bool {
 }
 
 /// Returns true for the key of a label or annotation: a name with an optional subdomain and slash before it.
-pub(crate) fn is_qualified_name(text: &str) -> bool {
+#[must_use]
+pub fn is_qualified_name(text: &str) -> bool {
     match text.split_once('/') {
         Some((prefix, name)) => is_dns1123_subdomain(prefix) && is_name_part(name),
         None => is_name_part(text),
@@ -28,7 +29,8 @@ pub(crate) fn is_qualified_name(text: &str) -> bool {
 }
 
 /// Returns true for the value of a label: empty, or a name.
-pub(crate) fn is_label_value(text: &str) -> bool {
+#[must_use]
+pub fn is_label_value(text: &str) -> bool {
     text.is_empty() || is_name_part(text)
 }
 

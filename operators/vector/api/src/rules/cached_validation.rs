@@ -50,6 +50,11 @@ impl CachedValidation {
         })
     }
 
+    /// Returns true if the pipeline has none of the blocks of components.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.config.as_object().is_none_or(Map::is_empty)
+    }
+
     /// Returns the user who may turn template confinement off.
     fn opt_out(&self) -> OptOut {
         if self.is_tenants && self.policy.denied_options.contains(confinement::OPT_OUT) {

@@ -3,13 +3,13 @@
 use kube::CustomResourceExt;
 use lockstep_shared_validation::{
     Diagnostics, FieldError, FieldPath, Rule, RuleContext, Settings, Severity, ValidatedResource,
-    with_standard_fields,
+    with_optional_spec, with_standard_fields,
 };
 use lockstep_vector_config::{Catalogue, Check, ComponentKind};
 use serde_json::{Value, json};
 
 use crate::rules::cached_validation::{CachedValidation, push};
-use crate::rules::{component_name, literal_variables};
+use crate::rules::{component_name, label_selector, literal_variables};
 use crate::tenancy::policy;
 use crate::types::crd;
 use crate::types::pipeline::{ClusterVectorPipeline, Pipeline, VectorPipeline};
@@ -39,6 +39,10 @@ macro_rules! pipeline_kind {
                 example()
             }
 
+            fn is_spec_optional() -> bool {
+                true
+            }
+
             fn rules() -> Vec<Rule<Self>> {
                 all()
             }
@@ -52,7 +56,8 @@ macro_rules! pipeline_kind {
 
 pipeline_kind!(VectorPipeline, {
     let crd = <Self as CustomResourceExt>::crd();
-    with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
+    let crd = serde_json::to_value(crd).expect("a CRD is JSON");
+    with_optional_spec(with_standard_fields(crd))
 });
 
 // The CRD of `VectorPipeline` with other names and scope.
@@ -115,6 +120,13 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
             |context, diagnostics| push_all(Check::Topology, context, diagnostics),
         ),
         rule(
+            "empty-pipeline",
+            "A pipeline has components.",
+            warning,
+            OPERATOR,
+            empty_pipeline,
+        ),
+        rule(
             "unused-output",
             "The output of every source and transform is an input of another component.",
             warning,
@@ -137,7 +149,7 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
         ),
         rule(
             "vrl-size-limit",
-            "No VRL program exceeds the length, the nesting depth or the number of assignments that can be validated in one admission request.",
+            "No VRL program exceeds the length, the nesting depth or the cost that can be validated in one admission request. This is a limit of the validation, not of Vector.",
             error,
             LANGUAGE,
             |context, diagnostics| push_all(Check::Limits, context, diagnostics),
@@ -166,6 +178,7 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
     ];
     rules.push(literal_variables::rule(PIPELINE));
     rules.push(component_name::rule());
+    rules.push(label_selector::rule());
     rules.extend(port_allocation::rules());
     rules.extend(tenancy::rules());
     rules
@@ -176,7 +189,12 @@ fn push_all<K: Pipeline>(
     context: &RuleContext<'_, K>,
     diagnostics: &mut Diagnostics,
 ) {
-    let problems = CachedValidation::of(context).problems(context.extension());
+    let validation = CachedValidation::of(context);
+    // The operator of kaasops stores such an object, too, and no Vector gets anything of it.
+    if validation.is_empty() {
+        return;
+    }
+    let problems = validation.problems(context.extension());
     for problem in problems.iter().filter(|problem| problem.check == check) {
         push(problem, diagnostics);
     }
@@ -188,9 +206,22 @@ fn push_start_up<K: Pipeline>(
     context: &RuleContext<'_, K>,
     diagnostics: &mut Diagnostics,
 ) {
-    let problems = CachedValidation::of(context).start_up();
+    let validation = CachedValidation::of(context);
+    if validation.is_empty() {
+        return;
+    }
+    let problems = validation.start_up();
     for problem in problems.iter().filter(|problem| problem.check == check) {
         push(problem, diagnostics);
+    }
+}
+
+fn empty_pipeline<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    if CachedValidation::of(context).is_empty() {
+        let detail =
+            "the pipeline has no components, so that no Vector runs it; add `sources` and `sinks`";
+        let path = FieldPath::new("spec");
+        diagnostics.push(FieldError::invalid_hidden(path, detail));
     }
 }
 

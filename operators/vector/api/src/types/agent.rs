@@ -1,7 +1,7 @@
 //! API type `Vector`: a Vector agent that runs pipelines on every node.
 
 use kube::{CustomResource, CustomResourceExt};
-use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_standard_fields};
+use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -44,7 +44,8 @@ impl ValidatedResource for Vector {
 
     fn crd() -> Value {
         let crd = <Self as CustomResourceExt>::crd();
-        with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
+        let crd = serde_json::to_value(crd).expect("a CRD is JSON");
+        with_optional_spec(with_standard_fields(crd))
     }
 
     fn example() -> Value {
@@ -58,6 +59,9 @@ impl ValidatedResource for Vector {
     fn settings() -> Option<Settings> {
         Some(policy::SETTINGS)
     }
+
+    fn is_spec_optional() -> bool {
+        true
 
     fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[("spec", crate::types::workload::SPECIFICATION)]

@@ -1,7 +1,7 @@
 //! API types of aggregators: `VectorAggregator` (namespaced) and `ClusterVectorAggregator` (cluster-scoped).
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
-use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_standard_fields};
+use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -204,7 +204,8 @@ macro_rules! aggregator_kind {
 
             fn crd() -> Value {
                 let crd = <Self as CustomResourceExt>::crd();
-                with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
+                let crd = serde_json::to_value(crd).expect("a CRD is JSON");
+                with_optional_spec(with_standard_fields(crd))
             }
 
             fn example() -> Value {
@@ -218,6 +219,9 @@ macro_rules! aggregator_kind {
             fn settings() -> Option<Settings> {
                 Some(policy::SETTINGS)
             }
+
+            fn is_spec_optional() -> bool {
+                true
 
             fn rule_references() -> &'static [(&'static str, &'static str)] {
                 &[("spec", SPECIFICATION)]
