@@ -30,6 +30,7 @@ mod not_empty;
 mod numbers;
 mod patterns;
 mod periods;
+mod provider;
 mod proxy;
 mod required;
 mod sink_traits;
@@ -61,6 +62,9 @@ pub fn validate_start_up(
     interpolation: Interpolation,
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
+    if let Some(fields) = config.as_object() {
+        provider::validate(fields, &mut problems);
+    }
     for component in config.as_object().into_iter().flat_map(components) {
         if component.family == ComponentKind::Sink {
             confinement::validate(catalogue, &component, opt_out, interpolation, &mut problems);
