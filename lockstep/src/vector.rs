@@ -1,8 +1,9 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
 mod common_args;
-pub(crate) mod compilers;
+mod compilers;
 pub(crate) mod configuration;
+pub(crate) mod environment;
 #[cfg(not(unix))]
 mod in_process;
 pub(crate) mod lines;
@@ -38,13 +39,13 @@ enum Command {
     /// Run a VRL worker, which compiles VRL programs for another process.
     #[cfg(unix)]
     #[command(hide = true)]
-    VrlWorker,
+    VrlWorker(worker::WorkerLimits),
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(validate) => validate::run(validate, &args.common),
         #[cfg(unix)]
-        Command::VrlWorker => worker::run(),
+        Command::VrlWorker(limits) => worker::run(*limits),
     }
 }

@@ -37,6 +37,7 @@ mod no_webhook;
 mod pause;
 mod policy;
 mod port_allocation;
+mod program_files;
 mod protocol;
 mod proxy;
 mod random;

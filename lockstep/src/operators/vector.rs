@@ -34,13 +34,10 @@ fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K
     ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds)
 }
 
-/// Creates the compiler of VRL programs and the validation cache for a subcommand.
+/// Creates the environment of VRL programs and the validation cache for a subcommand.
 fn context(command: &str) -> Arc<dyn Any + Send + Sync> {
-    Arc::new(VectorContext::new(match command {
-        // The API server waits for the response to each review.
-        "webhook" => vector::compilers::compiler_with_deadline,
-        _ => vector::compilers::compiler,
-    }))
+    let environment = vector::environment::of_pipelines(command);
+    Arc::new(VectorContext::new(environment))
 }
 
 /// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller.

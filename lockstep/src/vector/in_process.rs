@@ -12,3 +12,8 @@ pub(crate) fn compiler() -> Box<dyn Compiler> {
 pub(crate) fn compiler_with_deadline() -> Box<dyn Compiler> {
     compiler()
 }
+
+/// Returns the same compiler: without processes there are no limits of time and memory.
+pub(crate) fn offline_compiler() -> Box<dyn Compiler> {
+    compiler()
+}

@@ -13,7 +13,7 @@ use lockstep_vector_api::{Compiler, Program, VrlDiagnostic};
 use rustix::process::Signal;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::vector::worker::{ALLOCATOR, CompileJob, MEMORY_MIB, SECONDS};
+use crate::vector::worker::{ALLOCATOR, CompileJob, WorkerLimits};
 
 /// Maximum number of workers. Their memory limits and the webhook must fit into one container.
 const MAX_WORKERS: usize = 2;
@@ -32,16 +32,14 @@ const RECONCILE_DEADLINE: Duration = Duration::from_mins(1);
 /// limits.
 const MAX_QUEUE_TIME: Duration = Duration::from_hours(1);
 
-static WORKERS: WorkerPool = WorkerPool {
-    known: Mutex::new(PoolState {
-        idle: Vec::new(),
-        at_work: 0,
-        waiting: 0,
-    }),
-    returned: Condvar::new(),
-};
+/// Workers for programs of other people.
+static SHARED: WorkerPool = WorkerPool::new(WorkerLimits::SHARED);
+
+/// Workers for programs that their author validates.
+static OFFLINE: WorkerPool = WorkerPool::new(WorkerLimits::OFFLINE);
 
 struct WorkerPool {
+    limits: WorkerLimits,
     known: Mutex<PoolState>,
     returned: Condvar,
 }
@@ -60,22 +58,36 @@ struct Worker {
 
 /// Compiler for the programs of one configuration: all of them use the same worker.
 struct PooledCompiler {
+    pool: &'static WorkerPool,
     worker: Option<Worker>,
     /// Deadline. If the configuration is not urgent, the deadline is set when it gets a worker.
     until: Option<Instant>,
 }
 
+impl PooledCompiler {
+    fn boxed(pool: &'static WorkerPool, until: Option<Instant>) -> Box<dyn Compiler> {
+        Box::new(Self {
+            pool,
+            worker: None,
+            until,
+        })
+    }
+}
+
 /// Returns a compiler for the programs of a configuration that is not urgent.
 pub(crate) fn compiler() -> Box<dyn Compiler> {
-    let (worker, until) = (None, None);
-    Box::new(PooledCompiler { worker, until })
+    PooledCompiler::boxed(&SHARED, None)
+}
+
+/// Returns a compiler with larger limits, for the programs of a configuration that its author validates.
+pub(crate) fn offline_compiler() -> Box<dyn Compiler> {
+    PooledCompiler::boxed(&OFFLINE, None)
 }
 
 /// Returns a compiler for an urgent configuration, whose caller waits: the time until it gets a worker counts,
 /// too.
 pub(crate) fn compiler_with_deadline() -> Box<dyn Compiler> {
-    let (worker, until) = (None, Some(Instant::now() + REVIEW_DEADLINE));
-    Box::new(PooledCompiler { worker, until })
+    PooledCompiler::boxed(&SHARED, Some(Instant::now() + REVIEW_DEADLINE))
 }
 
 impl Compiler for PooledCompiler {
@@ -100,7 +112,7 @@ impl PooledCompiler {
         let is_first = self.worker.is_none();
         let mut worker = match self.worker.take() {
             Some(worker) => worker,
-            None => WORKERS.take(self.until)?,
+            None => self.pool.take(self.until)?,
         };
         let until = *self
             .until
@@ -115,8 +127,8 @@ impl PooledCompiler {
                 Ok(findings)
             }
             Err(error) => {
-                let problem = worker.end(&error);
-                WORKERS.give_back(None);
+                let problem = worker.end(&error, &self.pool.limits);
+                self.pool.give_back(None);
                 tracing::warn!(problem, "cannot compile a VRL program");
                 Err(problem)
             }
@@ -127,12 +139,24 @@ impl PooledCompiler {
 impl Drop for PooledCompiler {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.take() {
-            WORKERS.give_back(Some(worker));
+            self.pool.give_back(Some(worker));
         }
     }
 }
 
 impl WorkerPool {
+    const fn new(limits: WorkerLimits) -> Self {
+        Self {
+            limits,
+            known: Mutex::new(PoolState {
+                idle: Vec::new(),
+                at_work: 0,
+                waiting: 0,
+            }),
+            returned: Condvar::new(),
+        }
+    }
+
     fn known(&self) -> MutexGuard<'_, PoolState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,7 +182,7 @@ impl WorkerPool {
         known.at_work += 1;
         let idle = known.idle.pop();
         drop(known);
-        match idle.map_or_else(Worker::start, Ok) {
+        match idle.map_or_else(|| Worker::start(&self.limits), Ok) {
             Ok(worker) => Ok(worker),
             Err(error) => {
                 self.give_back(None);
@@ -179,10 +203,11 @@ impl WorkerPool {
 }
 
 impl Worker {
-    fn start() -> io::Result<Self> {
+    fn start(limits: &WorkerLimits) -> io::Result<Self> {
         let (local, remote) = UnixStream::pair()?;
         let process = Command::new(this_program()?)
             .args(["vector", "vrl-worker"])
+            .args(limits.arguments())
             // The worker needs neither the environment and open files of this process nor signals from its
             // terminal.
             .env_clear()
@@ -221,7 +246,7 @@ impl Worker {
     }
 
     /// Ends a process that did not answer, and returns the reason why it did not.
-    fn end(mut self, error: &io::Error) -> String {
+    fn end(mut self, error: &io::Error, limits: &WorkerLimits) -> String {
         let is_slow = matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock);
         // The process may have ended already.
         let _ = is_slow.then(|| self.process.kill());
@@ -233,7 +258,7 @@ impl Worker {
                         or the program too complex; retry later, or divide it among several transforms"
                     .to_owned();
             }
-            Ok(status) => ended(status),
+            Ok(status) => ended(status, limits),
         };
         format!(
             "the program cannot be compiled within its resource limits: {why}; divide it among several transforms"
@@ -241,12 +266,12 @@ impl Worker {
     }
 }
 
-fn ended(status: ExitStatus) -> String {
+fn ended(status: ExitStatus, limits: &WorkerLimits) -> String {
     let is = |signal: Signal| status.signal() == Some(signal.as_raw());
     if is(Signal::XCPU) {
-        format!("it takes more than {SECONDS} s of CPU time")
+        format!("it takes more than {} s of CPU time", limits.cpu_seconds)
     } else if is(Signal::ABORT) || is(Signal::SEGV) || is(Signal::KILL) {
-        format!("it takes more memory than {MEMORY_MIB} MiB")
+        format!("it takes more memory than {} MiB", limits.memory_mib)
     } else {
         format!("the compiler ended with {status}")
     }

@@ -8,7 +8,7 @@ use lockstep_vector_api::{
 };
 use serde_json::Value;
 
-use crate::vector::compilers;
+use crate::vector::environment;
 
 /// Returns the problems of a configuration. If `with_start` is true, they include those that prevent Vector from
 /// starting.
@@ -21,7 +21,7 @@ pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) 
         ProgramScope::Load
     };
     let none = BTreeSet::new();
-    let mut problems = validate_config(catalogue, config, &none, compilers::compiler, programs);
+    let mut problems = validate_config(catalogue, config, &none, &environment::OF_VECTOR, programs);
     if with_start {
         problems.extend(validate_start_up(
             catalogue,

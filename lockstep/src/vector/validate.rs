@@ -122,15 +122,20 @@ fn validate(args: &Args, common: &CommonArgs) -> io::Result<bool> {
     if args.deny_warnings {
         found.load.append(&mut found.unused);
     }
+    if !found.limits.is_empty() {
+        // Vector has no such limits, so an exceeded one says nothing about Vector.
+        let heading = "Not validated, because of a limit of lockstep";
+        report.section(heading, Level::Error, &found.limits)?;
+    }
     if !found.load.is_empty() {
         report.section(&not_loaded, Level::Error, &found.load)?;
     } else if !found.unused.is_empty() {
         let heading = format!("Loaded with warnings {names:?}");
         report.section(&heading, Level::Warning, &found.unused)?;
-    } else {
+    } else if found.limits.is_empty() {
         report.line(Level::Success, &format!("Loaded {names:?}"))?;
     }
-    let is_loaded = found.load.is_empty();
+    let is_loaded = found.load.is_empty() && found.limits.is_empty();
     if !found.transforms.is_empty() {
         report.section("Transform errors", Level::Error, &found.transforms)?;
     } else if is_loaded {
@@ -155,6 +160,8 @@ fn validate(args: &Args, common: &CommonArgs) -> io::Result<bool> {
 #[derive(Default)]
 struct Found {
     load: Vec<String>,
+    /// Limits of this program, which Vector does not have.
+    limits: Vec<String>,
     /// Outputs without consumers.
     unused: Vec<String>,
     transforms: Vec<String>,
@@ -171,7 +178,8 @@ impl Found {
             Check::Ignored | Check::LiteralVariables | Check::ProgramAdvice => &mut self.advice,
             Check::Programs if path.starts_with("transforms[") => &mut self.transforms,
             Check::Programs | Check::Confinement | Check::StartUp => &mut self.components,
-            Check::Readable | Check::Options | Check::Topology | Check::Limits => &mut self.load,
+            Check::Limits => &mut self.limits,
+            Check::Readable | Check::Options | Check::Topology => &mut self.load,
         };
         list.push(problem.error.to_string());
     }

@@ -12,11 +12,38 @@ use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
-pub(crate) const SECONDS: u64 = 2;
+/// Limits of a worker.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub(crate) struct WorkerLimits {
+    /// CPU time for the programs of one configuration, in seconds; up to one second more can be used.
+    #[arg(long, default_value_t = WorkerLimits::SHARED.cpu_seconds)]
+    pub(crate) cpu_seconds: u64,
+    /// Memory for the programs of one configuration, in MiB.
+    #[arg(long, default_value_t = WorkerLimits::SHARED.memory_mib)]
+    pub(crate) memory_mib: u64,
+}
 
-/// Memory for the programs of one configuration, in MiB.
-pub(crate) const MEMORY_MIB: u64 = 128;
+impl WorkerLimits {
+    /// Limits for programs of other people: two workers and the webhook fit into one container.
+    pub(crate) const SHARED: Self = Self {
+        cpu_seconds: 2,
+        memory_mib: 128,
+    };
+
+    /// Limits for programs that their author validates.
+    pub(crate) const OFFLINE: Self = Self {
+        cpu_seconds: 30,
+        memory_mib: 1024,
+    };
+
+    /// Returns the command line arguments that set these limits.
+    pub(crate) fn arguments(&self) -> [String; 2] {
+        [
+            format!("--cpu-seconds={}", self.cpu_seconds),
+            format!("--memory-mib={}", self.memory_mib),
+        ]
+    }
+}
 
 /// Address space that the process maps before it compiles anything, including the stack for the compiler, in MiB.
 /// Most of it is never touched.
@@ -42,8 +69,9 @@ pub(crate) struct CompileJob<'a> {
 }
 
 /// Compiles the requested programs until the input ends.
-pub(crate) fn run() -> ExitCode {
-    let done = confine().and_then(|()| serve(io::stdin().lock(), io::stdout().lock()));
+pub(crate) fn run(limits: WorkerLimits) -> ExitCode {
+    let done = confine(limits)
+        .and_then(|()| serve(io::stdin().lock(), io::stdout().lock(), limits.cpu_seconds));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -53,27 +81,30 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-fn confine() -> io::Result<()> {
+fn confine(limits: WorkerLimits) -> io::Result<()> {
     let at_most = |most: u64| Rlimit {
         current: Some(most),
         maximum: Some(most),
     };
     // Other systems have no such limit, or reject one below what is mapped already.
     #[cfg(target_os = "linux")]
-    setrlimit(Resource::As, at_most((MAPPED_MIB + MEMORY_MIB) << 20))?;
+    setrlimit(
+        Resource::As,
+        at_most((MAPPED_MIB + limits.memory_mib) << 20),
+    )?;
     // A core dump would contain a user's program.
     setrlimit(Resource::Core, at_most(0))?;
     nice(NICENESS)?;
     Ok(())
 }
 
-fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
+fn serve(orders: impl BufRead, mut findings: impl Write, cpu_seconds: u64) -> io::Result<()> {
     let mut compiler = InProcessCompiler::default();
     for order in orders.lines() {
         let order = order?;
         let order: CompileJob<'_> = serde_json::from_str(&order)?;
         if order.is_first {
-            reset_cpu_limit()?;
+            reset_cpu_limit(cpu_seconds)?;
         }
         let found = compiler.compile(&order.program);
         let mut line = serde_json::to_string(&found)?;
@@ -85,11 +116,11 @@ fn serve(orders: impl BufRead, mut findings: impl Write) -> io::Result<()> {
 }
 
 /// Sets the limit of CPU time from now on.
-fn reset_cpu_limit() -> io::Result<()> {
+fn reset_cpu_limit(cpu_seconds: u64) -> io::Result<()> {
     let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
     let used = u64::try_from(used).unwrap_or_default();
     let most = Rlimit {
-        current: Some(used + SECONDS + 1),
+        current: Some(used + cpu_seconds + 1),
         maximum: None,
     };
     setrlimit(Resource::Cpu, most)?;

@@ -32,7 +32,10 @@ pub use crate::types::workload::{
 };
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
-    Catalogue, Check, ComponentKind, Diagnostic, Interpolation, ProgramScope,
-    find_literal_variables, interpolation, option_path, validate_config, validate_start_up,
+    Catalogue, Check, ComponentKind, Diagnostic, Interpolation, ProgramFileError, ProgramScope,
+    VrlEnvironment, find_literal_variables, interpolation, option_path, validate_config,
+    validate_start_up,
 };
-pub use lockstep_vector_vrl::{Compiler, InProcessCompiler, MakeCompiler, Program, VrlDiagnostic};
+pub use lockstep_vector_vrl::{
+    Compiler, InProcessCompiler, MakeCompiler, Program, ProgramLimits, VrlDiagnostic,
+};

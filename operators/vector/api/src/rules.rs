@@ -3,8 +3,8 @@
 pub(crate) mod cached_validation;
 pub(crate) mod component_name;
 pub(crate) mod context;
-pub(crate) mod literal_variables;
 pub(crate) mod label_selector;
+pub(crate) mod literal_variables;
 pub(crate) mod pipeline;
 pub(crate) mod validation_cache;
 pub(crate) mod workload;

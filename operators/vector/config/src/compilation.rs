@@ -4,11 +4,15 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use lockstep_shared_validation::{FieldError, FieldPath};
-use lockstep_vector_vrl::{Compiler, MakeCompiler, Program, Purpose, VrlCost, limits};
+use lockstep_vector_vrl::{Compiler, Program, Purpose, VrlCost};
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Check, DiagnosticList};
 use crate::interpolation::SECRET;
+use crate::vrl_environment::{ProgramFileError, VrlEnvironment};
+
+/// Error for a program in a file that cannot be read here.
+const FILE_OF_HOST: &str = "the program is in a file on the agent's host, which the webhook and the controller cannot read; write it into `source`";
 
 /// State that the programs of a configuration share.
 pub(crate) struct Compilation<'a> {
@@ -18,6 +22,7 @@ pub(crate) struct Compilation<'a> {
     denied: &'a BTreeSet<String>,
     /// Total size of the programs so far.
     together: VrlCost,
+    environment: &'a VrlEnvironment,
     /// None after the compiler failed or a limit was exceeded.
     compiler: Option<Box<dyn Compiler>>,
 }
@@ -27,14 +32,15 @@ impl<'a> Compilation<'a> {
     pub(crate) fn of(
         config: &Map<String, Value>,
         denied: &'a BTreeSet<String>,
-        compiler: MakeCompiler,
+        environment: &'a VrlEnvironment,
     ) -> Self {
         let tables = config.get("enrichment_tables").and_then(Value::as_object);
         Self {
             tables: tables.into_iter().flat_map(Map::keys).cloned().collect(),
             denied,
             together: VrlCost::default(),
-            compiler: Some(compiler()),
+            environment,
+            compiler: Some((environment.compiler)()),
         }
     }
 
@@ -43,7 +49,7 @@ impl<'a> Compilation<'a> {
         !self.denied.is_empty()
     }
 
-    /// Validates one program.
+    /// Validates one program, which is the value of an option.
     pub(crate) fn validate(
         &mut self,
         source: &str,
@@ -51,16 +57,68 @@ impl<'a> Compilation<'a> {
         path: &FieldPath,
         problems: &mut DiagnosticList,
     ) {
+        self.validate_source(source, purpose, path, None, problems);
+    }
+
+    /// Validates the program of a `remap` transform that is in files, which Vector joins. Relative names are relative
+    /// to the working directory, as in Vector.
+    pub(crate) fn validate_files(
+        &mut self,
+        names: &[&str],
+        path: &FieldPath,
+        problems: &mut DiagnosticList,
+    ) {
+        let mut joined = String::new();
+        let mut is_complete = true;
+        for name in names {
+            match (self.environment.read_file)(name) {
+                Ok(source) => {
+                    joined.push_str(&source);
+                    joined.push('\n');
+                }
+                Err(ProgramFileError::OfHost) => {
+                    let error = FieldError::forbidden(path.clone(), FILE_OF_HOST);
+                    return problems.add(Check::Programs, error);
+                }
+                Err(ProgramFileError::Unreadable(detail)) => {
+                    is_complete = false;
+                    let error = FieldError::invalid(path.clone(), *name, detail);
+                    problems.add(Check::Programs, error);
+                }
+            }
+        }
+        if is_complete {
+            let origin = names.join(" + ");
+            self.validate_source(&joined, Purpose::Remap, path, Some(&origin), problems);
+        }
+    }
+
+    /// Validates one program. `origin` names the files that contain it, if it is not the value of the option.
+    fn validate_source(
+        &mut self,
+        source: &str,
+        purpose: Purpose,
+        path: &FieldPath,
+        origin: Option<&str>,
+        problems: &mut DiagnosticList,
+    ) {
         // The configuration is already invalid and must not cost more.
         let Some(compiler) = &mut self.compiler else {
             return;
         };
-        let wrong = |detail: String| FieldError::invalid_hidden(path.clone(), detail);
-        let size = match limits::exceeded(source) {
+        let wrong = |detail: String| {
+            let detail = match origin {
+                Some(origin) => format!("{origin}: {detail}"),
+                None => detail,
+            };
+            FieldError::invalid_hidden(path.clone(), detail)
+        };
+        let limits = self.environment.limits;
+        let size = match limits.exceeded(source) {
             Ok(size) => size,
             Err(detail) => return problems.add(Check::Limits, wrong(detail)),
         };
-        if let Some(detail) = limits::exceeded_together(&mut self.together, size) {
+        if let Some(detail) = limits.exceeded_together(&mut self.together, size) {
             self.compiler = None;
             return problems.add(Check::Limits, wrong(detail));
         }
@@ -88,7 +146,12 @@ impl<'a> Compilation<'a> {
                         }
                         Purpose::Remap | Purpose::Condition => wrong(finding.detail),
                     };
-                    problems.add(check, error.with_span(finding.within));
+                    // A position in a file is not one in the value of the option.
+                    let error = match origin {
+                        Some(_) => error,
+                        None => error.with_span(finding.within),
+                    };
+                    problems.add(check, error);
                 }
             }
             Err(detail) => {

@@ -52,6 +52,7 @@ mod tests {
 
     use crate::catalogue::Catalogue;
     use crate::validate::{ProgramScope, validate_config};
+    use crate::vrl_environment::VrlEnvironment;
 
     #[test]
     fn a_field_cannot_be_listed_in_only_fields_and_except_fields() {
@@ -64,7 +65,7 @@ mod tests {
                 Catalogue::shipped(),
                 &config,
                 &BTreeSet::new(),
-                InProcessCompiler::boxed,
+                &VrlEnvironment::shared(InProcessCompiler::boxed),
                 ProgramScope::Load,
             );
             let found = found

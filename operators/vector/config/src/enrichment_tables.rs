@@ -57,6 +57,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
     use crate::validate::{ProgramScope, validate_config};
+    use crate::vrl_environment::VrlEnvironment;
 
     /// Returns the paths of the errors of a configuration with a table, a source of this type and a sink with these
     /// inputs.
@@ -70,7 +71,7 @@ mod tests {
             Catalogue::shipped(),
             &config,
             &BTreeSet::new(),
-            InProcessCompiler::boxed,
+            &VrlEnvironment::shared(InProcessCompiler::boxed),
             ProgramScope::Load,
         );
         let wrong = found.iter().filter(|problem| !problem.check.is_warning());

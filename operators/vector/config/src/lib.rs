@@ -28,6 +28,7 @@ mod toml_compat;
 mod topology;
 mod transforms;
 mod validate;
+mod vrl_environment;
 
 pub use crate::catalogue::{Catalogue, Entry};
 pub use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, components, is_pattern};
@@ -37,3 +38,4 @@ pub use crate::literal_variables::find_literal_variables;
 pub use crate::options::Options;
 pub use crate::start_up::validate_start_up;
 pub use crate::validate::{ProgramScope, validate_config};
+pub use crate::vrl_environment::{ProgramFileError, VrlEnvironment};

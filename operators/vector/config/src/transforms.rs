@@ -116,12 +116,13 @@ fn remap(
                 compilation.validate(source, Purpose::Remap, &path, problems);
             }
         }
-        [file] => {
-            let detail = "the program is in a file on the agent's host and cannot be validated; write it into `source`";
-            problems.add(
-                Check::Programs,
-                FieldError::forbidden(path.child(file), detail),
-            );
+        [option] => {
+            let names = match transform.option(option) {
+                Some(Value::String(name)) => vec![name.as_str()],
+                Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+                _ => Vec::new(),
+            };
+            compilation.validate_files(&names, &path.child(option), problems);
         }
         [_, more, ..] => {
             let detail = "`remap` accepts only one of `source`, `file` and `files`";
@@ -229,6 +230,7 @@ mod tests {
     use crate::catalogue::Catalogue;
     use crate::component::ComponentKind;
     use crate::validate::{ProgramScope, validate_config as validate_all};
+    use crate::vrl_environment::VrlEnvironment;
 
     const NO_PROGRAM: &str = "(((";
 
@@ -275,7 +277,7 @@ mod tests {
                     catalogue,
                     &config,
                     &BTreeSet::new(),
-                    InProcessCompiler::boxed,
+                    &VrlEnvironment::shared(InProcessCompiler::boxed),
                     ProgramScope::Load,
                 );
                 let is_reported = found.iter().any(|problem| {

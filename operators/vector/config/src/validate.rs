@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use lockstep_shared_validation::{FieldError, FieldPath};
-use lockstep_vector_vrl::MakeCompiler;
 use serde_json::{Map, Value};
 
 use crate::catalogue::Catalogue;
 use crate::compilation::Compilation;
 use crate::component::{ComponentKind, components};
 use crate::diagnostic::{Check, Diagnostic, DiagnosticList};
+use crate::vrl_environment::VrlEnvironment;
 use crate::{
     encodings, limits, listen_address, option_diagnostics, programs, toml_compat, topology,
     transforms,
@@ -26,13 +26,13 @@ pub enum ProgramScope {
 
 /// Validates a configuration as Vector does, without its environment, and returns errors and warnings.
 ///
-/// Programs must not call the `denied` functions. `compiler` creates the compiler of the programs.
+/// Programs must not call the `denied` functions.
 #[must_use]
 pub fn validate_config(
     catalogue: &Catalogue,
     config: &Value,
     denied: &BTreeSet<String>,
-    compiler: MakeCompiler,
+    environment: &VrlEnvironment,
     programs: ProgramScope,
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
@@ -57,7 +57,7 @@ pub fn validate_config(
         }
     }
     globals(catalogue, fields, &mut problems);
-    let mut compilation = Compilation::of(fields, denied, compiler);
+    let mut compilation = Compilation::of(fields, denied, environment);
     for component in components(fields) {
         let path = FieldPath::new(component.path());
         toml_compat::validate(component.value, &path, &mut problems);

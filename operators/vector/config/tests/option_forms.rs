@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use lockstep_vector_config::{Catalogue, ProgramScope, validate_config};
+use lockstep_vector_config::{Catalogue, ProgramScope, VrlEnvironment, validate_config};
 use lockstep_vector_vrl::InProcessCompiler;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -88,7 +88,7 @@ fn errors(config: &Value) -> Vec<String> {
         Catalogue::shipped(),
         config,
         &BTreeSet::new(),
-        InProcessCompiler::boxed,
+        &VrlEnvironment::shared(InProcessCompiler::boxed),
         ProgramScope::Load,
     );
     let errors = found.iter().filter(|found| !found.check.is_warning());

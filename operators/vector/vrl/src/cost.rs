@@ -1,6 +1,7 @@
 //! Size of a program, in terms of what it costs the compiler.
 
-use std::mem;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::regex_cost;
 
@@ -30,7 +31,7 @@ pub(crate) fn measure(source: &str) -> VrlCost {
     // Each open bracket, and true if it is that of a call.
     let mut open: Vec<(u8, bool)> = Vec::new();
     let mut calls_open = 0;
-    let mut fields: u64 = 0;
+    let mut fields = KnownFields::default();
     let mut statements = vec![Statement::default()];
     let bytes = source.as_bytes();
     let mut at = 0;
@@ -66,8 +67,8 @@ pub(crate) fn measure(source: &str) -> VrlCost {
                     let cost = 1u64.checked_shl(calls_open);
                     size.calls = size.calls.saturating_add(cost.unwrap_or(u64::MAX));
                 }
-                size.followed += followed(fields);
-                statements.push(Statement::default());
+                size.followed += fields.followed();
+                statements.push(Statement::from(at + 1));
             }
             b')' | b']' | b'}' => {
                 let is_call = open.pop().is_some_and(|(_, is_call)| is_call);
@@ -76,15 +77,10 @@ pub(crate) fn measure(source: &str) -> VrlCost {
                     statements.pop();
                 }
             }
-            b':' if open.last() == Some(&(b'{', false)) => fields += 1,
-            b'.' => {
-                if let Some(statement) = statements.last_mut() {
-                    statement.dots += 1;
-                }
-            }
+            b':' if open.last() == Some(&(b'{', false)) => fields.of_literals += 1,
             b';' => {
-                size.followed += followed(fields);
-                end_statement(&mut statements);
+                size.followed += fields.followed();
+                end_statement(&mut statements, at + 1);
             }
             byte if byte.is_ascii_whitespace() => {
                 // All adjacent whitespace in one step: the characters before and after it decide.
@@ -97,21 +93,21 @@ pub(crate) fn measure(source: &str) -> VrlCost {
                         .get(end)
                         .is_some_and(|byte| is_operator(*byte) && *byte != b'!');
                 if has_newline && !goes_on {
-                    size.followed += followed(fields);
-                    end_statement(&mut statements);
+                    size.followed += fields.followed();
+                    end_statement(&mut statements, end);
                 }
                 at = end;
                 continue;
             }
             byte if is_operator(byte) => {
-                size.followed += followed(fields);
+                size.followed += fields.followed();
                 if let Some(statement) = statements.last_mut() {
                     statement.operators += 1;
                     size.operators = size.operators.max(statement.operators);
                     if byte == b'=' && is_assignment(bytes, at) {
                         size.assignments += 1;
-                        // Each segment of its path is a field.
-                        fields += mem::take(&mut statement.dots).max(1);
+                        fields.assign(&bytes[statement.start..at]);
+                        statement.start = at + 1;
                     }
                 }
             }
@@ -128,10 +124,36 @@ pub(crate) fn measure(source: &str) -> VrlCost {
     size
 }
 
-/// Returns the cost of tracking the types of this many fields through one expression. The cost per field grows with
-/// their number, because a large number of fields does not fit into the caches.
-fn followed(fields: u64) -> u64 {
-    fields + fields * fields / 1000
+/// Fields and variables whose types the compiler knows.
+#[derive(Default)]
+struct KnownFields {
+    /// Hashes of the assigned paths and of all their prefixes: each of them is a node in the type of the event.
+    assigned: HashSet<u64>,
+    /// Fields of object literals.
+    of_literals: u64,
+    state: RandomState,
+}
+
+impl KnownFields {
+    /// Adds the target of an assignment: a path, or two paths and a comma.
+    fn assign(&mut self, target: &[u8]) {
+        let mut hasher = self.state.build_hasher();
+        let target = target.trim_ascii();
+        for (index, byte) in target.iter().enumerate() {
+            if index > 0 && matches!(byte, b'.' | b'[' | b',') {
+                self.assigned.insert(hasher.finish());
+            }
+            hasher.write_u8(*byte);
+        }
+        self.assigned.insert(hasher.finish());
+    }
+
+    /// Returns the cost of tracking their types through one expression. The cost of each field grows with their number,
+    /// because a large number of fields does not fit into the caches.
+    fn followed(&self) -> u64 {
+        let fields = self.of_literals + self.assigned.len() as u64;
+        fields + fields * fields / 1000
+    }
 }
 
 /// Returns true if a bracket opens the arguments of a call or the body of a closure.
@@ -166,12 +188,23 @@ fn after_string(bytes: &[u8], start: usize, quote: u8) -> usize {
 #[derive(Clone, Copy, Default)]
 struct Statement {
     operators: usize,
-    dots: u64,
+    /// Position where it starts, or where the value of its last assignment starts.
+    start: usize,
 }
 
-fn end_statement(statements: &mut [Statement]) {
+impl Statement {
+    fn from(start: usize) -> Self {
+        Self {
+            operators: 0,
+            start,
+        }
+    }
+}
+
+/// Ends the current statement. The next one starts at a position.
+fn end_statement(statements: &mut [Statement], start: usize) {
     if let Some(statement) = statements.last_mut() {
-        *statement = Statement::default();
+        *statement = Statement::from(start);
     }
 }
 
@@ -209,6 +242,11 @@ mod tests {
         // At the end of its own statement, at the sum and at the call.
         assert_eq!(measure(".a = 1\n1 + f(2)").followed, 3);
         assert_eq!(measure(".a.b.c = 1\n1 + 2").followed, 6);
+        // `.a` and `.a.b` are the same in both statements.
+        assert_eq!(measure(".a.b.c = 1; .a.b.d = 1").followed, 3 + 3);
+        assert_eq!(measure(".a = 1; .a = 2").followed, 1 + 1);
+        assert_eq!(measure(".a[0] = 1; .a[1] = 1").followed, 2 + 2 + 2);
+        assert_eq!(measure(".a, err = f(); 1").followed, 2 + 2);
         assert_eq!(
             measure(r#"x = {"a": 1, "b": f(c: 1)}; 1 + 2"#).followed,
             1 + 3 + 3 + 3

@@ -6,7 +6,7 @@
 mod compiler;
 mod cost;
 mod diagnostic;
-pub mod limits;
+mod limits;
 mod program;
 mod regex_cost;
 mod stdlib;
@@ -14,5 +14,6 @@ mod stdlib;
 pub use crate::compiler::{Compiler, InProcessCompiler, MakeCompiler};
 pub use crate::cost::VrlCost;
 pub use crate::diagnostic::VrlDiagnostic;
+pub use crate::limits::ProgramLimits;
 pub use crate::program::{Program, Purpose};
 pub use crate::stdlib::is_known_function;

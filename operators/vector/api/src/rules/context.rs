@@ -3,28 +3,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lockstep_vector_config::{Catalogue, Diagnostic, ProgramScope, validate_config};
-use lockstep_vector_vrl::{InProcessCompiler, MakeCompiler};
+use lockstep_vector_config::{
+    Catalogue, Diagnostic, ProgramScope, VrlEnvironment, validate_config,
+};
+use lockstep_vector_vrl::InProcessCompiler;
 use serde_json::Value;
 
 use crate::rules::validation_cache::ValidationCache;
 
-/// Compiler of programs, and cache of validation results.
+/// Environment of programs, and cache of validation results.
 ///
 /// It is the [extension](lockstep_shared_validation::Ruleset::with_extension) of the rulesets of pipelines. Both kinds
 /// share one, so that they share the cache. Without it, the validating thread compiles the programs and nothing is
 /// cached.
 pub struct VectorContext {
-    compiler: MakeCompiler,
+    environment: VrlEnvironment,
     cache: ValidationCache,
 }
 
 impl VectorContext {
     /// Creates a context with an empty cache.
     #[must_use]
-    pub fn new(compiler: MakeCompiler) -> Self {
+    pub fn new(environment: VrlEnvironment) -> Self {
         Self {
-            compiler,
+            environment,
             cache: ValidationCache::default(),
         }
     }
@@ -37,7 +39,7 @@ impl VectorContext {
                 Catalogue::shipped(),
                 config,
                 denied,
-                self.compiler,
+                &self.environment,
                 ProgramScope::Start,
             )
         })
@@ -56,7 +58,7 @@ pub(crate) fn problems(
             Catalogue::shipped(),
             config,
             denied,
-            InProcessCompiler::boxed,
+            &VrlEnvironment::shared(InProcessCompiler::boxed),
             ProgramScope::Start,
         )),
     }

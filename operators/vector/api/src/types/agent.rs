@@ -1,7 +1,9 @@
 //! API type `Vector`: a Vector agent that runs pipelines on every node.
 
 use kube::{CustomResource, CustomResourceExt};
-use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields};
+use lockstep_shared_validation::{
+    Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -62,6 +64,7 @@ impl ValidatedResource for Vector {
 
     fn is_spec_optional() -> bool {
         true
+    }
 
     fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[("spec", crate::types::workload::SPECIFICATION)]

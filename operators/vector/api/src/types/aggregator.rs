@@ -1,7 +1,9 @@
 //! API types of aggregators: `VectorAggregator` (namespaced) and `ClusterVectorAggregator` (cluster-scoped).
 
 use kube::{CustomResource, CustomResourceExt, KubeSchema};
-use lockstep_shared_validation::{Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields};
+use lockstep_shared_validation::{
+    Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -222,6 +224,7 @@ macro_rules! aggregator_kind {
 
             fn is_spec_optional() -> bool {
                 true
+            }
 
             fn rule_references() -> &'static [(&'static str, &'static str)] {
                 &[("spec", SPECIFICATION)]

@@ -24,14 +24,22 @@ mod tests {
 
     use crate::catalogue::Catalogue;
     use crate::confinement::OptOut;
+    use crate::interpolation::Interpolation;
     use crate::start_up::validate_start_up;
 
     #[test]
     fn a_provider_excludes_components() {
         let provider = json!({"type": "http", "url": "http://a"});
         let source = json!({"in": {"type": "internal_logs"}});
-        let number =
-            |config| validate_start_up(Catalogue::shipped(), &config, OptOut::Author).len();
+        let number = |config| {
+            validate_start_up(
+                Catalogue::shipped(),
+                &config,
+                OptOut::Author,
+                Interpolation::Off,
+            )
+            .len()
+        };
         assert_eq!(number(json!({"provider": provider})), 0);
         assert_eq!(number(json!({"sources": source})), 0);
         assert_eq!(number(json!({"provider": provider, "sources": {}})), 0);

@@ -1,0 +1,35 @@
+//! Environment of the VRL programs of configurations: a compiler, limits, and access to files.
+
+use lockstep_vector_vrl::{MakeCompiler, ProgramLimits};
+
+/// Compiler, limits and files for VRL programs.
+#[derive(Clone, Copy, Debug)]
+pub struct VrlEnvironment {
+    /// Creates the compiler for a configuration.
+    pub compiler: MakeCompiler,
+    /// Limits of the programs.
+    pub limits: &'static ProgramLimits,
+    /// Reads the file with the program of a `remap` transform.
+    pub read_file: fn(&str) -> Result<String, ProgramFileError>,
+}
+
+/// Reason why the program of a `remap` transform that is in a file is not validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramFileError {
+    /// The file is on the host of Vector.
+    OfHost,
+    /// The file cannot be read, for the reason in the description.
+    Unreadable(String),
+}
+
+impl VrlEnvironment {
+    /// Returns the environment for programs of other people, which has no files.
+    #[must_use]
+    pub const fn shared(compiler: MakeCompiler) -> Self {
+        Self {
+            compiler,
+            limits: &ProgramLimits::SHARED,
+            read_file: |_| Err(ProgramFileError::OfHost),
+        }
+    }
+}
