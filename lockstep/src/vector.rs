@@ -2,6 +2,7 @@
 
 mod common_args;
 mod compilers;
+mod components;
 pub(crate) mod configuration;
 pub(crate) mod environment;
 #[cfg(not(unix))]
@@ -36,6 +37,8 @@ enum Command {
     /// Validate configurations as `vector validate --no-environment` does. Exit codes: 0: Vector would start with
     /// them; 78: it would not.
     Validate(validate::Args),
+    /// List the component types of Vector, or all options of one type.
+    Components(components::Args),
     /// Run a VRL worker, which compiles VRL programs for another process.
     #[cfg(unix)]
     #[command(hide = true)]
@@ -45,6 +48,7 @@ enum Command {
 pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(validate) => validate::run(validate, &args.common),
+        Command::Components(components) => components::run(components),
         #[cfg(unix)]
         Command::VrlWorker(limits) => worker::run(*limits),
     }

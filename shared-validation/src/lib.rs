@@ -65,7 +65,7 @@ pub use crd_validation::conversion::{ConversionError, VersionMapping};
 pub use crd_validation::field::{BadValue, ErrorType, FieldError, FieldPath, aggregate};
 pub use crd_validation::format::{is_label_value, is_qualified_name};
 pub use crd_validation::json::{ParsedJson, RawObject};
-pub use crd_validation::suggest::did_you_mean;
+pub use crd_validation::suggest::{did_you_mean, similar_names};
 pub use crd_validation::{CompileError, RatchetedViolation};
 pub use defaults::DynamicDefault;
 pub use kind::ValidatedResource;

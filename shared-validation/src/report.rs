@@ -88,7 +88,12 @@ impl<'a> Report<'a> {
     }
 }
 
+/// Orders violations by field. Those of one text are in the order of the text; those of the whole text come last.
 fn order(a: &Violation, b: &Violation) -> Ordering {
-    let by_location = (&a.at, a.layer).cmp(&(&b.at, b.layer));
+    let start = |violation: &Violation| {
+        let span = violation.error.span.as_ref();
+        span.map_or(usize::MAX, |bytes| bytes.start)
+    };
+    let by_location = (&a.at, a.layer, start(a)).cmp(&(&b.at, b.layer, start(b)));
     by_location.then_with(|| a.error.body().cmp(&b.error.body()))
 }

@@ -29,6 +29,7 @@ mod install;
 mod leader;
 mod limits;
 mod malicious_clients;
+mod messages;
 mod metrics_page;
 mod monitoring;
 mod namespaced;

@@ -107,6 +107,9 @@ pub struct FieldError {
     /// program. The detail already contains the position in the program; this range is for tools that display
     /// the text.
     pub span: Option<Range<usize>>,
+    /// Ways to correct the error, for tools that print the detail without the excerpt of the text that follows its
+    /// first line. The excerpt already contains them.
+    pub hints: Vec<String>,
 }
 
 impl FieldError {
@@ -122,7 +125,14 @@ impl FieldError {
             bad_value,
             detail: detail.into(),
             span: None,
+            hints: Vec::new(),
         }
+    }
+
+    /// Adds ways to correct the error.
+    #[must_use]
+    pub fn with_hints(self, hints: Vec<String>) -> Self {
+        Self { hints, ..self }
     }
 
     /// Restricts the error to a byte range of the value.

@@ -76,6 +76,7 @@ fn diagnostic(error: &FieldError) -> Value {
         "type": error.error_type.as_str(),
         "field": error.path.to_string(),
         "message": error.body(),
+        "hints": error.hints,
     })
 }
 

@@ -115,6 +115,7 @@ fn finding(violation: &Violation) -> Value {
         "type": violation.error.error_type.as_str(),
         "field": violation.error.path.to_string(),
         "detail": violation.error.detail,
+        "hints": violation.error.hints,
         "message": violation.error.to_string(),
         "rule": violation.rule,
         "layer": violation.layer.as_str(),

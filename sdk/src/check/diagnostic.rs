@@ -56,9 +56,21 @@ pub(crate) struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Returns the message on one line, without the rule id at its end, if any. An excerpt of a VRL program below
-    /// it is left out, because the source text itself is shown.
+    /// Returns the message with its hints on one line.
     pub(crate) fn message(&self) -> String {
+        let hints = self.hints();
+        let parts: Vec<_> = std::iter::once(self.headline()).chain(hints).collect();
+        parts.join("; ")
+    }
+
+    /// Returns the hints, each on one line.
+    pub(crate) fn hints(&self) -> impl Iterator<Item = String> {
+        self.error.hints.iter().map(|hint| on_one_line(hint))
+    }
+
+    /// Returns the message on one line, without hints and without the rule id at its end, if any. An excerpt of a VRL
+    /// program below it is left out, because the source text itself is shown.
+    pub(crate) fn headline(&self) -> String {
         let mut error = self.error.clone();
         if error.span.is_some()
             && let Some((first, _)) = error.detail.split_once('\n')

@@ -32,9 +32,9 @@ pub use crate::types::workload::{
 };
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
-    Catalogue, Check, ComponentKind, Diagnostic, Interpolation, ProgramFileError, ProgramScope,
-    VrlEnvironment, find_literal_variables, interpolation, option_path, validate_config,
-    validate_start_up,
+    Catalogue, Check, ComponentKind, Diagnostic, Entry, Interpolation, OptionEntry,
+    ProgramFileError, ProgramScope, Requirement, VrlEnvironment, find_literal_variables,
+    interpolation, option_path, similar_types, validate_config, validate_start_up,
 };
 pub use lockstep_vector_vrl::{
     Compiler, InProcessCompiler, MakeCompiler, Program, ProgramLimits, VrlDiagnostic,

@@ -83,6 +83,12 @@ struct EntryFile<'a> {
 }
 
 impl Entry {
+    /// Returns the aliases of options, with the names of the options.
+    #[must_use]
+    pub fn aliases(&self) -> &BTreeMap<String, String> {
+        &self.aliases
+    }
+
     /// Returns the name of an option and its aliases.
     pub fn names_of<'a>(&'a self, option: &'a str) -> impl Iterator<Item = &'a str> {
         let aliases = self.aliases.iter();
@@ -206,15 +212,15 @@ fn digest(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use lockstep_vector_vrl::VRL_VERSION;
+
     use super::*;
 
     #[test]
     fn the_vrl_version_of_the_catalogue_is_the_locked_one() {
         let locked = include_str!("../../../../Cargo.lock");
-        let vrl = format!(
-            "name = \"vrl\"\nversion = \"{}\"\n",
-            Catalogue::shipped().vrl
-        );
+        let vrl = format!("name = \"vrl\"\nversion = \"{VRL_VERSION}\"\n");
         assert!(locked.contains(&vrl), "{vrl}");
+        assert_eq!(Catalogue::shipped().vrl, VRL_VERSION);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use lockstep_shared_validation::{FieldError, FieldPath};
-use lockstep_vector_vrl::{Compiler, Program, Purpose, VrlCost};
+use lockstep_vector_vrl::{Compiler, Program, Purpose, VRL_VERSION, VrlCost};
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Check, DiagnosticList};
@@ -144,13 +144,14 @@ impl<'a> Compilation<'a> {
                         Purpose::Search => {
                             FieldError::invalid(path.clone(), source, finding.detail)
                         }
-                        Purpose::Remap | Purpose::Condition => wrong(finding.detail),
+                        Purpose::Remap | Purpose::Condition => wrong(versioned(&finding.detail)),
                     };
                     // A position in a file is not one in the value of the option.
                     let error = match origin {
                         Some(_) => error,
                         None => error.with_span(finding.within),
                     };
+                    let error = error.with_hints(finding.hints);
                     problems.add(check, error);
                 }
             }
@@ -160,4 +161,11 @@ impl<'a> Compilation<'a> {
             }
         }
     }
+}
+
+/// Adds the version of the compiler to the first line of a message: other versions accept other programs.
+fn versioned(detail: &str) -> String {
+    let end = detail.find('\n').unwrap_or(detail.len());
+    let (message, excerpt) = detail.split_at(end);
+    format!("{message} (VRL {VRL_VERSION}){excerpt}")
 }

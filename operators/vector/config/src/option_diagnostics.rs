@@ -13,7 +13,9 @@ use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
 use crate::diagnostic::{Check, DiagnosticList};
 use crate::option_path::below;
+use crate::option_words::{Owner, count, dotted, one_of, plain, type_of, words};
 use crate::options::Options;
+use crate::unknown_type;
 
 /// Maximum number of findings that are reported for one component.
 const MAX_REPORTED: usize = 100;
@@ -60,17 +62,13 @@ pub(crate) fn validate(
         }
     };
     let Some(entry) = catalogue.entry(component.family, kind) else {
-        let known = catalogue.kinds(component.family);
-        let detail = format!(
-            "Vector {} has no such {noun}{}",
-            catalogue.version,
-            did_you_mean(kind, known.into_iter())
-        );
+        let detail = unknown_type::describe(catalogue, component.family, kind);
         let error = FieldError::invalid(path.child("type"), kind.as_str(), detail);
         return problems.add(Check::Options, error);
     };
     let value = renamed(entry, component.value, &path, problems);
-    validate_value(catalogue.options(entry), &value, &path, kind, problems);
+    let owner = Owner::Component(component.family, kind);
+    validate_value(catalogue.options(entry), &value, &path, owner, problems);
 }
 
 /// Returns the options with aliases replaced by the names of the catalogue, and reports options that are set under both
@@ -111,7 +109,7 @@ pub(crate) fn validate_globals(
         catalogue.globals(),
         config,
         &FieldPath::root(),
-        "Vector",
+        Owner::Vector,
         problems,
     );
 }
@@ -128,7 +126,7 @@ fn validate_value(
     options: &Options,
     value: &Value,
     path: &FieldPath,
-    owner: &str,
+    owner: Owner<'_>,
     problems: &mut DiagnosticList,
 ) {
     if options.is_valid(value) {
@@ -180,8 +178,7 @@ struct ErrorRenderer<'a> {
     options: &'a Options,
     value: &'a Value,
     path: &'a FieldPath,
-    /// Component type, or `Vector` for global options.
-    owner: &'a str,
+    owner: Owner<'a>,
 }
 
 impl ErrorRenderer<'_> {
@@ -213,9 +210,16 @@ impl ErrorRenderer<'_> {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.options.names(self.value, &location);
                 for name in unexpected.iter().take(MAX_REPORTED) {
-                    let others = known.iter().filter(|other| *other != name);
-                    let question = did_you_mean(name, others.map(String::as_str));
-                    let detail = format!("`{}` has no such option{question}", self.owner);
+                    let detail = match self.owner.removed_option(&dotted(&location, Some(name))) {
+                        Some(advice) => {
+                            format!("`{}` has no such option any more: it {advice}", self.owner)
+                        }
+                        None => {
+                            let others = known.iter().filter(|other| *other != name);
+                            let question = did_you_mean(name, others.map(String::as_str));
+                            format!("`{}` has no such option{question}", self.owner)
+                        }
+                    };
                     let error = FieldError::forbidden(below(&path, name), detail);
                     out.push(Found {
                         error,
@@ -229,6 +233,10 @@ impl ErrorRenderer<'_> {
                     let found = type_of(instance);
                     add(invalid(format!("{detail}, not {found}")));
                 } else {
+                    let detail = match self.corrected(&location, kind, instance) {
+                        Some(example) => format!("{detail}, such as `{example}`"),
+                        None => detail,
+                    };
                     add(FieldError::type_invalid(
                         path.clone(),
                         instance.clone(),
@@ -238,12 +246,13 @@ impl ErrorRenderer<'_> {
             }
             ValidationErrorKind::Enum { options } => {
                 let names = options.as_array().into_iter().flatten();
-                let names = names.map(|name| match name {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                });
-                let names: Vec<_> = names.collect();
-                let error = FieldError::not_supported(path.clone(), instance.clone(), &names);
+                let names: Vec<_> = names.map(plain).collect();
+                let mut error = FieldError::not_supported(path.clone(), instance.clone(), &names);
+                if let Some(advice) = self.owner.removed_value(&dotted(&location, None), instance) {
+                    error.detail = format!("{advice}; {}", error.detail);
+                } else if let Some(text) = instance.as_str() {
+                    error.detail += &did_you_mean(text, names.iter().map(String::as_str));
+                }
                 add(if is_secret(&location) {
                     hidden(error)
                 } else {
@@ -269,10 +278,45 @@ impl ErrorRenderer<'_> {
             }
             ValidationErrorKind::Custom { message } => add(invalid(message.clone())),
             ValidationErrorKind::AnyOf { context } => self.any_of(error, context, out),
-            other => add(invalid(format!(
-                "is not a value that `{}` accepts here: {other:?}",
+            ValidationErrorKind::MinItems { limit } => {
+                add(invalid(count("at least", *limit, "item")))
+            }
+            ValidationErrorKind::MaxItems { limit } => {
+                add(invalid(count("at most", *limit, "item")))
+            }
+            ValidationErrorKind::MinLength { limit } => {
+                add(invalid(count("at least", *limit, "character")));
+            }
+            ValidationErrorKind::MaxLength { limit } => {
+                add(invalid(count("at most", *limit, "character")));
+            }
+            _ => add(invalid(format!(
+                "is not a value that `{}` accepts here; see its options in the documentation of Vector",
                 self.owner
             ))),
+        }
+    }
+
+    /// Returns what the author of a scalar most likely intended: a list of this item, or a mapping in which it is the
+    /// value of the tag.
+    fn corrected(
+        &self,
+        location: &[LocationSegment<'_>],
+        kind: &TypeKind,
+        instance: &Value,
+    ) -> Option<String> {
+        let TypeKind::Single(kind) = kind else {
+            return None;
+        };
+        match kind.to_string().as_str() {
+            "array" => Some(format!("[{instance}]")),
+            "object" => {
+                let variant = instance.as_str()?;
+                let options = self.options;
+                let tag = options.tag_of_variant(self.value, location, variant)?;
+                Some(format!("{{{tag}: {variant}}}"))
+            }
+            _ => None,
         }
     }
 
@@ -298,7 +342,7 @@ impl ErrorRenderer<'_> {
         for error in context.iter().flatten() {
             match error.kind() {
                 ValidationErrorKind::Type { kind } => kinds.push(words(kind)),
-                ValidationErrorKind::Enum { options } => kinds.push(format!("one of {options}")),
+                ValidationErrorKind::Enum { options } => kinds.push(one_of(options)),
                 _ => {}
             }
         }
@@ -369,37 +413,4 @@ fn is_secret(location: &[LocationSegment<'_>]) -> bool {
 
 fn is_scalar(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
-}
-
-fn words(kind: &TypeKind) -> String {
-    match kind {
-        TypeKind::Single(kind) => article(&kind.to_string()),
-        TypeKind::Multiple(kinds) => {
-            let kinds: Vec<_> = kinds
-                .iter()
-                .map(|kind| article(&kind.to_string()))
-                .collect();
-            kinds.join(" or ")
-        }
-    }
-}
-
-fn article(kind: &str) -> String {
-    match kind {
-        "object" => "a mapping".to_owned(),
-        "array" => "a list".to_owned(),
-        "integer" => "an integer".to_owned(),
-        other => format!("a {other}"),
-    }
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a mapping",
-    }
 }

@@ -40,8 +40,14 @@ impl Options {
         }
     }
 
+    /// Returns the definition that a node refers to, if it is a reference.
+    pub(crate) fn referenced(&self, node: &Value) -> Option<&Value> {
+        let name = node["$ref"].as_str()?;
+        self.definitions
+            .get(name.trim_start_matches("#/definitions/"))
+    }
+
     /// Returns the node of the catalogue.
-    #[cfg(test)]
     pub(crate) fn node(&self) -> &Value {
         &self.node
     }
@@ -74,28 +80,47 @@ impl Options {
         value: &Value,
         location: &[LocationSegment<'_>],
     ) -> BTreeSet<String> {
+        let (nodes, here) = self.nodes_at(value, location);
+        let nodes = nodes.into_iter().flat_map(|node| self.plain(node, here));
+        let properties = nodes.filter_map(|node| node["properties"].as_object());
+        properties.flat_map(Map::keys).cloned().collect()
+    }
+
+    /// Returns the tag of the objects at a location of which one variant has this name.
+    pub(crate) fn tag_of_variant<'a>(
+        &'a self,
+        value: &'a Value,
+        location: &[LocationSegment<'_>],
+        variant: &str,
+    ) -> Option<&'a str> {
+        let (mut nodes, _) = self.nodes_at(value, location);
+        while let Some(node) = nodes.pop() {
+            let node = self.referenced(node).unwrap_or(node);
+            if node["variants"].get(variant).is_some() {
+                return node["tag"].as_str();
+            }
+            nodes.extend(node["anyOf"].as_array().into_iter().flatten());
+        }
+        None
+    }
+
+    /// Returns the nodes for a location, and the value there.
+    fn nodes_at<'a>(
+        &'a self,
+        value: &'a Value,
+        location: &[LocationSegment<'_>],
+    ) -> (Vec<&'a Value>, &'a Value) {
         let mut nodes = vec![&self.node];
         let mut here = value;
-        let mut rest = location.iter();
-        loop {
-            nodes = nodes
-                .into_iter()
-                .flat_map(|node| self.plain(node, here))
-                .collect();
-            let Some(segment) = rest.next() else { break };
-            nodes = nodes
-                .into_iter()
-                .filter_map(|node| below(node, segment))
-                .collect();
+        for segment in location {
+            let plain = nodes.into_iter().flat_map(|node| self.plain(node, here));
+            nodes = plain.filter_map(|node| below(node, segment)).collect();
             here = match segment {
                 LocationSegment::Property(name) => &here[&**name],
                 LocationSegment::Index(index) => &here[*index],
             };
         }
-        let properties = nodes
-            .iter()
-            .filter_map(|node| node["properties"].as_object());
-        properties.flat_map(Map::keys).cloned().collect()
+        (nodes, here)
     }
 
     /// Returns the path and the value of every option that contains a file name.
@@ -138,12 +163,8 @@ impl Options {
 
     /// Returns the nodes that apply to a value, with references and alternatives resolved.
     fn plain<'a>(&'a self, node: &'a Value, value: &Value) -> Vec<&'a Value> {
-        if let Some(name) = node["$ref"].as_str() {
-            let name = name.trim_start_matches("#/definitions/");
-            return self
-                .definitions
-                .get(name)
-                .map_or(Vec::new(), |node| self.plain(node, value));
+        if let Some(node) = self.referenced(node) {
+            return self.plain(node, value);
         }
         if let Some(tag) = node["tag"].as_str() {
             let variant = value[tag].as_str().or(node["without"].as_str());

@@ -4,6 +4,9 @@ use crate::diagnostic::VrlDiagnostic;
 use crate::program::Program;
 use crate::stdlib::AllowedFunctions;
 
+/// Version of the VRL compiler.
+pub const VRL_VERSION: &str = "0.34.0";
+
 /// Compiler for the programs of one configuration, which are compiled one after the other.
 pub trait Compiler {
     /// Compiles a program and returns its diagnostics.

@@ -5,6 +5,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
 
+use crate::hint;
+
 /// Maximum number of diagnostics that are reported for one program.
 const MAX_REPORTED: usize = 10;
 
@@ -20,6 +22,9 @@ pub struct VrlDiagnostic {
     pub detail: String,
     /// Byte range of the program that the diagnostic refers to.
     pub within: Option<Range<usize>>,
+    /// Hints of the compiler, such as a corrected statement. If the detail has no excerpt of the source, it contains
+    /// them already, and this list is empty.
+    pub hints: Vec<String>,
 }
 
 impl VrlDiagnostic {
@@ -28,6 +33,7 @@ impl VrlDiagnostic {
             is_advice: false,
             detail,
             within: None,
+            hints: Vec::new(),
         }
     }
 }
@@ -37,11 +43,10 @@ pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagno
     let more = diagnostics.len().saturating_sub(MAX_REPORTED);
     let mut findings = vrl_diagnostics(source, diagnostics, false);
     if more > 0 {
-        findings.push(VrlDiagnostic {
-            is_advice: false,
-            detail: format!("and {more} more errors, which may be caused by the previous ones"),
-            within: None,
-        });
+        let noun = if more == 1 { "error" } else { "errors" };
+        findings.push(VrlDiagnostic::error(format!(
+            "and {more} more {noun}, which may be caused by the previous ones"
+        )));
     }
     findings
 }
@@ -51,20 +56,34 @@ pub(crate) fn warnings(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiag
     vrl_diagnostics(source, diagnostics, true)
 }
 
+/// Returns the first diagnostics in the order of the source: the compiler reports those of nested expressions before
+/// those of earlier statements.
 fn vrl_diagnostics(
     source: &str,
     diagnostics: DiagnosticList,
     is_advice: bool,
 ) -> Vec<VrlDiagnostic> {
-    let first = diagnostics.into_iter().take(MAX_REPORTED);
-    let finding = |diagnostic| VrlDiagnostic {
-        is_advice,
-        within: span(source, &diagnostic),
+    let mut ordered: Vec<_> = diagnostics.into_iter().collect();
+    ordered.sort_by_key(|diagnostic| {
+        // Without a position, a diagnostic concerns the whole program.
+        let start = span(source, diagnostic).map(|bytes| bytes.start);
+        start.unwrap_or_default()
+    });
+    let first = ordered.into_iter().take(MAX_REPORTED);
+    let finding = |diagnostic| {
+        let within = span(source, &diagnostic);
         // A warning is a single line.
-        detail: render(source, diagnostic, !is_advice),
+        let (detail, hints) = render(source, diagnostic, !is_advice);
+        VrlDiagnostic {
+            is_advice,
+            detail,
+            within,
+            hints,
+        }
     };
     first.map(finding).collect()
 }
+
 /// Returns the byte range that a diagnostic refers to.
 fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
     let mut labels = diagnostic.labels.iter();
@@ -75,8 +94,8 @@ fn span(source: &str, diagnostic: &Diagnostic) -> Option<Range<usize>> {
 }
 
 /// Formats a diagnostic with its position in the program. If `is_drawn` is true, an excerpt of the source with marks
-/// follows.
-fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
+/// follows, and the hints, which the excerpt contains, are returned separately. Otherwise the text contains them.
+fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> (String, Vec<String>) {
     let at = span(source, &diagnostic).map(|bytes| bytes.start);
     let location = at.map(|at| {
         let before = &source[..at];
@@ -90,25 +109,28 @@ fn render(source: &str, diagnostic: Diagnostic, is_drawn: bool) -> String {
     let mut message = diagnostic.message.clone();
     if let Some(label) = diagnostic.labels.iter().find(|label| label.primary)
         && !label.message.is_empty()
-        && label.message != message
+        && !message.ends_with(&label.message)
     {
         message = format!("{message}: {}", label.message);
     }
+    let message = format!("{}{message}", location.unwrap_or_default());
+    let hints = hint::of(&diagnostic);
     let is_drawable = diagnostic
         .labels
         .iter()
         .all(|label| source.get(label.span.start()..label.span.end()).is_some());
     if !is_drawn || !is_drawable || source.lines().any(|line| line.len() > LONGEST_DRAWN) {
-        return format!("{}{message}", location.unwrap_or_default());
+        let parts: Vec<_> = std::iter::once(message).chain(hints).collect();
+        return (parts.join("; "), Vec::new());
     }
     let drawn = Formatter::new(source, diagnostic).to_string();
     // Without the repeated message and the general links.
     let lines = drawn.lines().skip_while(|line| !line.contains('┌'));
-    let lines = lines.filter(|line| !line.trim_start().starts_with("= "));
+    let lines = lines.filter(|line| !hint::is_general_note(line));
     let drawn: Vec<_> = lines.collect();
     let drawn = drawn.join("\n");
     let drawn = drawn.trim_end_matches(['│', ' ', '\n']);
     // The output may be shown in a terminal.
     let drawn = drawn.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}");
-    format!("{}{message}\n{drawn}", location.unwrap_or_default())
+    (format!("{message}\n{drawn}"), hints)
 }

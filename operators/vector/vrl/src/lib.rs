@@ -6,12 +6,13 @@
 mod compiler;
 mod cost;
 mod diagnostic;
+mod hint;
 mod limits;
 mod program;
 mod regex_cost;
 mod stdlib;
 
-pub use crate::compiler::{Compiler, InProcessCompiler, MakeCompiler};
+pub use crate::compiler::{Compiler, InProcessCompiler, MakeCompiler, VRL_VERSION};
 pub use crate::cost::VrlCost;
 pub use crate::diagnostic::VrlDiagnostic;
 pub use crate::limits::ProgramLimits;

@@ -62,8 +62,7 @@ impl Program<'_> {
     fn search(&self) -> Vec<VrlDiagnostic> {
         let read = self.source.parse::<QueryNode>();
         let error = read.err().into_iter();
-        let reported = error
-            .map(|error| VrlDiagnostic::error(format!("is not a valid search query: {error}")));
+        let reported = error.map(|error| VrlDiagnostic::error(search_error(&error.to_string())));
         reported.collect()
     }
 
@@ -90,6 +89,18 @@ impl Program<'_> {
         };
         Ok((compiled.warnings, problem))
     }
+}
+
+/// Describes an invalid search query. Of the text of the parser, only the position is for users.
+fn search_error(text: &str) -> String {
+    let position = text.split("--> ").nth(1).and_then(|rest| {
+        let (line, column) = rest.split_whitespace().next()?.split_once(':')?;
+        Some(format!(" at line {line}, column {column}"))
+    });
+    format!(
+        "is not a valid search query{}; see https://docs.datadoghq.com/logs/explorer/search_syntax/",
+        position.unwrap_or_default()
+    )
 }
 
 fn not_boolean(compiled: &CompilationResult) -> Option<String> {
@@ -155,6 +166,37 @@ mod tests {
         for source in ["%foo = 1", "%vectorx = 1", "del(%foo)", ".vector = %vector"] {
             assert_eq!(errors(source, Purpose::Remap), [""; 0], "{source}");
         }
+    }
+
+    #[test]
+    fn the_error_of_a_search_query_has_its_position_and_no_text_of_the_parser() {
+        assert_eq!(
+            errors("a:(", Purpose::Search),
+            [
+                "is not a valid search query at line 1, column 4; see https://docs.datadoghq.com/logs/explorer/search_syntax/"
+            ]
+        );
+    }
+
+    #[test]
+    fn errors_are_in_the_order_of_the_lines_and_have_hints() {
+        let program = Program {
+            source: ".a = to_int(.a)\n.b = downcse(.b)\n.c = to_int(.c)".into(),
+            purpose: Purpose::Remap,
+            tables: Cow::Borrowed(&[]),
+            denied: Cow::Owned(BTreeSet::new()),
+        };
+        let findings = program.compile(&mut AllowedFunctions::default());
+        let lines: Vec<_> = findings
+            .iter()
+            .map(|finding| finding.detail.split(',').next().unwrap_or_default())
+            .collect();
+        assert_eq!(lines, ["line 1", "line 2", "line 3"], "{findings:?}");
+        assert_eq!(
+            findings[0].hints,
+            ["change this to an infallible assignment: `.a, err = to_int(.a)`"]
+        );
+        assert_eq!(findings[1].hints, ["did you mean \"downcase\"?"]);
     }
 
     #[test]

@@ -18,12 +18,13 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
     let mut show = |level: Shown<'static>,
                     id: Option<&str>,
                     message: &str,
+                    hints: &mut dyn Iterator<Item = String>,
                     location: Option<&SourceLocation>| {
         let mut title = level.primary_title(message.to_owned());
         if let Some(id) = id {
             title = title.id(on_one_line(id));
         }
-        let group = match location {
+        let mut group = match location {
             Some(location) => {
                 let (shown, span) = around(&report.text, location);
                 let snippet = Snippet::source(shown)
@@ -34,6 +35,9 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
             }
             None => title.element(annotate_snippets::Origin::path(report.name.clone())),
         };
+        for hint in hints {
+            group = group.element(Shown::HELP.message(hint));
+        }
         writeln!(out, "{}\n", renderer.render(&[group]))
     };
     for document in &report.documents {
@@ -46,7 +50,8 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
             show(
                 level,
                 Some(&finding.rule),
-                &finding.message(),
+                &finding.headline(),
+                &mut finding.hints(),
                 Some(&finding.location),
             )?;
         }
@@ -56,6 +61,7 @@ pub(crate) fn write(out: &mut impl Write, report: &FileReport, colours: bool) ->
             Shown::ERROR,
             None,
             &problem.message,
+            &mut std::iter::empty(),
             problem.location.as_ref(),
         )?;
     }

@@ -48,6 +48,7 @@ fn finding(finding: &Diagnostic) -> Value {
         "type": finding.error.error_type.as_str(),
         "field": finding.error.path.to_string(),
         "detail": finding.error.detail,
+        "hints": finding.hints().collect::<Vec<_>>(),
         "message": finding.error.to_string(),
         "rule": finding.rule,
         "layer": finding.layer.as_str(),

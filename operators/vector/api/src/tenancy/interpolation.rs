@@ -90,7 +90,9 @@ fn secret<'a>(
     let others = named.filter_map(move |named| {
         let name = named.name("secret")?.as_str();
         (!is_own(name)).then(|| {
-            format!("`spec.secret` has no `{name}`; use one of the names in `spec.secret`")
+            format!(
+                "`spec.secret` has no `{name}`; add `{name}: {{type: kubernetes_secret, name: NAME}}` to it, with the name of a Secret, or use one of its names"
+            )
         })
     });
     misplaced.into_iter().chain(others)

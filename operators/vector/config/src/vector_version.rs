@@ -1,0 +1,76 @@
+//! Versions of Vector, as far as they decide which configurations are valid.
+
+use std::fmt;
+
+/// Minor version of Vector, such as 0.57. Patch releases have the same options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VectorVersion {
+    major: u32,
+    minor: u32,
+}
+
+impl VectorVersion {
+    /// Returns the version in a text that begins with it, such as `0.57.0-alpine` or `v0.57`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let (major, rest) = text.split_once('.')?;
+        let end = rest.find(|c: char| !c.is_ascii_digit());
+        let (minor, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        // `1.2b` is no version.
+        if !rest.is_empty() && !rest.starts_with(['.', '-', '+']) {
+            return None;
+        }
+        Some(Self {
+            major: number(major)?,
+            minor: number(minor)?,
+        })
+    }
+
+    /// Returns the version that the tag of a container image names. A digest names none.
+    #[must_use]
+    pub fn of_image(image: &str) -> Option<Self> {
+        let (image, _) = image.split_once('@').unwrap_or((image, ""));
+        let (_, tag) = image.rsplit_once(':')?;
+        // The port of a registry is no tag.
+        (!tag.contains('/')).then(|| Self::parse(tag)).flatten()
+    }
+}
+
+fn number(text: &str) -> Option<u32> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+impl fmt::Display for VectorVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_an_image_is_that_of_its_tag() {
+        for (image, expected) in [
+            ("timberio/vector:0.57.0-distroless-libc", Some("0.57")),
+            ("timberio/vector:0.57.X-alpine", Some("0.57")),
+            ("registry:5000/mirror/vector:v0.48.1", Some("0.48")),
+            ("vector:0.9-debian@sha256:0123", Some("0.9")),
+            ("vector:latest-alpine", None),
+            ("vector:nightly-2026-01-01-debian", None),
+            ("vector:2026-01-01", None),
+            ("vector:1.2b", None),
+            ("vector:+1.2", None),
+            ("registry:5000/vector", None),
+            ("registry:0.57/vector", None),
+            ("vector@sha256:0123", None),
+            ("vector", None),
+        ] {
+            let version = VectorVersion::of_image(image).map(|version| version.to_string());
+            assert_eq!(version.as_deref(), expected, "{image}");
+        }
+    }
+}
