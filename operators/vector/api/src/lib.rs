@@ -14,6 +14,7 @@ pub mod port_allocation;
 mod rules;
 mod tenancy;
 mod types;
+mod vector_release;
 
 pub use crate::rules::context::VectorContext;
 pub use crate::types::agent::{Vector, VectorSpec};

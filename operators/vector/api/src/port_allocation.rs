@@ -36,6 +36,8 @@ pub use crate::port_allocation::snapshot::ClusterSnapshot;
 use crate::port_allocation::status_view::{is_being_deleted, role, together};
 use crate::types::pipeline::Pipeline;
 use crate::types::runner_kind::RunnerKind;
+use crate::vector_release;
+use crate::vector_release::VECTOR_VERSION;
 
 /// Kinds of pipelines.
 pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
@@ -46,7 +48,7 @@ pub const RUNNERS: &[&str] = &["Vector", "VectorAggregator", "ClusterVectorAggre
 /// Rule that reports address conflicts with other pipelines.
 pub const ADDRESS_FREE: &str = "listen-address-conflict";
 
-pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
+pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 4] {
     let rule = |id, sentence, check| Rule {
         id,
         description: sentence,
@@ -73,6 +75,18 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 3] {
                 "component-name-conflict",
                 "No component gets the same name as a component of another pipeline if another operator joins the parts of names with dashes; `lockstep audit`, which knows the other pipelines, reports a conflict for the pipeline that came later.",
                 names_apart,
+            )
+        },
+        Rule {
+            severity: Severity::Warning,
+            fields: &["spec"],
+            ..rule(
+                VECTOR_VERSION,
+                "The workloads that run the pipeline have the release of Vector that it is validated for; the controller and `lockstep audit`, which know the workloads, report others.",
+                |context, diagnostics| {
+                    let shared = shared_by(context).unwrap_or_default();
+                    vector_release::validate_runners(shared.releases, diagnostics);
+                },
             )
         },
     ]
@@ -124,11 +138,10 @@ pub fn keys(pipeline: &Value) -> Vec<String> {
     keys.into_iter().collect()
 }
 
-/// Returns the index key of the runners that may run a pipeline, or none if the pipeline does not listen.
+/// Returns the index key of the runners that may run a pipeline, or none if no role can run it.
 #[must_use]
 pub fn runners(pipeline: &Value) -> Option<String> {
-    let role = role(pipeline)?;
-    (!listeners(pipeline).is_empty()).then(|| together(pipeline, role))
+    role(pipeline).map(|role| together(pipeline, role))
 }
 
 /// Returns the index entry of a pipeline: its index keys (group and port) and the addresses that it claims. The
@@ -147,8 +160,8 @@ pub fn index_pipeline(pipeline: &Value) -> (Vec<String>, PortClaims) {
     (keys.into_iter().collect(), claims)
 }
 
-/// Returns the index key of only this pipeline, if it listens: a change of its labels changes its runners, even if its
-/// claims stay the same.
+/// Returns the index key of only this pipeline: a change of its labels changes its runners, even if its claims stay the
+/// same.
 fn itself(pipeline: &Value) -> Option<String> {
     runners(pipeline).map(|_| format!("itself {}", pipeline["metadata"]["uid"]))
 }

@@ -32,7 +32,7 @@ impl RelatedPipelines {
     }
 
     /// Returns the watches. A changed pipeline triggers only the pipelines that share a port with it; a changed runner
-    /// triggers only pipelines that listen.
+    /// triggers the pipelines of its group: it may run others now, or have another release of Vector.
     pub(crate) fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
             Watch::dynamic(resource.clone(), |pipeline| {

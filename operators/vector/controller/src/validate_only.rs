@@ -22,6 +22,12 @@ const RESYNC: Duration = Duration::from_hours(10);
 /// Maximum length of the field `reason` of a status, in bytes.
 const LONGEST_REASON: usize = 32_768;
 
+/// Maximum number of warnings in a status.
+const MAX_WARNINGS: usize = 20;
+
+/// Maximum length of a warning in a status, in bytes.
+const LONGEST_WARNING: usize = 1024;
+
 /// Reconciler that only validates objects of one kind.
 pub struct ValidateOnlyReconciler<K> {
     /// Field of the status that contains the fingerprint.
@@ -102,10 +108,11 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         let is_new = self.has_role && (result.is_valid() || result.is_complete());
         let role = is_new.then_some(("role".to_owned(), json!(role)));
         let listens = is_new.then(|| listens_on(object, others, result));
-        let reason = (!result.is_valid()).then(|| shortened(result.message()));
+        let reason = (!result.is_valid()).then(|| shortened(result.message(), LONGEST_REASON));
         let fields = json!({
             "configCheckResult": result.is_valid(),
             "reason": reason,
+            "warnings": warnings(result),
             // Without a fingerprint, the object is validated again.
             self.hash: result.is_complete().then(|| hash::<K>(request)),
         });
@@ -151,11 +158,23 @@ fn listens_on(object: &Value, others: &Value, result: &ValidationResult) -> Map<
     reported.collect()
 }
 
+/// Returns the warnings for a status, or null if there are none.
+fn warnings(result: &ValidationResult) -> Value {
+    let warnings = result.warnings.iter().take(MAX_WARNINGS);
+    let warnings: Vec<_> = warnings
+        .map(|warning| shortened(warning.error.to_string(), LONGEST_WARNING))
+        .collect();
+    if warnings.is_empty() {
+        return Value::Null;
+    }
+    json!(warnings)
+}
+
 /// Truncates a text that is too long for a status.
-fn shortened(mut text: String) -> String {
+fn shortened(mut text: String, most: usize) -> String {
     const END: &str = "…";
-    if text.len() > LONGEST_REASON {
-        text.truncate(text.floor_char_boundary(LONGEST_REASON - END.len()));
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most - END.len()));
         text.push_str(END);
     }
     text
@@ -256,6 +275,38 @@ mod tests {
             status["LastAppliedPipelineHash"],
             Value::Null,
             "it is validated again"
+        );
+    }
+
+    #[test]
+    fn the_status_lists_warnings_and_the_version_of_a_workload_is_one() {
+        let object = pipeline();
+        let others = json!({
+            "run_by": ["VectorAggregator team/all"], "taken": [],
+            "releases": [{"runner": "VectorAggregator team/all", "version": "0.48"}],
+        });
+        let request = ValidationRequest::create(&object).with_related(&others);
+        let result = check(&request);
+        let reported = status(&request, &result);
+        assert_eq!(reported["configCheckResult"], true);
+        let warning = reported["warnings"][0].as_str().expect("a warning");
+        assert!(
+            warning.contains("Vector 0.48") && warning.contains("Vector 0.57"),
+            "{warning}"
+        );
+        let request = ValidationRequest::create(&object);
+        assert_eq!(status(&request, &check(&request))["warnings"], Value::Null);
+        // More warnings than a status can have.
+        let mut many = result;
+        let long = FieldError::invalid_hidden(FieldPath::root(), "é".repeat(LONGEST_WARNING));
+        many.warnings = vec![broken("unused-output", long); MAX_WARNINGS + 1];
+        let warnings = warnings(&many);
+        let warnings = warnings.as_array().expect("warnings");
+        assert_eq!(warnings.len(), MAX_WARNINGS);
+        assert!(
+            warnings
+                .iter()
+                .all(|it| it.as_str().is_some_and(|it| it.len() <= LONGEST_WARNING))
         );
     }
 

@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::port_allocation::arbitration::Arbitration;
-use crate::port_allocation::claim::{PortClaims, listeners};
+use crate::port_allocation::claim::{MAX_RUNNERS, PortClaims, listeners};
+use crate::port_allocation::labels;
 use crate::port_allocation::name_collision::NameCollision;
 use crate::port_allocation::runner::Runner;
 use crate::port_allocation::status_view::role;
+use crate::vector_release::OtherRelease;
 
 /// Facts that a pipeline shares with others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,9 @@ pub(crate) struct SharedAddresses {
     /// Name conflicts, if they were computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) namesakes: Vec<NameCollision>,
+    /// Runners with another release of Vector than the pipeline is validated for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) releases: Vec<OtherRelease>,
 }
 
 /// Address of a pipeline that is not available, as input of the rule.
@@ -39,8 +44,9 @@ pub(crate) struct AddressConflict {
     pub(crate) runner: String,
 }
 
-/// Returns what a pipeline shares with others, as input of the rule: its runners, and its addresses that others use in
-/// them. Returns null if no runner runs the pipeline.
+/// Returns what a pipeline shares with others, as input of the rules: its runners, its addresses that others use in
+/// them, and those runners that have another release of Vector. Returns null if no runner runs the pipeline, and if it
+/// does not listen and all runners have the release that it is validated for.
 ///
 /// `others` are the claims of the pipelines with the same index keys, with or without this pipeline. `runners` are all
 /// runners of the group to which the pipeline belongs.
@@ -50,12 +56,24 @@ pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runne
         return Value::Null;
     };
     let listeners = listeners(pipeline);
-    if listeners.is_empty() {
-        return Value::Null;
-    }
-    let me = PortClaims::requested(pipeline, role, &listeners);
     let runners: BTreeMap<_, _> = runners.iter().map(|it| (it.name.as_str(), it)).collect();
     let runners: Vec<&Runner> = runners.into_values().map(|it| &**it).collect();
+    let labels = labels::of(pipeline.pointer("/metadata/labels"));
+    let running = runners.iter().filter(|runner| runner.runs(&labels));
+    let releases: Vec<_> = running
+        .filter_map(|runner| runner.other_release())
+        .take(MAX_RUNNERS)
+        .collect();
+    if listeners.is_empty() {
+        if releases.is_empty() {
+            return Value::Null;
+        }
+        return json!(SharedAddresses {
+            releases,
+            ..SharedAddresses::default()
+        });
+    }
+    let me = PortClaims::requested(pipeline, role, &listeners);
     let contest = Arbitration::new(&me, others, &runners, role);
     let run_by: Vec<_> = contest.run_by().map(|runner| runner.name.clone()).collect();
     if run_by.is_empty() {
@@ -76,5 +94,6 @@ pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runne
         run_by,
         taken,
         namesakes: Vec::new(),
+        releases,
     })
 }

@@ -1,4 +1,4 @@
-//! Rule of the workload kinds about environment variables in the configuration of Vector.
+//! Rules of the kinds that run Vector.
 
 use lockstep_shared_validation::{
     Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity, ValidatedResource,
@@ -7,6 +7,7 @@ use lockstep_vector_config::Interpolation;
 
 use crate::tenancy::policy::Section;
 use crate::types::workload::Workload;
+use crate::vector_release;
 
 /// Environment variable that has the same effect on Vector as `--dangerously-allow-env-var-interpolation`.
 const VARIABLE: &str = "VECTOR_DANGEROUSLY_ALLOW_ENV_VAR_INTERPOLATION";
@@ -16,6 +17,9 @@ pub(crate) trait RunsVector: ValidatedResource {
     /// Path of the workload.
     const WORKLOAD: &'static str;
 
+    /// Path of the image.
+    const IMAGE: &'static [&'static str];
+
     /// Paths of the fields that turn interpolation on.
     const INTERPOLATION: &'static [&'static str];
 
@@ -24,14 +28,15 @@ pub(crate) trait RunsVector: ValidatedResource {
 }
 
 pub(crate) fn rules<K: RunsVector>() -> Vec<Rule<K>> {
-    vec![Rule {
+    let interpolation = Rule {
         id: "interpolation-policy",
         description: "Vector replaces environment variables in its configuration only if the policy says so, because pipelines are validated accordingly.",
         severity: Severity::Error,
         reference: "https://vector.dev/docs/reference/environment_variables/#environment-variable-interpolation",
         fields: K::INTERPOLATION,
         validate: interpolation_policy,
-    }]
+    };
+    vec![interpolation, vector_release::workload_rule()]
 }
 
 fn interpolation_policy<K: RunsVector>(

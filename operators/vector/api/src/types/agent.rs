@@ -58,6 +58,10 @@ impl ValidatedResource for Vector {
         workload::rules()
     }
 
+    fn is_spec_optional() -> bool {
+        true
+    }
+
     fn settings() -> Option<Settings> {
         Some(policy::SETTINGS)
     }
@@ -73,6 +77,7 @@ impl ValidatedResource for Vector {
 
 impl RunsVector for Vector {
     const WORKLOAD: &'static str = "spec.agent";
+    const IMAGE: &'static [&'static str] = &["spec.agent.image"];
     const INTERPOLATION: &'static [&'static str] =
         &["spec.agent.envVarInterpolation", "spec.agent.env"];
 

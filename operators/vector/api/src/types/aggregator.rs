@@ -218,6 +218,10 @@ macro_rules! aggregator_kind {
                 workload::rules()
             }
 
+            fn is_spec_optional() -> bool {
+                true
+            }
+
             fn settings() -> Option<Settings> {
                 Some(policy::SETTINGS)
             }
@@ -233,6 +237,7 @@ macro_rules! aggregator_kind {
 
         impl RunsVector for $kind {
             const WORKLOAD: &'static str = "spec";
+            const IMAGE: &'static [&'static str] = &["spec.image"];
             const INTERPOLATION: &'static [&'static str] =
                 &["spec.envVarInterpolation", "spec.env"];
 

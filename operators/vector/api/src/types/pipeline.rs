@@ -102,6 +102,12 @@ pub struct PipelineStatus {
     #[schemars(length(max = 32768))]
     pub reason: Option<String>,
 
+    /// Warnings of the validation, such as options that Vector ignores, or another version of Vector than the one that
+    /// pipelines are validated for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 1024)))]
+    pub warnings: Vec<String>,
+
     /// Addresses that the pipeline listens on, if a workload runs it. While the pipeline is invalid only because of
     /// address conflicts: the addresses that it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -217,6 +217,11 @@ pub struct WorkloadStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
     pub reason: Option<String>,
+    /// Warnings of the validation, such as options that Vector ignores, or another version of Vector than the one that
+    /// pipelines are validated for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 1024)))]
+    pub warnings: Vec<String>,
     /// Fingerprint of the validated spec and of the rules that validated it.
     #[serde(
         rename = "LastAppliedConfigHash",

@@ -21,7 +21,11 @@ fn a_change_of_labels_changes_the_index_entry_of_only_this_pipeline() {
     assert_eq!(before.len(), 1);
     let mut nowhere = faulty;
     nowhere["spec"]["sources"]["in"] = json!({"type": "kafka"});
-    assert!(index_pipeline(&nowhere).0.is_empty());
+    assert_eq!(
+        index_pipeline(&nowhere).0.len(),
+        1,
+        "its runners may have another release"
+    );
 }
 
 #[test]
@@ -101,4 +105,47 @@ fn a_conflict_that_was_only_a_warning_is_not_ratcheted() {
         "{}",
         result.message()
     );
+}
+
+#[test]
+fn a_pipeline_is_warned_about_each_workload_with_another_release_that_runs_it() {
+    let rules = Ruleset::<VectorPipeline>::compile().expect("it compiles");
+    let warnings = |pipeline: &Value, runners: &[Value]| -> Vec<String> {
+        let shared = shared_by(std::slice::from_ref(pipeline), runners);
+        let request = ValidationRequest::create(pipeline);
+        let result = rules.validate(&request.with_related(&shared));
+        assert!(result.is_valid(), "{}", result.message());
+        let warnings = result.warnings.iter().map(|it| it.error.to_string());
+        warnings.collect()
+    };
+    let image = |tag: &str| json!({"image": format!("timberio/vector:{tag}")});
+    let aggregated = pipeline("a", "1", PORT);
+    let runners = [
+        runner("new", &image("0.57.3-alpine")),
+        runner("old", &image("0.48.0-alpine")),
+        runner("latest", &image("latest")),
+        runner("unset", &json!({})),
+    ];
+    let expected = [
+        "spec: Invalid value: is validated for Vector 0.57 (VRL 0.34.0), but VectorAggregator team/old runs it with Vector 0.48, which may reject it; use an image of Vector 0.57 there [vector-version]",
+        "spec: Invalid value: is validated for Vector 0.57 (VRL 0.34.0), but the image of VectorAggregator team/latest, which runs it, has no tag that names a release of Vector [vector-version]",
+    ];
+    assert_eq!(warnings(&aggregated, &runners), expected);
+    // A workload that does not select the pipeline does not matter.
+    let mut elsewhere = image("0.48.0");
+    elsewhere["selector"] = json!({"matchLabels": {"run": "elsewhere"}});
+    assert!(warnings(&aggregated, &[runner("old", &elsewhere)]).is_empty());
+    // Pipelines that listen nowhere are warned as well.
+    let mut collected = aggregated;
+    collected["spec"]["sources"]["in"] = json!({"type": "kubernetes_logs"});
+    let agent = |image: &Value| json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}, "spec": {"agent": image}});
+    let old = warnings(&collected, &[agent(&image("0.48.0"))]);
+    assert!(
+        old[0].contains("Vector n/a runs it with Vector 0.48"),
+        "{old:?}"
+    );
+    assert!(warnings(&collected, &[agent(&image("0.57.0"))]).is_empty());
+    // Nothing is related, so that the fingerprint stays the same.
+    let current = [agent(&image("0.57.0"))];
+    assert_eq!(shared_by(&[collected], &current)["releases"], Value::Null);
 }
