@@ -66,10 +66,6 @@ impl ValidatedResource for Vector {
         Some(policy::SETTINGS)
     }
 
-    fn is_spec_optional() -> bool {
-        true
-    }
-
     fn rule_references() -> &'static [(&'static str, &'static str)] {
         &[("spec", crate::types::workload::SPECIFICATION)]
     }

@@ -226,10 +226,6 @@ macro_rules! aggregator_kind {
                 Some(policy::SETTINGS)
             }
 
-            fn is_spec_optional() -> bool {
-                true
-            }
-
             fn rule_references() -> &'static [(&'static str, &'static str)] {
                 &[("spec", SPECIFICATION)]
             }
