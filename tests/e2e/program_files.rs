@@ -106,7 +106,7 @@ fn vector_validate_has_larger_limits_and_says_when_one_of_them_is_exceeded() {
     let (printed, code) = validated(directory.path(), &json!({"source": program(3000)}));
     assert_eq!(code, Some(78), "{printed}");
     assert!(
-        printed.contains("not validated, because of a limit of lockstep, for Vector 0.57"),
+        printed.contains("Not validated, because of a limit of lockstep"),
         "{printed}"
     );
 }

@@ -5,4 +5,5 @@ pub(crate) mod aggregator;
 pub(crate) mod crd;
 pub(crate) mod pipeline;
 pub(crate) mod runner_kind;
+pub(crate) mod runs_vector;
 pub(crate) mod workload;

@@ -5,7 +5,7 @@ use lockstep_vector_config::{Catalogue, VectorVersion};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::rules::workload::RunsVector;
+use crate::types::runs_vector::RunsVector;
 
 /// Rule about the Vector release of a workload or of the workloads that run a pipeline.
 pub const VECTOR_VERSION: &str = "vector-version";

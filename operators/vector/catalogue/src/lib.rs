@@ -148,10 +148,7 @@ mod tests {
             sinks["loki_next"]["accepts"],
             serde_json::json!(["log", "metric", "trace"])
         );
-        assert_eq!(
-            sinks["loki_next"]["options"]["properties"]["endpoint"]["$ref"].is_string(),
-            true
-        );
+        assert!(sinks["loki_next"]["options"]["properties"]["endpoint"]["$ref"].is_string());
     }
 
     #[test]

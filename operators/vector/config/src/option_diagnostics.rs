@@ -13,7 +13,7 @@ use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
 use crate::diagnostic::{Check, DiagnosticList};
 use crate::option_path::below;
-use crate::option_words::{Owner, count, dotted, one_of, plain, type_of, words};
+use crate::option_words::{Owner, dotted, limit, one_of, plain, type_of, words};
 use crate::options::Options;
 use crate::unknown_type;
 
@@ -210,16 +210,7 @@ impl ErrorRenderer<'_> {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.options.names(self.value, &location);
                 for name in unexpected.iter().take(MAX_REPORTED) {
-                    let detail = match self.owner.removed_option(&dotted(&location, Some(name))) {
-                        Some(advice) => {
-                            format!("`{}` has no such option any more: it {advice}", self.owner)
-                        }
-                        None => {
-                            let others = known.iter().filter(|other| *other != name);
-                            let question = did_you_mean(name, others.map(String::as_str));
-                            format!("`{}` has no such option{question}", self.owner)
-                        }
-                    };
+                    let detail = self.unknown_option(&location, name, &known);
                     let error = FieldError::forbidden(below(&path, name), detail);
                     out.push(Found {
                         error,
@@ -259,12 +250,6 @@ impl ErrorRenderer<'_> {
                     hidden_unless_scalar(error, instance)
                 });
             }
-            ValidationErrorKind::Minimum { limit } => {
-                add(invalid(format!("must be at least {limit}")));
-            }
-            ValidationErrorKind::Maximum { limit } => {
-                add(invalid(format!("must be at most {limit}")));
-            }
             ValidationErrorKind::FalseSchema => {
                 let detail = "is not read, because an option before it has a value of another type";
                 add(FieldError::forbidden(path.clone(), detail));
@@ -278,23 +263,28 @@ impl ErrorRenderer<'_> {
             }
             ValidationErrorKind::Custom { message } => add(invalid(message.clone())),
             ValidationErrorKind::AnyOf { context } => self.any_of(error, context, out),
-            ValidationErrorKind::MinItems { limit } => {
-                add(invalid(count("at least", *limit, "item")))
-            }
-            ValidationErrorKind::MaxItems { limit } => {
-                add(invalid(count("at most", *limit, "item")))
-            }
-            ValidationErrorKind::MinLength { limit } => {
-                add(invalid(count("at least", *limit, "character")));
-            }
-            ValidationErrorKind::MaxLength { limit } => {
-                add(invalid(count("at most", *limit, "character")));
-            }
-            _ => add(invalid(format!(
-                "is not a value that `{}` accepts here; see its options in the documentation of Vector",
-                self.owner
-            ))),
+            other => add(invalid(limit(other).unwrap_or_else(|| {
+                format!(
+                    "is not a value that `{}` accepts here; see its options in the documentation of Vector",
+                    self.owner
+                )
+            }))),
         }
+    }
+
+    /// Describes an option that the owner does not have.
+    fn unknown_option(
+        &self,
+        location: &[LocationSegment<'_>],
+        name: &str,
+        known: &BTreeSet<String>,
+    ) -> String {
+        if let Some(advice) = self.owner.removed_option(&dotted(location, Some(name))) {
+            return format!("`{}` has no such option any more: it {advice}", self.owner);
+        }
+        let others = known.iter().filter(|other| *other != name);
+        let question = did_you_mean(name, others.map(String::as_str));
+        format!("`{}` has no such option{question}", self.owner)
     }
 
     /// Returns what the author of a scalar most likely intended: a list of this item, or a mapping in which it is the

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jsonschema::error::TypeKind;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::LocationSegment;
 use serde_json::Value;
 
@@ -78,8 +78,21 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// Returns the message for a value beyond a limit of its size.
+pub(crate) fn limit(kind: &ValidationErrorKind) -> Option<String> {
+    Some(match kind {
+        ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}"),
+        ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}"),
+        ValidationErrorKind::MinItems { limit } => count("at least", *limit, "item"),
+        ValidationErrorKind::MaxItems { limit } => count("at most", *limit, "item"),
+        ValidationErrorKind::MinLength { limit } => count("at least", *limit, "character"),
+        ValidationErrorKind::MaxLength { limit } => count("at most", *limit, "character"),
+        _ => return None,
+    })
+}
+
 /// Returns the message for a value with too few or too many parts.
-pub(crate) fn count(bound: &str, limit: u64, noun: &str) -> String {
+fn count(bound: &str, limit: u64, noun: &str) -> String {
     let ending = if limit == 1 { "" } else { "s" };
     format!("must have {bound} {limit} {noun}{ending}")
 }

@@ -1,7 +1,8 @@
 //! Vector Remap Language: compilation, cost limits and the signatures of its functions. This crate is pure.
 //!
 //! A [`Compiler`] compiles the programs of one configuration. [`InProcessCompiler`] does so in the calling thread; a
-//! process that needs limits of time and memory brings its own. [`limits`] rejects programs that would cost too much.
+//! process that needs limits of time and memory brings its own. [`ProgramLimits`] rejects programs that would cost too
+//! much.
 
 mod compiler;
 mod cost;

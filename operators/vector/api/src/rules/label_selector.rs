@@ -13,7 +13,7 @@ use crate::types::pipeline::Pipeline;
 
 const OPTIONS: [&str; 2] = ["extra_label_selector", "extra_namespace_label_selector"];
 
-const EXPECTED: &str = "must be a label selector, such as `app=web,tier in (a, b),!canary`";
+const EXPECTED: &str = "must be a label selector, such as `app=web,tier in (a, b),!legacy`";
 
 /// Returns the rule of label selectors.
 pub(crate) fn rule<K: Pipeline>() -> Rule<K> {

@@ -81,6 +81,17 @@ fn example() -> Value {
 }
 
 fn all<K: Pipeline>() -> Vec<Rule<K>> {
+    let mut rules = of_configuration();
+    rules.push(literal_variables::rule(PIPELINE));
+    rules.push(component_name::rule());
+    rules.push(label_selector::rule());
+    rules.extend(port_allocation::rules());
+    rules.extend(tenancy::rules());
+    rules
+}
+
+/// Returns the rules about the configuration of Vector that a pipeline contains.
+fn of_configuration<K: Pipeline>() -> Vec<Rule<K>> {
     let rule = |id, sentence, severity, source, check| Rule {
         id,
         description: sentence,
@@ -90,7 +101,7 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
         validate: check,
     };
     let (error, warning) = (Severity::Error, Severity::Warning);
-    let mut rules = vec![
+    vec![
         rule(
             "unsupported-value",
             "Vector can read every value: no value is null, and every integer fits into 64 bits with a sign.",
@@ -175,13 +186,7 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
             OPERATOR,
             one_role,
         ),
-    ];
-    rules.push(literal_variables::rule(PIPELINE));
-    rules.push(component_name::rule());
-    rules.push(label_selector::rule());
-    rules.extend(port_allocation::rules());
-    rules.extend(tenancy::rules());
-    rules
+    ]
 }
 
 fn push_all<K: Pipeline>(

@@ -1,31 +1,14 @@
 //! Rules of the kinds that run Vector.
 
-use lockstep_shared_validation::{
-    Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity, ValidatedResource,
-};
+use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use lockstep_vector_config::Interpolation;
 
 use crate::tenancy::policy::Section;
-use crate::types::workload::Workload;
+use crate::types::runs_vector::RunsVector;
 use crate::vector_release;
 
 /// Environment variable that has the same effect on Vector as `--dangerously-allow-env-var-interpolation`.
 const VARIABLE: &str = "VECTOR_DANGEROUSLY_ALLOW_ENV_VAR_INTERPOLATION";
-
-/// Kind that runs Vector.
-pub(crate) trait RunsVector: ValidatedResource {
-    /// Path of the workload.
-    const WORKLOAD: &'static str;
-
-    /// Path of the image.
-    const IMAGE: &'static [&'static str];
-
-    /// Paths of the fields that turn interpolation on.
-    const INTERPOLATION: &'static [&'static str];
-
-    /// Returns the workload, if it is set.
-    fn workload(&self) -> Option<&Workload>;
-}
 
 pub(crate) fn rules<K: RunsVector>() -> Vec<Rule<K>> {
     let interpolation = Rule {

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::rules::workload::{self, RunsVector};
+use crate::rules::workload;
 use crate::tenancy::policy;
 use crate::types::crd;
+use crate::types::runs_vector::RunsVector;
 use crate::types::workload::{
     AllOfKubernetes, OfKubernetes, PipelineSelector, PullPolicy, SPECIFICATION, Workload,
     WorkloadStatus,

@@ -144,7 +144,10 @@ fn page(list: &[ListedCheck]) -> String {
             Some(fails) if !problems(block, fails).is_empty() => "yes",
             Some(_) => "no",
         };
-        let cell = |text: &str| text.replace('|', "\\|").replace(['\n', '\r'], " ");
+        let cell = |text: &str| {
+            let escaped = text.replace('|', "\\|").replace('<', "&lt;");
+            escaped.replace(['\n', '\r'], " ")
+        };
         page.push_str(&format!(
             "| {} | {} | {} | {} | {} |\n",
             cell(&listed.component),

@@ -161,5 +161,5 @@ fn property<'a>(options: &ComponentOptions<'a>, name: &str) -> Option<SetOption<
 /// Returns a property whose value is known.
 fn text<'a>(options: &ComponentOptions<'a>, name: &str) -> Option<&'a str> {
     let text = property(options, name)?.value.as_str()?;
-    (!options.is_replaced(text)).then_some(text)
+    (!options.interpolation.is_replaced(text)).then_some(text)
 }

@@ -44,7 +44,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     for (index, timer) in list.into_iter().flatten().enumerate() {
         if let Some(timers) = &timers
             && let Some(text) = timer.get("handler").and_then(Value::as_str)
-            && !options.is_replaced(text)
+            && !options.interpolation.is_replaced(text)
         {
             function(timers.path.index(index).child("handler"), text, problems);
         }

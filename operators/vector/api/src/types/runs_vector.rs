@@ -1,0 +1,20 @@
+//! What the kinds that run Vector have in common.
+
+use lockstep_shared_validation::ValidatedResource;
+
+use crate::types::workload::Workload;
+
+/// Kind that runs Vector.
+pub(crate) trait RunsVector: ValidatedResource {
+    /// Path of the workload.
+    const WORKLOAD: &'static str;
+
+    /// Path of the image.
+    const IMAGE: &'static [&'static str];
+
+    /// Paths of the fields that turn interpolation on.
+    const INTERPOLATION: &'static [&'static str];
+
+    /// Returns the workload, if it is set.
+    fn workload(&self) -> Option<&Workload>;
+}
