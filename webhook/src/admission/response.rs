@@ -188,23 +188,47 @@ pub(crate) fn rules<'a>(violations: impl Iterator<Item = &'a Violation>) -> Stri
     ids.join(",")
 }
 
+/// Returns the text of a warning. A long one is shortened in front of the id of its rule.
 fn warning(violation: &Violation) -> String {
     let text = violation.error.to_string().replace(char::is_control, " ");
-    if text.chars().count() <= MAX_WARNING_CHARS {
+    let length = text.chars().count();
+    if length <= MAX_WARNING_CHARS {
         return text;
     }
-    let mut cut: String = text.chars().take(MAX_WARNING_CHARS - 1).collect();
-    cut.push('…');
-    cut
+    let ending = format!(" [{}]", violation.rule);
+    let ending = if text.ends_with(&ending) { &ending } else { "" };
+    let kept = MAX_WARNING_CHARS - 1 - ending.chars().count().min(MAX_WARNING_CHARS - 1);
+    let beginning: String = text.chars().take(kept).collect();
+    format!("{beginning}…{ending}")
 }
 
 #[cfg(test)]
 mod tests {
-    use lockstep_shared_validation::{CrdValidator, ValidationRequest, Validator};
+    use lockstep_shared_validation::{
+        CrdValidator, FieldError, FieldPath, Layer, ValidationRequest, Validator,
+    };
     use serde_json::json;
 
     use super::*;
     use crate::admission::request;
+
+    #[test]
+    fn a_long_warning_keeps_the_id_of_its_rule() {
+        let path = FieldPath::new("spec.image");
+        let violation = |detail: &str| Violation {
+            rule: "release".to_owned(),
+            layer: Layer::Rust,
+            at: path.clone(),
+            error: FieldError::invalid_hidden(path.clone(), format!("{detail} [release]")),
+            inputs: None,
+            is_of_related: false,
+        };
+        let short = warning(&violation("old"));
+        assert_eq!(short, "spec.image: Invalid value: old [release]");
+        let long = warning(&violation(&"ä".repeat(300)));
+        assert_eq!(long.chars().count(), MAX_WARNING_CHARS);
+        assert!(long.ends_with("ä… [release]"), "{long}");
+    }
 
     #[test]
     fn the_message_of_a_denial_names_every_cause_as_lockstep_check_does() {

@@ -98,12 +98,12 @@ fn validate_image<K: RunsVector>(context: &RuleContext<'_, K>, diagnostics: &mut
     let detail = match ImageRelease::of_image(Some(image)) {
         ImageRelease::Validated => return,
         ImageRelease::Other(version) => format!(
-            "contains Vector {version}, but pipelines are validated for {}: Vector {version} may reject a valid pipeline; use an image of Vector {}",
+            "contains Vector {version}, but pipelines are validated for {}, so that it may reject a valid one; use an image of Vector {}",
             description(),
             Catalogue::shipped().version
         ),
         ImageRelease::Unknown => format!(
-            "has no tag that names a release of Vector, so it may contain another one than {}, for which pipelines are validated; use a tag that begins with the release, such as `{}.0-alpine`",
+            "has no tag that names a release of Vector, and pipelines are validated for {}; use a tag that begins with the release, such as `{}.0-alpine`",
             description(),
             Catalogue::shipped().version
         ),
