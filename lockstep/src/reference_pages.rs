@@ -11,6 +11,7 @@ use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Vector, VectorAggregator, VectorPipeline,
 };
+use serde_json::Value;
 
 /// Fails unless a page has the given content.
 fn keep_current(name: &str, content: &str) {
@@ -36,13 +37,18 @@ fn the_page_of_the_command_line_is_current() {
 
 #[test]
 fn the_page_of_the_custom_resources_is_current() {
-    let crds = [
-        CloudDatabase::crd(),
-        VectorPipeline::crd(),
-        ClusterVectorPipeline::crd(),
-        Vector::crd(),
-        VectorAggregator::crd(),
-        ClusterVectorAggregator::crd(),
+    let kinds = [
+        kind::<CloudDatabase>(),
+        kind::<VectorPipeline>(),
+        kind::<ClusterVectorPipeline>(),
+        kind::<Vector>(),
+        kind::<VectorAggregator>(),
+        kind::<ClusterVectorAggregator>(),
     ];
-    keep_current("crds.md", &custom_resources::page(&crds));
+    keep_current("crds.md", &custom_resources::page(&kinds));
+}
+
+/// Returns the CRD of a kind with the sources of its fields.
+fn kind<K: ValidatedResource>() -> (Value, Vec<(String, &'static str)>) {
+    (K::crd(), K::rule_references())
 }

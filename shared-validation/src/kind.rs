@@ -56,8 +56,8 @@ pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
     /// Returns the sources of the rules in the CRD: pairs of a key and a URL. The key is the id of a CEL rule
     /// or a prefix of a field path. A matching id takes precedence, then the longest matching prefix. Rust
     /// rules have their own `reference`.
-    fn rule_references() -> &'static [(&'static str, &'static str)] {
-        &[]
+    fn rule_references() -> Vec<(String, &'static str)> {
+        Vec::new()
     }
 
     /// Returns additional transition fields, whose last validated values are stored. Fields that a CEL rule compares

@@ -25,11 +25,11 @@ pub struct RuleInfo {
 
 /// Sources of the rules of a CRD, by rule id or by prefix of the field path. The longest match takes
 /// precedence.
-pub(crate) type Sources = &'static [(&'static str, &'static str)];
+pub(crate) type Sources = [(String, &'static str)];
 
 impl RuleInfo {
     /// Creates the description of a rule of a CRD.
-    pub(crate) fn of_crd(rule: CrdRule, sources: Sources) -> Self {
+    pub(crate) fn of_crd(rule: CrdRule, sources: &Sources) -> Self {
         Self {
             reference: source(sources, &rule.id, &rule.at),
             id: rule.id,
@@ -42,13 +42,13 @@ impl RuleInfo {
     }
 }
 
-fn source(sources: Sources, id: &str, field: &str) -> String {
-    let fits = |name: &str| {
-        let rest = field.strip_prefix(name);
+fn source(sources: &Sources, id: &str, field: &str) -> String {
+    let fits = |name: &String| {
+        let rest = field.strip_prefix(name.as_str());
         name == id || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
     let found = sources.iter().filter(|(name, _)| fits(name));
-    let best = found.max_by_key(|(name, _)| (*name == id, name.len()));
+    let best = found.max_by_key(|(name, _)| (name == id, name.len()));
     best.map_or_else(
         || "the CRD's schema".to_owned(),
         |(_, source)| (*source).to_owned(),

@@ -147,7 +147,7 @@ impl<K: ValidatedResource> Ruleset<K> {
         let sources = K::rule_references();
         let declared = resource.rules().into_iter();
         let mut catalogue: Vec<_> = declared
-            .map(|rule| RuleInfo::of_crd(rule, sources))
+            .map(|rule| RuleInfo::of_crd(rule, &sources))
             .collect();
         let rules = K::rules();
         catalogue.push(probe::rule_info());

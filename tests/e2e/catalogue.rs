@@ -21,6 +21,10 @@ const ABOUT_OTHER_OBJECTS: &[&str] = &[
     "vector-version",
 ];
 
+/// Beginning of the references to types of the Kubernetes API, whose schemas have thousands of rules. `recorded` tests how
+/// schemas are enforced, and the cases have one of each kind of rule.
+const KUBERNETES_API: &str = "https://kubernetes.io/docs/reference/kubernetes-api/";
+
 #[test]
 fn every_rule_has_a_case_that_violates_it_and_one_that_does_not() {
     let pipelines = corpus_of("vector-pipeline");
@@ -51,7 +55,10 @@ fn missing_of<K: ValidatedResource>(cases: &[Case]) -> Vec<String> {
 
 fn missing(catalogue: &[RuleInfo], cases: &[Case], without_cases: &[&str]) -> Vec<String> {
     let mut missing = Vec::new();
-    for entry in catalogue {
+    let own = catalogue
+        .iter()
+        .filter(|entry| !entry.reference.starts_with(KUBERNETES_API));
+    for entry in own {
         let breaks = |case: &&Case| match entry.severity {
             Severity::Error => case.errors.iter().any(|error| error.rule == entry.id),
             Severity::Warning => case.warnings.iter().flatten().any(|rule| *rule == entry.id),

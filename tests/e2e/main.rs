@@ -26,6 +26,7 @@ mod failure_policy;
 mod handshakes;
 mod image;
 mod install;
+mod kubernetes_fields;
 mod leader;
 mod limits;
 mod malicious_clients;

@@ -10,16 +10,29 @@ Generated from the schemas of the CRDs. A field that is not required may be miss
 express are in the [rule reference](rules.md).
 ";
 
-/// Returns the page of all kinds.
-pub(super) fn page(crds: &[Value]) -> String {
+/// Beginning of the references to types of the Kubernetes API, whose own documentation describes their fields.
+const KUBERNETES_API: &str = "https://kubernetes.io/docs/reference/kubernetes-api/";
+
+/// Sources of the fields of a kind, by path.
+type References = [(String, &'static str)];
+
+/// Returns the page of all kinds, each with the sources of its fields.
+pub(super) fn page(kinds: &[(Value, Vec<(String, &'static str)>)]) -> String {
     let mut page = INTRODUCTION.to_owned();
-    for crd in crds {
-        write_kind(&mut page, &crd["spec"]);
+    for (crd, references) in kinds {
+        write_kind(&mut page, &crd["spec"], references);
     }
     page
 }
 
-fn write_kind(page: &mut String, spec: &Value) {
+/// Returns the documentation of a field that has a type of the Kubernetes API.
+fn kubernetes_page(references: &References, path: &str) -> Option<&'static str> {
+    let found = references.iter().find(|(field, _)| *field == path);
+    let page = found.map(|(_, page)| *page);
+    page.filter(|page| page.starts_with(KUBERNETES_API))
+}
+
+fn write_kind(page: &mut String, spec: &Value, references: &References) {
     let kind = text(&spec["names"]["kind"]);
     let group = text(&spec["group"]);
     let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
@@ -43,13 +56,13 @@ fn write_kind(page: &mut String, spec: &Value) {
                  | field | type | default | description | validation |\n|---|---|---|---|---|\n",
                 cell(&part_schema["description"])
             );
-            write_fields(page, part, part_schema);
+            write_fields(page, part, part_schema, references);
         }
     }
 }
 
 /// Writes the fields of an object, each followed by the fields within it.
-fn write_fields(page: &mut String, path: &str, schema: &Value) {
+fn write_fields(page: &mut String, path: &str, schema: &Value, references: &References) {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{path}.{name}");
@@ -60,23 +73,29 @@ fn write_fields(page: &mut String, path: &str, schema: &Value) {
         } else {
             code(&default.to_string())
         };
+        let kubernetes = kubernetes_page(references, &path);
+        let more = kubernetes.map_or_else(String::new, |page| {
+            format!(" Its fields are those of [Kubernetes]({page}).")
+        });
         let _ = writeln!(
             page,
-            "| `{path}` | {} | {default} | {} | {} |",
+            "| `{path}` | {} | {default} | {}{more} | {} |",
             type_of(field),
             cell(&field["description"]),
             validation(field, is_required)
         );
-        write_within(page, &path, field);
+        if kubernetes.is_none() {
+            write_within(page, &path, field, references);
+        }
     }
 }
 
-fn write_within(page: &mut String, path: &str, schema: &Value) {
-    write_fields(page, path, schema);
+fn write_within(page: &mut String, path: &str, schema: &Value, references: &References) {
+    write_fields(page, path, schema, references);
     for (member, suffix) in [("items", "[]"), ("additionalProperties", ".*")] {
         let inner = &schema[member];
         if inner.is_object() {
-            write_within(page, &format!("{path}{suffix}"), inner);
+            write_within(page, &format!("{path}{suffix}"), inner, references);
         }
     }
 }

@@ -128,6 +128,26 @@ fn enforced_by(layer: Layer) -> &'static str {
     }
 }
 
+/// Beginning of the references to types of the Kubernetes API.
+const KUBERNETES_API: &str = "https://kubernetes.io/docs/reference/kubernetes-api/";
+
+/// Returns true for a rule about a field inside a field that has a type of the Kubernetes API. The page lists only the
+/// rules of the outer field: its reference describes the others.
+fn is_inside_kubernetes(rule: &RuleInfo, all: &[RuleInfo]) -> bool {
+    let is_of_kubernetes = |rule: &RuleInfo| rule.reference.starts_with(KUBERNETES_API);
+    is_of_kubernetes(rule)
+        && all
+            .iter()
+            .filter(|other| is_of_kubernetes(other))
+            .any(|outer| {
+                let fields = rule.fields.iter().zip(&outer.fields);
+                fields.into_iter().any(|(inner, outer)| {
+                    let rest = inner.strip_prefix(outer.as_str());
+                    rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+                })
+            })
+}
+
 /// Returns the Markdown page for the documentation.
 fn page(validators: &[&dyn Validator], program: &str) -> String {
     let mut out = format!(
@@ -158,7 +178,11 @@ fn page(validators: &[&dyn Validator], program: &str) -> String {
                 out,
                 "| rule | severity | description | source |\n|---|---|---|---|"
             );
-            for entry in catalogue.iter().filter(|entry| entry.layer == layer) {
+            let own: Vec<_> = catalogue
+                .iter()
+                .filter(|entry| entry.layer == layer && !is_inside_kubernetes(entry, &catalogue))
+                .collect();
+            for entry in own {
                 let RuleInfo {
                     id,
                     severity: own,

@@ -94,8 +94,11 @@ impl ValidatedResource for CloudDatabase {
         vec![V1BETA1]
     }
 
-    fn rule_references() -> &'static [(&'static str, &'static str)] {
-        SOURCES
+    fn rule_references() -> Vec<(String, &'static str)> {
+        let sources = SOURCES.iter();
+        sources
+            .map(|(name, page)| ((*name).to_owned(), *page))
+            .collect()
     }
 
     fn transition_fields() -> &'static [&'static str] {

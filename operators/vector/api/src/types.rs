@@ -3,6 +3,8 @@
 pub(crate) mod agent;
 pub(crate) mod aggregator;
 pub(crate) mod crd;
+pub(crate) mod kubernetes_fields;
+pub(crate) mod kubernetes_schema;
 pub(crate) mod pipeline;
 pub(crate) mod runner_kind;
 pub(crate) mod runs_vector;

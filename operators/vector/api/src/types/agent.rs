@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use crate::rules::workload;
 use crate::tenancy::policy;
 use crate::types::crd;
+use crate::types::kubernetes_fields::{
+    KubernetesField, OF_WORKLOADS, references, with_kubernetes_schemas,
+};
 use crate::types::runs_vector::RunsVector;
 use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};
 
@@ -40,6 +43,9 @@ pub struct VectorSpec {
     pub selector: Option<PipelineSelector>,
 }
 
+/// Fields with types of the Kubernetes API.
+const KUBERNETES_FIELDS: &[&[KubernetesField]] = &[OF_WORKLOADS];
+
 impl ValidatedResource for Vector {
     const GROUP: &'static str = crd::GROUP;
     const VERSION: &'static str = crd::VERSION;
@@ -48,6 +54,7 @@ impl ValidatedResource for Vector {
     fn crd() -> Value {
         let crd = <Self as CustomResourceExt>::crd();
         let crd = serde_json::to_value(crd).expect("a CRD is JSON");
+        let crd = with_kubernetes_schemas(crd, Self::WORKLOAD, KUBERNETES_FIELDS);
         with_optional_spec(with_standard_fields(crd))
     }
 
@@ -67,8 +74,8 @@ impl ValidatedResource for Vector {
         Some(policy::SETTINGS)
     }
 
-    fn rule_references() -> &'static [(&'static str, &'static str)] {
-        &[("spec", crate::types::workload::SPECIFICATION)]
+    fn rule_references() -> Vec<(String, &'static str)> {
+        references(Self::WORKLOAD, KUBERNETES_FIELDS)
     }
 }
 

@@ -11,10 +11,12 @@ use serde_json::Value;
 use crate::rules::workload;
 use crate::tenancy::policy;
 use crate::types::crd;
+use crate::types::kubernetes_fields::{
+    KubernetesField, OF_AGGREGATORS, OF_WORKLOADS, references, with_kubernetes_schemas,
+};
 use crate::types::runs_vector::RunsVector;
 use crate::types::workload::{
-    AllOfKubernetes, OfKubernetes, PipelineSelector, PullPolicy, SPECIFICATION, Workload,
-    WorkloadStatus,
+    AllOfKubernetes, OfKubernetes, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
 };
 
 /// Vector aggregator: receives events from other services and runs the pipelines of its namespace.
@@ -198,6 +200,9 @@ pub enum EvictionPolicy {
 }
 
 /// Implements [`ValidatedResource`] for an aggregator.
+/// Fields with types of the Kubernetes API.
+const KUBERNETES_FIELDS: &[&[KubernetesField]] = &[OF_WORKLOADS, OF_AGGREGATORS];
+
 macro_rules! aggregator_kind {
     ($kind:ident) => {
         impl ValidatedResource for $kind {
@@ -208,6 +213,7 @@ macro_rules! aggregator_kind {
             fn crd() -> Value {
                 let crd = <Self as CustomResourceExt>::crd();
                 let crd = serde_json::to_value(crd).expect("a CRD is JSON");
+                let crd = with_kubernetes_schemas(crd, Self::WORKLOAD, KUBERNETES_FIELDS);
                 with_optional_spec(with_standard_fields(crd))
             }
 
@@ -227,8 +233,8 @@ macro_rules! aggregator_kind {
                 Some(policy::SETTINGS)
             }
 
-            fn rule_references() -> &'static [(&'static str, &'static str)] {
-                &[("spec", SPECIFICATION)]
+            fn rule_references() -> Vec<(String, &'static str)> {
+                references(Self::WORKLOAD, KUBERNETES_FIELDS)
             }
         }
 

@@ -16,8 +16,7 @@ pub(crate) fn components(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a Kubernetes API type, which accepts any object. The valid fields depend on the version of the
-/// cluster, which validates them when they are used.
+/// Returns the place for the schema of an object of a Kubernetes API type.
 pub(crate) fn of_kubernetes(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -25,7 +24,7 @@ pub(crate) fn of_kubernetes(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Returns the schema of a list of objects of a Kubernetes API type.
+/// Returns the place for the schema of a list of objects of a Kubernetes API type.
 pub(crate) fn all_of_kubernetes(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array",

@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 pub(crate) const SPECIFICATION: &str =
     "https://github.com/kaasops/vector-operator/blob/main/docs/specification.md";
 
-/// Object of a Kubernetes API type, not validated here.
+/// Object of a Kubernetes API type. The schema of each field is that of its type.
 pub(crate) type OfKubernetes = Option<Map<String, Value>>;
 
-/// List of objects of a Kubernetes API type, not validated here.
+/// List of objects of a Kubernetes API type. The schema of each field is that of its type.
 pub(crate) type AllOfKubernetes = Vec<Map<String, Value>>;
 
 /// Settings of the Pods that run Vector.
