@@ -1,5 +1,7 @@
 //! `lockstep vector`: validation of Vector configurations, without a cluster and without Vector.
 
+mod catalogue;
+pub(crate) mod catalogue_files;
 mod common_args;
 mod compilers;
 mod components;
@@ -39,6 +41,9 @@ enum Command {
     Validate(validate::Args),
     /// List the component types of Vector, or all options of one type.
     Components(components::Args),
+    /// Write the catalogue of another version of Vector from the output of its `vector generate-schema`. With it,
+    /// configurations and pipelines are validated for this version.
+    Catalogue(catalogue::Args),
     /// Run a VRL worker, which compiles VRL programs for another process.
     #[cfg(unix)]
     #[command(hide = true)]
@@ -49,6 +54,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Validate(validate) => validate::run(validate, &args.common),
         Command::Components(components) => components::run(components),
+        Command::Catalogue(catalogue) => catalogue::run(catalogue),
         #[cfg(unix)]
         Command::VrlWorker(limits) => worker::run(*limits),
     }

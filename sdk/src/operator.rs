@@ -23,7 +23,9 @@ use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
-use crate::operator::registration::{Definition, KindDefinition, Registration, SetUpFn, StartFn};
+use crate::operator::registration::{
+    Definition, ExtensionDefinition, KindDefinition, Registration, SetUpFn, StartFn,
+};
 use crate::operator::subcommand::Subcommand;
 
 /// An operator: one or several kinds, each with its ruleset and its reconciler.
@@ -155,14 +157,24 @@ impl<S: Send + Sync + 'static> Operator<S> {
     }
 
     /// Sets a function that creates the value that the Rust rules of all kinds of this operator read, see
-    /// [`Ruleset::with_extension`](lockstep_shared_validation::Ruleset::with_extension). It is called once, with the
-    /// name of the subcommand that runs.
+    /// [`Ruleset::with_extension`](lockstep_shared_validation::Ruleset::with_extension). It is called once, with its own
+    /// arguments and the name of the subcommand that runs. Every subcommand that validates objects has the arguments:
+    /// `check`, `webhook`, `controller` and `audit`. Others get their default values.
+    ///
+    /// # Assumptions
+    ///
+    /// No other argument of these subcommands has the same name, and no argument is required.
     #[must_use]
-    pub fn ruleset_extension(
+    pub fn ruleset_extension<A: Args>(
         mut self,
-        create: fn(command: &str) -> Arc<dyn Any + Send + Sync>,
+        create: impl Fn(A, &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> + Send + Sync + 'static,
     ) -> Self {
-        self.definition.extension = Some(create);
+        self.definition.extension = Some(ExtensionDefinition {
+            add_arguments: A::augment_args,
+            create: Box::new(move |command, arguments| {
+                create(A::from_arg_matches(arguments)?, command)
+            }),
+        });
         self
     }
 

@@ -9,10 +9,14 @@ use crate::cli::{Cli, Command};
 use crate::commands;
 use crate::environment::Environment;
 use crate::operator::Operator;
+use crate::operator::registration::VALIDATING;
 use crate::registry::Registry;
 
 /// Name of the subcommand that has the arguments of the operators.
 const CONTROLLER: &str = "controller";
+
+/// Exit code if an input cannot be read.
+const UNREADABLE: u8 = 2;
 
 /// A program with its operators. It has all subcommands, for all kinds of the operators.
 ///
@@ -128,8 +132,14 @@ impl Program {
             let subcommands = definition.subcommands.iter();
             let with_arguments =
                 |controller| keeping_description(controller, definition.add_arguments);
-            command = changed(command, CONTROLLER, with_arguments)
-                .subcommands(subcommands.map(|subcommand| subcommand.command.clone()));
+            command = changed(command, CONTROLLER, with_arguments);
+            if let Some(extension) = &definition.extension {
+                let with_arguments = |one| keeping_description(one, extension.add_arguments);
+                command = VALIDATING.into_iter().fold(command, |command, name| {
+                    changed(command, name, with_arguments)
+                });
+            }
+            command = command.subcommands(subcommands.map(|subcommand| subcommand.command.clone()));
         }
         command
     }
@@ -141,7 +151,11 @@ impl Program {
     pub fn run(mut self) -> ExitCode {
         let matches = self.command().get_matches();
         if let Some((name, arguments)) = matches.subcommand() {
-            self.environment.registry.create_extensions(name);
+            let registry = &mut self.environment.registry;
+            if let Err(error) = registry.create_extensions(name, arguments) {
+                eprintln!("{}: {error:#}", self.environment.name);
+                return ExitCode::from(UNREADABLE);
+            }
             if let Some(subcommand) = self.environment.registry.subcommand(name) {
                 return subcommand
                     .run(arguments)

@@ -44,10 +44,17 @@ impl Registry {
     }
 
     /// Creates the extensions of all rulesets for the subcommand that runs.
-    pub(crate) fn create_extensions(&mut self, command: &str) {
+    pub(crate) fn create_extensions(
+        &mut self,
+        command: &str,
+        arguments: &ArgMatches,
+    ) -> anyhow::Result<()> {
         for operator in &mut self.operators {
-            operator.extension = operator.definition.extension.map(|create| create(command));
+            let extension = operator.definition.extension.as_ref();
+            let extension = extension.map(|extension| extension.create(command, arguments));
+            operator.extension = extension.transpose()?;
         }
+        Ok(())
     }
 
     /// Returns the subcommand of an operator.
@@ -193,7 +200,8 @@ impl Operators {
     ) -> anyhow::Result<Self> {
         let mut controllers = Vec::new();
         for operator in kinds.operators() {
-            let factories = (operator.set_up)(matches, context.clone())?.await?;
+            let context = context.with_extension(operator.extension.clone());
+            let factories = (operator.set_up)(matches, context)?.await?;
             for (registered, factory) in operator.definition.kinds.iter().zip(factories) {
                 if let Some(ruleset) = kinds.ruleset(operator, registered.kind) {
                     controllers.push((Arc::clone(ruleset), factory));

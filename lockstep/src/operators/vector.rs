@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lockstep_controller::Reconciler;
 use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext};
+use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
@@ -14,15 +15,16 @@ use lockstep_vector_controller::ValidateOnlyReconciler;
 use serde_json::Value;
 
 use crate::vector;
+use crate::vector::catalogue_files::CatalogueArgs;
 
 /// Returns the operator.
 pub(crate) fn operator() -> Operator {
     Operator::new()
         .kind(|(), context| pipelines::<VectorPipeline>(context))
         .kind(|(), context| pipelines::<ClusterVectorPipeline>(context))
-        .kind(|(), _| ValidateOnlyReconciler::<Vector>::workloads())
-        .kind(|(), _| ValidateOnlyReconciler::<VectorAggregator>::workloads())
-        .kind(|(), _| ValidateOnlyReconciler::<ClusterVectorAggregator>::workloads())
+        .kind(|(), context| workloads::<Vector>(context))
+        .kind(|(), context| workloads::<VectorAggregator>(context))
+        .kind(|(), context| workloads::<ClusterVectorAggregator>(context))
         // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
         .only_when_named()
         .audit_snapshot::<PipelineSnapshot>()
@@ -31,13 +33,25 @@ pub(crate) fn operator() -> Operator {
 }
 
 fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K> + use<K> {
-    ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds)
+    ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds, catalogues(context))
 }
 
-/// Creates the environment of VRL programs and the validation cache for a subcommand.
-fn context(command: &str) -> Arc<dyn Any + Send + Sync> {
+fn workloads<K: ValidatedResource>(
+    context: &OperatorContext,
+) -> impl Reconciler<Kind = K> + use<K> {
+    ValidateOnlyReconciler::<K>::workloads(catalogues(context))
+}
+
+/// Returns a fingerprint of the catalogues.
+fn catalogues(context: &OperatorContext) -> u64 {
+    let extension = context.ruleset_extension::<VectorContext>();
+    extension.map_or(0, |context| context.catalogues().digest())
+}
+
+/// Creates the environment of VRL programs and the validation cache for a subcommand, and reads the catalogues.
+fn context(args: CatalogueArgs, command: &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> {
     let environment = vector::environment::of_pipelines(command);
-    Arc::new(VectorContext::new(environment))
+    Ok(Arc::new(VectorContext::new(environment, args.read()?)))
 }
 
 /// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller.

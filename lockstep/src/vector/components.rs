@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -10,7 +11,9 @@ use lockstep_vector_api::{
 };
 use serde_json::{Value, json};
 
-/// Exit code for an unknown component type.
+use crate::vector::catalogue_files;
+
+/// Exit code for an unknown component type or catalogue.
 const UNKNOWN_TYPE: u8 = 2;
 
 #[derive(clap::Args)]
@@ -18,6 +21,9 @@ pub(crate) struct Args {
     /// Component type, such as `loki`, whose options are listed. Default: all types with their required options.
     #[arg(value_name = "TYPE")]
     name: Option<String>,
+    /// Catalogue of another version of Vector, which `lockstep vector catalogue` writes. Default: the shipped one.
+    #[arg(long, value_name = "FILE")]
+    catalogue: Option<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     output: OutputFormat,
@@ -41,7 +47,13 @@ struct Component<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let catalogue = Catalogue::shipped();
+    let catalogue = match catalogue_files::chosen(args.catalogue.as_deref()) {
+        Ok(catalogue) => catalogue,
+        Err(error) => {
+            eprintln!("lockstep: {error:#}");
+            return ExitCode::from(UNKNOWN_TYPE);
+        }
+    };
     let chosen = components(catalogue, args.name.as_deref());
     if let (Some(name), []) = (&args.name, &chosen[..]) {
         eprintln!("lockstep: {}", unknown(catalogue, name));

@@ -11,21 +11,26 @@ use crate::vector::problems::problems;
 
 /// Validates every line and writes its result, in the order of the lines. Returns true if all configurations are
 /// valid.
-pub(crate) fn run(input: impl BufRead, out: &mut impl Write, with_start: bool) -> io::Result<bool> {
+pub(crate) fn run(
+    catalogue: &Catalogue,
+    input: impl BufRead,
+    out: &mut impl Write,
+    with_start: bool,
+) -> io::Result<bool> {
     let mut is_valid = true;
     for line in input.split(b'\n') {
         let line = line?;
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let response = result(&line, with_start);
+        let response = result(catalogue, &line, with_start);
         is_valid &= response["valid"] == true;
         writeln!(out, "{response}")?;
     }
     Ok(is_valid)
 }
 
-fn result(line: &[u8], with_start: bool) -> Value {
+fn result(catalogue: &Catalogue, line: &[u8], with_start: bool) -> Value {
     let text = String::from_utf8_lossy(line);
     let mut read = match ParsedJson::parse(&text) {
         Ok(read) => read,
@@ -44,7 +49,7 @@ fn result(line: &[u8], with_start: bool) -> Value {
         },
         _ => read.value["config"].take(),
     };
-    let problems = problems(Catalogue::shipped(), &config, with_start);
+    let problems = problems(catalogue, &config, with_start);
     let (warnings, errors): (Vec<_>, Vec<_>) = problems
         .iter()
         .partition(|problem| problem.check.is_warning());

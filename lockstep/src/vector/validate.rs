@@ -11,7 +11,7 @@ use crate::vector::common_args::CommonArgs;
 use crate::vector::configuration::paths::{ConfigPath, GivenPaths};
 use crate::vector::problems::problems;
 use crate::vector::report::{Level, Report};
-use crate::vector::{configuration, lines};
+use crate::vector::{catalogue_files, configuration, lines};
 
 /// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
 const EX_CONFIG: u8 = 78;
@@ -56,6 +56,10 @@ pub(crate) struct Args {
     /// the configuration: template confinement, and components that cannot be built.
     #[arg(long)]
     start: bool,
+    /// Catalogue of another version of Vector, which `lockstep vector catalogue` writes: the configuration is validated for
+    /// this version. Default: the shipped catalogue.
+    #[arg(long, value_name = "FILE")]
+    catalogue: Option<PathBuf>,
 }
 
 /// Arguments of Vector that change nothing here.
@@ -70,11 +74,14 @@ struct IgnoredArgs {
 }
 
 pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
-    let done = if args.input_format == Some(InputFormat::Jsonl) {
-        validate_lines(&args.files, args.start)
-    } else {
-        validate(args, common)
-    };
+    let catalogue = catalogue_files::chosen(args.catalogue.as_deref());
+    let done = catalogue.map_err(io::Error::other).and_then(|catalogue| {
+        if args.input_format == Some(InputFormat::Jsonl) {
+            validate_lines(catalogue, &args.files, args.start)
+        } else {
+            validate(catalogue, args, common)
+        }
+    });
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(EX_CONFIG),
@@ -88,7 +95,7 @@ pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
 }
 
 /// Returns true if Vector would start with the configuration.
-fn validate(args: &Args, common: &CommonArgs) -> io::Result<bool> {
+fn validate(catalogue: &Catalogue, args: &Args, common: &CommonArgs) -> io::Result<bool> {
     let given = GivenPaths {
         files: args.files.clone(),
         toml: args.config_toml.clone(),
@@ -112,7 +119,7 @@ fn validate(args: &Args, common: &CommonArgs) -> io::Result<bool> {
         }
     };
     let mut found = Found::default();
-    let problems = problems(Catalogue::shipped(), &config, args.start);
+    let problems = problems(catalogue, &config, args.start);
     // After a replacement, `${` is what `$${` stands for.
     let is_left = |problem: &&Diagnostic| !interpolates || problem.check != Check::LiteralVariables;
     problems
@@ -185,7 +192,7 @@ impl Found {
     }
 }
 
-fn validate_lines(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
+fn validate_lines(catalogue: &Catalogue, files: &[PathBuf], with_start: bool) -> io::Result<bool> {
     let out = &mut io::BufWriter::new(io::stdout().lock());
     let is_valid = match files {
         [file] if file.as_os_str() != "-" => {
@@ -194,9 +201,9 @@ fn validate_lines(files: &[PathBuf], with_start: bool) -> io::Result<bool> {
                 let problem = describe_read_error(&error);
                 io::Error::other(format!("the file {} {problem}", file.display()))
             })?;
-            lines::run(BufReader::new(file), out, with_start)?
+            lines::run(catalogue, BufReader::new(file), out, with_start)?
         }
-        [] | [_] => lines::run(io::stdin().lock(), out, with_start)?,
+        [] | [_] => lines::run(catalogue, io::stdin().lock(), out, with_start)?,
         _ => {
             return Err(io::Error::other(
                 "--input-format=jsonl takes one file or standard input",

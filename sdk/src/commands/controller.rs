@@ -126,6 +126,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         leadership: elector.leadership(),
         namespaces: namespaces.to_vec(),
         installed_kinds: kinds.api_resources(),
+        extension: None,
         metrics: of_operators.clone(),
     };
     let operators = Operators::new(context, &args.reconciliation, &matches, &kinds, policy).await?;

@@ -7,11 +7,14 @@ use kube::api::ApiResource;
 use lockstep_controller::Leadership;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::operator::registration::Extension;
+
 /// The parts of the running program that an operator can use.
 ///
 /// # Guarantees
 ///
-/// The context is the same for all kinds of all operators, and for every leadership term of this replica.
+/// Except for the extension, which is the one of the operator, the context is the same for all kinds of all operators, and for
+/// every leadership term of this replica.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OperatorContext {
@@ -23,10 +26,27 @@ pub struct OperatorContext {
     pub namespaces: Vec<String>,
     /// The installed kinds of all operators.
     pub installed_kinds: Vec<ApiResource>,
+    /// Extension of the rulesets of the operator.
+    pub(crate) extension: Option<Extension>,
     pub(crate) metrics: OperatorMetrics,
 }
 
 impl OperatorContext {
+    /// Returns the [extension](crate::Operator::ruleset_extension) of the rulesets of the operator, if it has one of this
+    /// type.
+    #[must_use]
+    pub fn ruleset_extension<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        let extension = self.extension.clone()?;
+        extension.downcast().ok()
+    }
+
+    pub(crate) fn with_extension(&self, extension: Option<Extension>) -> Self {
+        Self {
+            extension,
+            ..self.clone()
+        }
+    }
+
     /// Registers a metric of the operator and returns it. The controller serves it at `/metrics`. Call this during
     /// the set-up of the operator: a metric that is registered later is not served.
     pub fn register_metric<M: Metric + Clone>(&self, name: &str, help: &str, metric: M) -> M {

@@ -30,8 +30,8 @@ pub(crate) struct Definition {
     /// Adds the arguments of the operator to the command `controller`.
     pub(crate) add_arguments: fn(Command) -> Command,
     pub(crate) subcommands: Vec<Subcommand>,
-    /// Creates the extension of the rulesets for a subcommand.
-    pub(crate) extension: Option<fn(&str) -> Extension>,
+    /// Extension of the rulesets.
+    pub(crate) extension: Option<ExtensionDefinition>,
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
     #[cfg(feature = "dev")]
     pub(crate) dev_services: Vec<DevService>,
@@ -39,6 +39,33 @@ pub(crate) struct Definition {
 
 /// Value that the Rust rules of an operator read, see [`Ruleset::with_extension`].
 pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
+
+/// Extension of the rulesets of an operator, with its arguments.
+pub(crate) struct ExtensionDefinition {
+    /// Adds the arguments to a subcommand.
+    pub(crate) add_arguments: fn(Command) -> Command,
+    /// Creates the extension for a subcommand with these arguments.
+    pub(crate) create: Box<dyn Fn(&str, &ArgMatches) -> anyhow::Result<Extension> + Send + Sync>,
+}
+
+/// Subcommands that have the arguments of the extensions: those that validate objects.
+pub(crate) const VALIDATING: [&str; 4] = ["check", "webhook", "controller", "audit"];
+
+impl ExtensionDefinition {
+    /// Creates the extension for a subcommand. One that has no arguments of extensions gets their defaults.
+    pub(crate) fn create(
+        &self,
+        command: &str,
+        arguments: &ArgMatches,
+    ) -> anyhow::Result<Extension> {
+        if VALIDATING.contains(&command) {
+            return (self.create)(command, arguments);
+        }
+        let defaults = (self.add_arguments)(Command::new("defaults").no_binary_name(true));
+        let none: [&str; 0] = [];
+        (self.create)(command, &defaults.try_get_matches_from(none)?)
+    }
+}
 
 /// Describes what the deletion of an object does to the resources outside the cluster.
 pub(crate) type DeletionEffectFn = fn(&FinalizeRequest<'_>) -> Option<DeletionEffect>;

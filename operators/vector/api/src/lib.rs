@@ -9,13 +9,16 @@
     reason = "doc comments here become CRD descriptions, read by users"
 )]
 
+mod catalogues;
 mod component_namespace;
 pub mod port_allocation;
 mod rules;
+mod runner_release;
 mod tenancy;
 mod types;
 mod vector_release;
 
+pub use crate::catalogues::Catalogues;
 pub use crate::rules::context::VectorContext;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
@@ -33,9 +36,10 @@ pub use crate::types::workload::{
 };
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
-    Catalogue, Check, ComponentKind, Diagnostic, Entry, Interpolation, OptionEntry,
-    ProgramFileError, ProgramScope, Requirement, VrlEnvironment, find_literal_variables,
-    interpolation, option_path, similar_types, validate_config, validate_start_up,
+    Catalogue, CatalogueError, Check, ComponentKind, Diagnostic, Entry, Interpolation, OptionEntry,
+    ProgramFileError, ProgramScope, Requirement, VectorVersion, VrlEnvironment,
+    find_literal_variables, interpolation, option_path, similar_types, validate_config,
+    validate_start_up,
 };
 pub use lockstep_vector_vrl::{
     Compiler, InProcessCompiler, MakeCompiler, Program, ProgramLimits, VrlDiagnostic,

@@ -34,6 +34,7 @@ use crate::port_allocation::name_collision::NameCollision;
 pub use crate::port_allocation::runner::Runner;
 pub use crate::port_allocation::snapshot::ClusterSnapshot;
 use crate::port_allocation::status_view::{is_being_deleted, role, together};
+use crate::rules::cached_validation::CachedValidation;
 use crate::types::pipeline::Pipeline;
 use crate::types::runner_kind::RunnerKind;
 use crate::vector_release;
@@ -84,8 +85,7 @@ pub(crate) fn rules<K: Pipeline>() -> [Rule<K>; 4] {
                 VECTOR_VERSION,
                 "The workloads that run the pipeline have the release of Vector that it is validated for; the controller and `lockstep audit`, which know the workloads, report others.",
                 |context, diagnostics| {
-                    let shared = shared_by(context).unwrap_or_default();
-                    vector_release::validate_runners(shared.releases, diagnostics);
+                    vector_release::validate_runners(CachedValidation::of(context), diagnostics);
                 },
             )
         },

@@ -7,4 +7,6 @@ pub(crate) mod label_selector;
 pub(crate) mod literal_variables;
 pub(crate) mod pipeline;
 pub(crate) mod validation_cache;
+#[cfg(test)]
+mod versions;
 pub(crate) mod workload;

@@ -7,12 +7,12 @@ mod identity;
 mod interpolation;
 pub(crate) mod policy;
 
+use std::collections::BTreeSet;
+
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use lockstep_vector_config::interpolation::SECRET;
 use lockstep_vector_config::option_path::below;
-use lockstep_vector_config::{
-    Catalogue, ComponentKind, Interpolation, KUBERNETES_EVENTS, is_pattern,
-};
+use lockstep_vector_config::{ComponentKind, Interpolation, KUBERNETES_EVENTS, is_pattern};
 use serde_json::Value;
 
 use crate::rules::cached_validation::CachedValidation;
@@ -230,14 +230,17 @@ fn namespace<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagno
 }
 
 fn files<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
-    let catalogue = Catalogue::shipped();
-    let interpolation = CachedValidation::of(context).interpolation;
+    let validation = CachedValidation::of(context);
+    let interpolation = validation.interpolation;
     each(context, |component, path, policy| {
         let kind = component.kind().unwrap_or_default();
-        let Some(entry) = catalogue.entry(component.family, kind) else {
-            return;
-        };
-        for (path, name) in catalogue.options(entry).files(component.value, path) {
+        let files: BTreeSet<_> = validation
+            .catalogues
+            .iter()
+            .filter_map(|catalogue| Some((catalogue, catalogue.entry(component.family, kind)?)))
+            .flat_map(|(catalogue, entry)| catalogue.options(entry).files(component.value, path))
+            .collect();
+        for (path, name) in files {
             // Some options accept the text of a certificate instead of a file name.
             let is_text = name.trim_start().starts_with("-----BEGIN ");
             // The value of a Secret or a variable is unknown and may be any path.

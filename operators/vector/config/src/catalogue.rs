@@ -9,9 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::catalogue_error::CatalogueError;
 use crate::component::ComponentKind;
 use crate::event_type::DataType;
 use crate::options::Options;
+use crate::vector_version::VectorVersion;
 
 /// Catalogue of Vector 0.57.
 const SHIPPED: &str = include_str!("../catalogue/0.57.json");
@@ -22,6 +24,7 @@ pub struct Catalogue {
     pub version: String,
     /// Version of VRL.
     pub vrl: String,
+    number: VectorVersion,
     digest: u64,
     sources: HashMap<String, Entry>,
     transforms: HashMap<String, Entry>,
@@ -117,33 +120,69 @@ impl Catalogue {
     #[must_use]
     pub fn shipped() -> &'static Self {
         static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
-        CATALOGUE.get_or_init(|| {
-            let file: File<'static> =
-                serde_json::from_str(SHIPPED).expect("the generated catalogue is valid");
-            let entries = |files: HashMap<String, EntryFile<'static>>| {
-                let entries = files.into_iter();
-                entries.map(|(name, file)| (name, file.into())).collect()
-            };
-            let globals = EntryFile {
-                accepts: DataType::default(),
-                gives: DataType::default(),
-                outputs: BTreeMap::new(),
-                aliases: BTreeMap::new(),
-                options: file.globals,
-            };
-            Self {
-                version: file.version,
-                vrl: file.vrl,
-                digest: digest(SHIPPED),
-                sources: entries(file.sources),
-                transforms: entries(file.transforms),
-                sinks: entries(file.sinks),
-                globals: globals.into(),
-                decoders: file.decoders,
-                encoders: file.encoders,
-                definitions: file.definitions,
-            }
+        CATALOGUE.get_or_init(|| Self::parse(SHIPPED).expect("the generated catalogue is valid"))
+    }
+
+    /// Reads a catalogue of another version of Vector. The text and the catalogue stay in memory until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a catalogue, for example because another version of the generator wrote it.
+    pub fn load(text: String) -> Result<&'static Self, CatalogueError> {
+        let catalogue = Self::parse(Box::leak(text.into_boxed_str()))?;
+        catalogue.validate()?;
+        Ok(Box::leak(Box::new(catalogue)))
+    }
+
+    fn parse(text: &'static str) -> Result<Self, CatalogueError> {
+        let file: File<'static> = serde_json::from_str(text)?;
+        let number = VectorVersion::parse(&file.version);
+        let entries = |files: HashMap<String, EntryFile<'static>>| {
+            let entries = files.into_iter();
+            entries.map(|(name, file)| (name, file.into())).collect()
+        };
+        let globals = EntryFile {
+            accepts: DataType::default(),
+            gives: DataType::default(),
+            outputs: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            options: file.globals,
+        };
+        Ok(Self {
+            number: number.ok_or(CatalogueError::Version(file.version.clone()))?,
+            version: file.version,
+            vrl: file.vrl,
+            digest: digest(text),
+            sources: entries(file.sources),
+            transforms: entries(file.transforms),
+            sinks: entries(file.sinks),
+            globals: globals.into(),
+            decoders: file.decoders,
+            encoders: file.encoders,
+            definitions: file.definitions,
         })
+    }
+
+    /// Compiles all options, so that an error in a file is found when it is read.
+    fn validate(&self) -> Result<(), CatalogueError> {
+        let families = [&self.sources, &self.transforms, &self.sinks];
+        for entry in families.into_iter().flat_map(HashMap::values) {
+            self.compile(entry)?;
+        }
+        self.compile_globals().map(|_| ())
+    }
+
+    /// Returns the version of Vector as a number.
+    #[must_use]
+    pub fn number(&self) -> VectorVersion {
+        self.number
+    }
+
+    /// Returns true if this is the catalogue that is compiled into the program: of another one, only the options are
+    /// known, and the rest is assumed to be as in this version.
+    #[must_use]
+    pub fn is_shipped(&self) -> bool {
+        self.digest == Self::shipped().digest
     }
 
     /// Returns a fingerprint of the content. It changes when a catalogue is corrected, even if the version of Vector is
@@ -177,30 +216,27 @@ impl Catalogue {
 
     /// Returns the options of a component type, which are compiled on first use.
     pub fn options<'a>(&'a self, entry: &'a Entry) -> &'a Options {
-        entry.compiled.get_or_init(|| {
-            let node = serde_json::from_str(entry.options.get())
-                .expect("the generated catalogue is valid");
-            Options::compile(&node, |name| self.definition(name))
-        })
+        entry
+            .compiled
+            .get_or_init(|| self.compile(entry).expect("catalogues are valid"))
     }
 
     /// Returns the global options, which are compiled on first use.
     pub(crate) fn globals(&self) -> &Options {
-        self.globals.compiled.get_or_init(|| {
-            let properties: Value = serde_json::from_str(self.globals.options.get())
-                .expect("the generated catalogue is valid");
-            let node =
-                serde_json::json!({"type": "object", "closed": true, "properties": properties});
-            Options::compile(&node, |name| self.definition(name))
-        })
+        self.globals
+            .compiled
+            .get_or_init(|| self.compile_globals().expect("catalogues are valid"))
     }
 
-    fn definition(&self, name: &str) -> Value {
-        let node = self.definitions.get(name).map(|node| node.get());
-        serde_json::from_str(
-            node.expect("the catalogue contains all definitions that it refers to"),
-        )
-        .expect("the generated catalogue is valid")
+    fn compile(&self, entry: &Entry) -> Result<Options, CatalogueError> {
+        let node = serde_json::from_str(entry.options.get())?;
+        Options::compile(&node, |name| self.definitions.get(name).copied())
+    }
+
+    fn compile_globals(&self) -> Result<Options, CatalogueError> {
+        let properties: Value = serde_json::from_str(self.globals.options.get())?;
+        let node = serde_json::json!({"type": "object", "closed": true, "properties": properties});
+        Options::compile(&node, |name| self.definitions.get(name).copied())
     }
 }
 
@@ -215,6 +251,32 @@ mod tests {
     use lockstep_vector_vrl::VRL_VERSION;
 
     use super::*;
+
+    #[test]
+    fn a_file_that_is_no_catalogue_is_an_error() {
+        let load = |text: String| {
+            Catalogue::load(text)
+                .map(|_| ())
+                .map_err(|it| it.to_string())
+        };
+        let wrong = load("{}".to_owned()).expect_err("no catalogue");
+        assert!(wrong.contains("missing field `version`"), "{wrong}");
+        let changed = |from: &str, to: &str| {
+            assert!(SHIPPED.contains(from), "{from}");
+            load(SHIPPED.replacen(from, to, 1))
+        };
+        let version = changed(r#""version":"0.57""#, r#""version":"latest""#);
+        assert!(version.expect_err("no version").contains("`latest`"));
+        let name = "codecs::decoding::format::avro::AvroDeserializerOptions";
+        let missing = changed(&format!(r#""{name}":{{"#), r#""another":{"#);
+        assert!(missing.expect_err("no definition").contains(name));
+        let schema = changed(r#""type":"object""#, r#""type":"objekt""#);
+        assert!(schema.expect_err("no schema").contains("objekt"));
+        assert_eq!(
+            changed(r#""version":"0.57""#, r#""version":"0.58""#),
+            Ok(())
+        );
+    }
 
     #[test]
     fn the_vrl_version_of_the_catalogue_is_the_locked_one() {

@@ -6,6 +6,7 @@
 
 mod aliases;
 mod catalogue;
+mod catalogue_error;
 mod compilation;
 mod component;
 pub mod confinement;
@@ -36,6 +37,7 @@ mod vector_version;
 mod vrl_environment;
 
 pub use crate::catalogue::{Catalogue, Entry};
+pub use crate::catalogue_error::CatalogueError;
 pub use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, components, is_pattern};
 pub use crate::diagnostic::{Check, Diagnostic};
 pub use crate::interpolation::Interpolation;

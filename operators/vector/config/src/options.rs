@@ -10,9 +10,11 @@ use std::sync::OnceLock;
 use jsonschema::paths::LocationSegment;
 use jsonschema::{Draft, ValidationError, Validator};
 use lockstep_shared_validation::FieldPath;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::aliases::Aliases;
+use crate::catalogue_error::CatalogueError;
 use crate::option_format;
 use crate::option_format::OptionFormat;
 use crate::option_path::below as path_below;
@@ -29,15 +31,23 @@ pub struct Options {
 }
 
 impl Options {
-    pub(crate) fn compile(node: &Value, definition: impl Fn(&str) -> Value) -> Self {
+    /// Compiles a node of a catalogue. `definition` returns the nodes that it refers to.
+    ///
+    /// # Errors
+    ///
+    /// If a definition is missing, or if the node is no schema.
+    pub(crate) fn compile<'a>(
+        node: &Value,
+        definition: impl Fn(&str) -> Option<&'a RawValue>,
+    ) -> Result<Self, CatalogueError> {
         let mut definitions = BTreeMap::new();
-        collect(node, &definition, &mut definitions);
-        Self {
-            everywhere: validator(node, &definitions, Closed::Everywhere),
+        collect(node, &definition, &mut definitions)?;
+        Ok(Self {
+            everywhere: validator(node, &definitions, Closed::Everywhere)?,
             as_vector: OnceLock::new(),
             node: node.clone(),
             definitions,
-        }
+        })
     }
 
     /// Returns the definition that a node refers to, if it is a reference.
@@ -62,7 +72,10 @@ impl Options {
         &'a self,
         value: &'a Value,
     ) -> impl Iterator<Item = ValidationError<'a>> {
-        let as_vector = || validator(&self.node, &self.definitions, Closed::AsVector);
+        let as_vector = || {
+            let validator = validator(&self.node, &self.definitions, Closed::AsVector);
+            validator.expect("the same schema was compiled before, closed everywhere")
+        };
         self.as_vector.get_or_init(as_vector).iter_errors(value)
     }
 
@@ -200,7 +213,11 @@ enum Closed {
 }
 
 /// Collects all definitions that a node refers to, directly or indirectly.
-fn collect(node: &Value, definition: &impl Fn(&str) -> Value, all: &mut BTreeMap<String, Value>) {
+fn collect<'a>(
+    node: &Value,
+    definition: &impl Fn(&str) -> Option<&'a RawValue>,
+    all: &mut BTreeMap<String, Value>,
+) -> Result<(), CatalogueError> {
     match node {
         Value::Object(fields) => {
             if let Some(name) = fields.get("$ref").and_then(Value::as_str)
@@ -208,19 +225,27 @@ fn collect(node: &Value, definition: &impl Fn(&str) -> Value, all: &mut BTreeMap
                 && !all.contains_key(name)
             {
                 let found = definition(name);
+                let found = found.ok_or_else(|| CatalogueError::Definition(name.to_owned()))?;
+                let found: Value = serde_json::from_str(found.get())?;
                 all.insert(name.to_owned(), found.clone());
-                collect(&found, definition, all);
+                collect(&found, definition, all)?;
             }
-            fields
-                .values()
-                .for_each(|value| collect(value, definition, all));
+            let mut values = fields.values();
+            values.try_for_each(|value| collect(value, definition, all))
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, definition, all)),
-        _ => {}
+        Value::Array(items) => {
+            let mut items = items.iter();
+            items.try_for_each(|item| collect(item, definition, all))
+        }
+        _ => Ok(()),
     }
 }
 
-fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed) -> Validator {
+fn validator(
+    node: &Value,
+    definitions: &BTreeMap<String, Value>,
+    closed: Closed,
+) -> Result<Validator, CatalogueError> {
     let mut schema = json_schema(node, closed);
     let named = definitions.iter();
     let named = named.map(|(name, node)| (name.clone(), json_schema(node, closed)));
@@ -230,7 +255,7 @@ fn validator(node: &Value, definitions: &BTreeMap<String, Value>, closed: Closed
         .with_keyword("form", |_, form, _| Ok(Box::new(OptionFormat::named(form))))
         .with_keyword("names", |_, names, _| Ok(Box::new(Aliases::of(names))))
         .build(&schema)
-        .expect("the generated catalogue is valid")
+        .map_err(|error| CatalogueError::Schema(error.to_string()))
 }
 
 /// Converts a node of the catalogue to JSON Schema.

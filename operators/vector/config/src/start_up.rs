@@ -49,6 +49,7 @@ use crate::confinement::OptOut;
 use crate::diagnostic::{Diagnostic, DiagnosticList};
 use crate::interpolation::Interpolation;
 use crate::start_up::component_options::ComponentOptions;
+use crate::vector_version::VectorVersion;
 
 /// Validates a configuration for the errors that only the start of Vector reports.
 ///
@@ -66,7 +67,8 @@ pub fn validate_start_up(
         provider::validate(fields, &mut problems);
     }
     for component in config.as_object().into_iter().flat_map(components) {
-        if component.family == ComponentKind::Sink {
+        if component.family == ComponentKind::Sink && catalogue.number() >= VectorVersion::CONFINED
+        {
             confinement::validate(catalogue, &component, opt_out, interpolation, &mut problems);
         }
         let Some(options) = ComponentOptions::new(catalogue, &component, interpolation) else {

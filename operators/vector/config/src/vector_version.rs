@@ -2,14 +2,23 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Minor version of Vector, such as 0.57. Patch releases have the same options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct VectorVersion {
     major: u32,
     minor: u32,
 }
 
 impl VectorVersion {
+    /// First version with template confinement.
+    pub(crate) const CONFINED: Self = Self {
+        major: 0,
+        minor: 57,
+    };
+
     /// Returns the version in a text that begins with it, such as `0.57.0-alpine` or `v0.57`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -45,6 +54,21 @@ fn number(text: &str) -> Option<u32> {
 impl fmt::Display for VectorVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl TryFrom<String> for VectorVersion {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let version = Self::parse(&text);
+        version.ok_or_else(|| format!("`{text}` is no version of Vector, such as `0.57`"))
+    }
+}
+
+impl From<VectorVersion> for String {
+    fn from(version: VectorVersion) -> Self {
+        version.to_string()
     }
 }
 

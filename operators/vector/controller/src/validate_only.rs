@@ -10,7 +10,7 @@ use lockstep_controller::{
     RelatedObjects, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
-use lockstep_vector_api::{Catalogue, Pipeline, RunnerKind, port_allocation};
+use lockstep_vector_api::{Pipeline, RunnerKind, port_allocation};
 use serde_json::{Map, Value, json};
 
 use crate::fingerprint;
@@ -30,6 +30,8 @@ const LONGEST_WARNING: usize = 1024;
 
 /// Reconciler that only validates objects of one kind.
 pub struct ValidateOnlyReconciler<K> {
+    /// Fingerprint of the catalogues.
+    catalogues: u64,
     /// Field of the status that contains the fingerprint.
     hash: &'static str,
     /// If true, the status contains the role.
@@ -40,10 +42,12 @@ pub struct ValidateOnlyReconciler<K> {
 }
 
 impl<K: Pipeline> ValidateOnlyReconciler<K> {
-    /// Returns a reconciler for pipelines. `installed` are the kinds that exist in the cluster.
+    /// Returns a reconciler for pipelines. `installed` are the kinds that exist in the cluster, `catalogues` is a
+    /// fingerprint of the catalogues: objects are validated again when it changes.
     #[must_use]
-    pub fn pipelines(installed: &[ApiResource]) -> Self {
+    pub fn pipelines(installed: &[ApiResource], catalogues: u64) -> Self {
         Self {
+            catalogues,
             hash: "LastAppliedPipelineHash",
             has_role: true,
             related: RelatedPipelines::among(installed),
@@ -53,10 +57,11 @@ impl<K: Pipeline> ValidateOnlyReconciler<K> {
 }
 
 impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
-    /// Returns a reconciler for the workloads that run pipelines.
+    /// Returns a reconciler for the workloads that run pipelines. `catalogues` is a fingerprint of the catalogues.
     #[must_use]
-    pub fn workloads() -> Self {
+    pub fn workloads(catalogues: u64) -> Self {
         Self {
+            catalogues,
             hash: "LastAppliedConfigHash",
             has_role: false,
             related: RelatedPipelines::among(&[]),
@@ -65,14 +70,13 @@ impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
     }
 }
 
-fn hash<K: ValidatedResource>(request: &ValidationRequest<'_>) -> i64 {
+fn hash<K: ValidatedResource>(request: &ValidationRequest<'_>, catalogues: u64) -> i64 {
     let section = K::settings().map(|settings| settings.section);
     let policy = request.policy;
     let policy = policy.map(|policy| policy.settings_fingerprint(K::KIND, section));
     let policy = policy.unwrap_or_default();
     let others = request.related.unwrap_or(&Value::Null);
-    let catalogue = Catalogue::shipped().digest();
-    fingerprint::of(request.object, others, &policy, catalogue)
+    fingerprint::of(request.object, others, &policy, catalogues)
 }
 
 #[async_trait]
@@ -92,7 +96,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
     }
 
     fn is_up_to_date(&self, request: &ValidationRequest<'_>) -> bool {
-        request.object["status"][self.hash] == hash::<K>(request)
+        request.object["status"][self.hash] == hash::<K>(request, self.catalogues)
     }
 
     fn on_validated(
@@ -114,7 +118,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
             "reason": reason,
             "warnings": warnings(result),
             // Without a fingerprint, the object is validated again.
-            self.hash: result.is_complete().then(|| hash::<K>(request)),
+            self.hash: result.is_complete().then(|| hash::<K>(request, self.catalogues)),
         });
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -233,7 +237,7 @@ mod tests {
     }
 
     fn status(request: &ValidationRequest<'_>, result: &ValidationResult) -> Map<String, Value> {
-        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]).on_validated(request, result)
+        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[], 1).on_validated(request, result)
     }
 
     fn rules() -> Ruleset<VectorPipeline> {
@@ -283,7 +287,7 @@ mod tests {
         let object = pipeline();
         let others = json!({
             "run_by": ["VectorAggregator team/all"], "taken": [],
-            "releases": [{"runner": "VectorAggregator team/all", "version": "0.48"}],
+            "releases": [{"runner": "VectorAggregator team/all", "release": {"named": "0.48"}}],
         });
         let request = ValidationRequest::create(&object).with_related(&others);
         let result = check(&request);
@@ -349,12 +353,14 @@ mod tests {
             .with_related(&others);
         let status = status(&request, &check(&request));
         object["status"] = status.into();
-        let reconciler = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[]);
+        let reconciler = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[], 1);
         let stored = ValidationRequest::create(&object)
             .with_policy(&none)
             .with_related(&others);
         assert!(reconciler.is_up_to_date(&stored));
         assert!(!reconciler.is_up_to_date(&stored.with_policy(&warning())));
         assert!(!reconciler.is_up_to_date(&stored.with_related(&Value::Null)));
+        let reconciler = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[], 2);
+        assert!(!reconciler.is_up_to_date(&stored), "another catalogue");
     }
 }

@@ -12,7 +12,7 @@ use crate::port_allocation::labels;
 use crate::port_allocation::name_collision::NameCollision;
 use crate::port_allocation::runner::Runner;
 use crate::port_allocation::status_view::role;
-use crate::vector_release::OtherRelease;
+use crate::runner_release::{ImageRelease, RunnerRelease};
 
 /// Facts that a pipeline shares with others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,9 +24,9 @@ pub(crate) struct SharedAddresses {
     /// Name conflicts, if they were computed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) namesakes: Vec<NameCollision>,
-    /// Runners with another release of Vector than the pipeline is validated for.
+    /// Runners with the releases of their images, if one of them has an image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) releases: Vec<OtherRelease>,
+    pub(crate) releases: Vec<RunnerRelease>,
 }
 
 /// Address of a pipeline that is not available, as input of the rule.
@@ -45,8 +45,8 @@ pub(crate) struct AddressConflict {
 }
 
 /// Returns what a pipeline shares with others, as input of the rules: its runners, its addresses that others use in
-/// them, and those runners that have another release of Vector. Returns null if no runner runs the pipeline, and if it
-/// does not listen and all runners have the release that it is validated for.
+/// them, and the releases of their images. Returns null if no runner runs the pipeline, and if it does not listen and no
+/// runner has an image.
 ///
 /// `others` are the claims of the pipelines with the same index keys, with or without this pipeline. `runners` are all
 /// runners of the group to which the pipeline belongs.
@@ -60,10 +60,7 @@ pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runne
     let runners: Vec<&Runner> = runners.into_values().map(|it| &**it).collect();
     let labels = labels::of(pipeline.pointer("/metadata/labels"));
     let running = runners.iter().filter(|runner| runner.runs(&labels));
-    let releases: Vec<_> = running
-        .filter_map(|runner| runner.other_release())
-        .take(MAX_RUNNERS)
-        .collect();
+    let releases = releases(running);
     if listeners.is_empty() {
         if releases.is_empty() {
             return Value::Null;
@@ -96,4 +93,19 @@ pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runne
         namesakes: Vec::new(),
         releases,
     })
+}
+
+/// Returns the releases of runners, or none if no runner has an image.
+fn releases<'a>(runners: impl Iterator<Item = &'a &'a Runner>) -> Vec<RunnerRelease> {
+    let releases = runners.map(|runner| RunnerRelease {
+        runner: runner.name.clone(),
+        release: runner.release,
+    });
+    let releases: Vec<_> = releases.take(MAX_RUNNERS).collect();
+    let has_image = |it: &RunnerRelease| it.release != ImageRelease::Unset;
+    if releases.iter().any(has_image) {
+        releases
+    } else {
+        Vec::new()
+    }
 }

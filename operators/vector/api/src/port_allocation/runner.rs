@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::port_allocation::labels;
 use crate::port_allocation::labels::Labels;
 use crate::port_allocation::status_view::name;
-use crate::vector_release::{ImageRelease, OtherRelease};
+use crate::runner_release::ImageRelease;
 
 /// Endpoint of Vector's own API in the Pods, on all of their addresses.
 const API_PORT: &str = "tcp 8686";
@@ -21,7 +21,8 @@ pub struct Runner {
     selector: Labels,
     has_api: bool,
     has_metrics: bool,
-    release: ImageRelease,
+    /// Release of the image.
+    pub(crate) release: ImageRelease,
 }
 
 impl Runner {
@@ -39,11 +40,6 @@ impl Runner {
             has_metrics: is_on("internalMetrics"),
             release: ImageRelease::of_workload(runner),
         }
-    }
-
-    /// Returns the release of Vector in the Pods, if it is not the one that pipelines are validated for.
-    pub(crate) fn other_release(&self) -> Option<OtherRelease> {
-        self.release.as_other(&self.name)
     }
 
     /// Returns true if a pipeline has every label of the selector. As in the kaasops operator, a missing label

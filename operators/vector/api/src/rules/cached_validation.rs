@@ -8,13 +8,15 @@ use std::sync::Arc;
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 use lockstep_vector_config::confinement::OptOut;
 use lockstep_vector_config::{
-    Catalogue, Diagnostic, Interpolation, KUBERNETES_EVENTS, confinement, find_literal_variables,
-    validate_start_up,
+    Catalogue, Check, Diagnostic, Interpolation, KUBERNETES_EVENTS, VectorVersion, confinement,
+    find_literal_variables, validate_start_up,
 };
 use serde_json::{Map, Value, json};
 
 use crate::rules::context;
 use crate::rules::context::VectorContext;
+use crate::runner_release;
+use crate::runner_release::RunnerRelease;
 use crate::tenancy::policy::{Section, TenantPolicy};
 use crate::types::pipeline::Pipeline;
 
@@ -28,6 +30,12 @@ pub(crate) struct CachedValidation {
     pub(crate) has_names_joined_by_dashes: bool,
     /// Tells whether the agents replace environment variables.
     pub(crate) interpolation: Interpolation,
+    /// Catalogues of the releases of Vector that run the pipeline, the newest first.
+    pub(crate) catalogues: Vec<&'static Catalogue>,
+    /// Version that the policy sets and for which there is no catalogue.
+    pub(crate) missing: Option<VectorVersion>,
+    /// Releases of the workloads that run the pipeline.
+    pub(crate) releases: Vec<RunnerRelease>,
     /// If true, a tenant wrote the pipeline.
     is_tenants: bool,
     problems: OnceCell<Arc<Vec<Diagnostic>>>,
@@ -36,9 +44,19 @@ pub(crate) struct CachedValidation {
 
 impl CachedValidation {
     pub(crate) fn of<'a, K: Pipeline>(context: &'a RuleContext<'_, K>) -> &'a Self {
+        // Outside of the closure, so that every rule counts as one about related objects.
+        let related = context.related();
         context.get_or_compute(|| {
             let section = Section::of(context.settings);
+            let known = context::catalogues(context.extension());
+            let preferred = known.preferred(section.version);
+            let releases = runner_release::of_runners(related);
             Self {
+                catalogues: known.of_runners(preferred, &releases),
+                missing: section
+                    .version
+                    .filter(|version| known.get(*version).is_none()),
+                releases,
                 config: context.object.spec().configuration(),
                 interpolation: section.interpolation(),
                 policy: section.tenants,
@@ -69,7 +87,11 @@ impl CachedValidation {
         self.start_up.get_or_init(|| {
             let config = stand_in(&self.config);
             let (opt_out, interpolation) = (self.opt_out(), self.interpolation);
-            validate_start_up(Catalogue::shipped(), &config, opt_out, interpolation)
+            let problems = self
+                .catalogues
+                .iter()
+                .map(|catalogue| validate_start_up(catalogue, &config, opt_out, interpolation));
+            merge(&self.catalogues, problems.collect())
         })
     }
 
@@ -89,9 +111,48 @@ impl CachedValidation {
         } else {
             &none
         };
-        self.problems
-            .get_or_init(|| context::problems(context, &stand_in(&self.config), denied))
+        self.problems.get_or_init(|| {
+            let config = stand_in(&self.config);
+            let problems = |catalogue| context::problems(context, catalogue, &config, denied);
+            match self.catalogues[..] {
+                [only] if only.is_shipped() => problems(only),
+                _ => {
+                    let all = self.catalogues.iter().map(|it| problems(it).to_vec());
+                    Arc::new(merge(&self.catalogues, all.collect()))
+                }
+            }
+        })
     }
+}
+
+/// Merges the problems that a configuration has with several versions of Vector. A problem that it does not have with every
+/// version names its own, and so does each problem with another version than the shipped one.
+fn merge(catalogues: &[&Catalogue], problems: Vec<Vec<Diagnostic>>) -> Vec<Diagnostic> {
+    let mut merged: Vec<Diagnostic> = Vec::new();
+    for (catalogue, own) in catalogues.iter().zip(&problems) {
+        for problem in own {
+            let is_of_all = problems.iter().all(|others| others.contains(problem));
+            let mut problem = problem.clone();
+            let version = &catalogue.version;
+            let is_named = problem.error.detail.contains(&format!("Vector {version}"));
+            if !is_named && (!is_of_all || !catalogues.iter().any(|it| it.is_shipped())) {
+                let compiler = match problem.check {
+                    Check::Programs | Check::ProgramAdvice => {
+                        format!(", compiled by VRL {}", Catalogue::shipped().vrl)
+                    }
+                    _ => String::new(),
+                };
+                problem
+                    .error
+                    .detail
+                    .push_str(&format!(" (Vector {version}{compiler})"));
+            }
+            if !merged.contains(&problem) {
+                merged.push(problem);
+            }
+        }
+    }
+    merged
 }
 
 /// Reports a problem of the configuration at its path in the pipeline.

@@ -1,7 +1,7 @@
 //! Context of the rules of pipelines: what they need besides the object.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use lockstep_vector_config::{
     Catalogue, Diagnostic, ProgramScope, VrlEnvironment, validate_config,
@@ -9,53 +9,75 @@ use lockstep_vector_config::{
 use lockstep_vector_vrl::InProcessCompiler;
 use serde_json::Value;
 
+use crate::catalogues::Catalogues;
 use crate::rules::validation_cache::ValidationCache;
 
-/// Environment of programs, and cache of validation results.
+/// Environment of programs, catalogues, and cache of validation results.
 ///
 /// It is the [extension](lockstep_shared_validation::Ruleset::with_extension) of the rulesets of pipelines. Both kinds
-/// share one, so that they share the cache. Without it, the validating thread compiles the programs and nothing is
-/// cached.
+/// share one, so that they share the cache. Without it, the validating thread compiles the programs, only the shipped
+/// catalogue is known, and nothing is cached.
 pub struct VectorContext {
     environment: VrlEnvironment,
+    catalogues: Catalogues,
     cache: ValidationCache,
 }
 
 impl VectorContext {
     /// Creates a context with an empty cache.
     #[must_use]
-    pub fn new(environment: VrlEnvironment) -> Self {
+    pub fn new(environment: VrlEnvironment, catalogues: Catalogues) -> Self {
         Self {
             environment,
+            catalogues,
             cache: ValidationCache::default(),
         }
     }
 
+    /// Returns the catalogues.
+    #[must_use]
+    pub fn catalogues(&self) -> &Catalogues {
+        &self.catalogues
+    }
+
     /// Returns the problems of a configuration whose programs must not call the `denied` functions, from the cache if
     /// possible.
-    fn problems(&self, config: &Value, denied: &BTreeSet<String>) -> Arc<Vec<Diagnostic>> {
-        self.cache.get_or_compute(config, denied, || {
-            validate_config(
-                Catalogue::shipped(),
-                config,
-                denied,
-                &self.environment,
-                ProgramScope::Start,
-            )
-        })
+    fn problems(
+        &self,
+        catalogue: &Catalogue,
+        config: &Value,
+        denied: &BTreeSet<String>,
+    ) -> Arc<Vec<Diagnostic>> {
+        self.cache
+            .get_or_compute((config, denied, catalogue.digest()), || {
+                validate_config(
+                    catalogue,
+                    config,
+                    denied,
+                    &self.environment,
+                    ProgramScope::Start,
+                )
+            })
     }
+}
+
+/// Returns the catalogues, with or without a context.
+pub(crate) fn catalogues(context: Option<&VectorContext>) -> &Catalogues {
+    static SHIPPED: LazyLock<Catalogues> = LazyLock::new(Catalogues::default);
+    context.map_or(&SHIPPED, VectorContext::catalogues)
 }
 
 /// Returns the problems of a configuration, with or without a context.
 pub(crate) fn problems(
     context: Option<&VectorContext>,
+    catalogue: &Catalogue,
     config: &Value,
     denied: &BTreeSet<String>,
 ) -> Arc<Vec<Diagnostic>> {
     match context {
-        Some(context) => context.problems(config, denied),
+        Some(context) => context.problems(catalogue, config, denied),
         None => Arc::new(validate_config(
-            Catalogue::shipped(),
+            catalogue,
             config,
             denied,
             &VrlEnvironment::shared(InProcessCompiler::boxed),

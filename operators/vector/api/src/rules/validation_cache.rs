@@ -35,14 +35,14 @@ impl Default for ValidationCache {
 }
 
 impl ValidationCache {
-    /// Returns the result for a configuration, from the cache if possible.
+    /// Returns the result for a configuration, the denied functions and the digest of the catalogue, from the cache if
+    /// possible.
     pub(crate) fn get_or_compute(
         &self,
-        config: &Value,
-        denied: &BTreeSet<String>,
+        (config, denied, catalogue): (&Value, &BTreeSet<String>, u64),
         validate: impl FnOnce() -> Vec<Diagnostic>,
     ) -> Arc<Vec<Diagnostic>> {
-        let text = (config.to_string(), denied);
+        let text = (config.to_string(), denied, catalogue);
         let (first, second) = &self.hashers;
         let fingerprint = (first.hash_one(&text), second.hash_one(&text));
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,21 +102,22 @@ mod tests {
     }
 
     #[test]
-    fn the_same_configuration_with_the_same_denied_functions_is_validated_once() {
+    fn the_same_configuration_with_the_same_functions_and_catalogue_is_validated_once() {
         let cache = ValidationCache::default();
         let calls = Cell::new(0);
-        let call = |config: &Value, denied: &[&str]| {
+        let call = |config: &Value, denied: &[&str], catalogue| {
             let denied = denied.iter().map(|name| (*name).to_owned()).collect();
-            cache.get_or_compute(config, &denied, || {
+            cache.get_or_compute((config, &denied, catalogue), || {
                 calls.set(calls.get() + 1);
                 Vec::new()
             });
             calls.get()
         };
         let config = json!({"sources": {}});
-        assert_eq!(call(&config, &[]), 1);
-        assert_eq!(call(&config, &[]), 1);
-        assert_eq!(call(&config, &["now"]), 2);
-        assert_eq!(call(&json!({"sinks": {}}), &[]), 3);
+        assert_eq!(call(&config, &[], 1), 1);
+        assert_eq!(call(&config, &[], 1), 1);
+        assert_eq!(call(&config, &["now"], 1), 2);
+        assert_eq!(call(&json!({"sinks": {}}), &[], 1), 3);
+        assert_eq!(call(&config, &[], 2), 4);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use glob::{MatchOptions, Pattern};
 use lockstep_shared_validation::{Settings, did_you_mean};
-use lockstep_vector_config::{Catalogue, ComponentKind, Interpolation, confinement};
+use lockstep_vector_config::{Catalogue, ComponentKind, Interpolation, VectorVersion, confinement};
 use lockstep_vector_vrl::is_known_function;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub(crate) const SETTINGS: Settings = Settings {
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Section {
     pub(crate) tenants: TenantPolicy,
+    /// Version of Vector that runs pipelines whose workloads are not known. Default: the one of the shipped catalogue.
+    pub(crate) version: Option<VectorVersion>,
     /// If true, agents and aggregators replace environment variables in their configuration.
     pub(crate) env_var_interpolation: bool,
     /// If true, another operator runs the pipelines and joins the parts of a name with dashes only.
@@ -126,11 +128,15 @@ impl TenantPolicy {
 /// Validates a section: it can be deserialized, and the types, functions and patterns in it are valid.
 fn check(section: &Value) -> Result<(), String> {
     check_structure(section)?;
-    let tenants = Section::deserialize(section)
-        .map_err(|error| format!("the section cannot be read: {error}; correct this value"))?
-        .tenants;
-    for family in ComponentKind::ALL {
-        let known = Catalogue::shipped().kinds(family);
+    let Section {
+        tenants, version, ..
+    } = Section::deserialize(section)
+        .map_err(|error| format!("the section cannot be read: {error}; correct this value"))?;
+    let shipped = Catalogue::shipped();
+    // Another version may have other types.
+    let is_shipped = version.is_none_or(|version| version == shipped.number());
+    for family in ComponentKind::ALL.into_iter().filter(|_| is_shipped) {
+        let known = shipped.kinds(family);
         for kind in tenants.denied(family) {
             if !known.contains(&kind.as_str()) {
                 let question = did_you_mean(kind, known.iter().copied());
@@ -180,14 +186,30 @@ fn check_structure(section: &Value) -> Result<(), String> {
                 return Err(format!("{key}: the value must be true or false"));
             }
             "tenants" => check_tenants(value)?,
+            "version" => check_version(value)?,
             _ => {
                 return Err(format!(
-                    "{key}: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames` and `tenants`"
+                    "{key}: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `tenants` and `version`"
                 ));
             }
         }
     }
     Ok(())
+}
+
+fn check_version(version: &Value) -> Result<(), String> {
+    let is_version = |text: &str| {
+        let version = VectorVersion::parse(text);
+        version.is_some_and(|version| version.to_string() == text)
+    };
+    // Without quotes, YAML reads 0.50 as the number 0.5.
+    if version.as_str().is_some_and(is_version) {
+        Ok(())
+    } else {
+        Err(format!(
+            "version: {version} is no minor version of Vector; write one in quotes, such as `\"0.57\"`"
+        ))
+    }
 }
 
 fn check_tenants(tenants: &Value) -> Result<(), String> {
@@ -247,8 +269,13 @@ mod tests {
             ),
             (
                 json!({"tenant": {}}),
-                "tenant: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames` and `tenants`",
+                "tenant: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `tenants` and `version`",
             ),
+            (
+                json!({"version": 0.57}),
+                "version: 0.57 is no minor version of Vector; write one in quotes, such as `\"0.57\"`",
+            ),
+            (json!({"version": "0.57.0"}), "write one in quotes"),
             (json!([]), "the section must be a mapping"),
             (
                 json!({"tenants": []}),

@@ -1,0 +1,82 @@
+//! `lockstep vector catalogue`: writes the catalogue of another version of Vector.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use lockstep_vector_api::{Catalogue, VectorVersion};
+use serde_json::Value;
+
+/// Exit code if an input cannot be read.
+const UNREADABLE: u8 = 2;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// File with the output of `vector generate-schema`.
+    #[arg(long, value_name = "FILE")]
+    from_schema: PathBuf,
+    /// Version of the Vector that printed the schema, such as `0.48`.
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    vector_version: VectorVersion,
+    /// Output file. It is compressed if its name ends with `.gz`. Default: standard output.
+    #[arg(long, value_name = "FILE")]
+    output_file: Option<PathBuf>,
+}
+
+fn version(text: &str) -> Result<VectorVersion, String> {
+    VectorVersion::try_from(text.to_owned())
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match write(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lockstep: {error:#}");
+            ExitCode::from(UNREADABLE)
+        }
+    }
+}
+
+fn write(args: &Args) -> anyhow::Result<()> {
+    let file = args.from_schema.display();
+    let schema = fs::read_to_string(&args.from_schema)
+        .with_context(|| format!("cannot read the schema {file}"))?;
+    let schema: Value = serde_json::from_str(&schema).with_context(|| {
+        format!("the schema {file} is not JSON; write it with `vector generate-schema > {file}`")
+    })?;
+    let version = args.vector_version.to_string();
+    let made = vector_catalogue::adapted(schema, &version)
+        .with_context(|| format!("cannot use the schema {file}"))?;
+    if let Err(error) = Catalogue::load(made.text.clone()) {
+        bail!("the catalogue of the schema {file} {error}");
+    }
+    let shipped = Catalogue::shipped();
+    if !made.unmeasured.is_empty() {
+        eprintln!(
+            "lockstep: Vector {} does not have these types, of which only the options in the schema are validated: {}",
+            shipped.version,
+            made.unmeasured.join(", ")
+        );
+    }
+    match &args.output_file {
+        Some(path) => {
+            let content = content(path, &made.text)?;
+            fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+        }
+        None => Ok(io::stdout().lock().write_all(made.text.as_bytes())?),
+    }
+}
+
+/// Returns the content of an output file.
+fn content(path: &Path, text: &str) -> io::Result<Vec<u8>> {
+    if path.extension().is_none_or(|extension| extension != "gz") {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes())?;
+    encoder.finish()
+}

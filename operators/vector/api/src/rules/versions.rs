@@ -1,0 +1,177 @@
+//! Tests of the validation for the versions of Vector that run a pipeline.
+
+use std::sync::Arc;
+
+use lockstep_shared_validation::{
+    Policy, Ruleset, ValidationRequest, ValidationResult, Validator, ValidatorRegistry,
+};
+use lockstep_vector_config::{Catalogue, VrlEnvironment};
+use lockstep_vector_vrl::InProcessCompiler;
+use serde_json::{Value, json};
+
+use crate::catalogues::Catalogues;
+use crate::rules::context::VectorContext;
+use crate::types::agent::Vector;
+use crate::types::pipeline::VectorPipeline;
+
+/// Returns the rules with a catalogue of Vector 0.48, in which the console sink is called `terminal`.
+fn context() -> Arc<VectorContext> {
+    let shipped = include_str!("../../../config/catalogue/0.57.json");
+    let old = shipped
+        .replacen(r#""version":"0.57""#, r#""version":"0.48""#, 1)
+        .replacen("\n\"console\":", "\n\"terminal\":", 1);
+    let old = Catalogue::load(old).expect("a catalogue");
+    let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
+    Arc::new(VectorContext::new(environment, Catalogues::with(&[old])))
+}
+
+fn rules() -> Ruleset<VectorPipeline> {
+    let rules = Ruleset::compile().expect("it compiles");
+    rules.with_extension(context())
+}
+
+fn pipeline(sink: &str) -> Value {
+    json!({
+        "apiVersion": "observability.kaasops.io/v1alpha1",
+        "kind": "VectorPipeline",
+        "metadata": {"name": "a", "namespace": "team"},
+        "spec": {
+            "sources": {"in": {"type": "kubernetes_logs"}},
+            "sinks": {"out": {"type": sink, "inputs": ["in"], "encoding": {"codec": "json"}}},
+        },
+    })
+}
+
+/// Returns what a pipeline shares with others, with the releases of the workloads that run it.
+fn run_by(releases: &[&str]) -> Value {
+    let releases = releases.iter().map(|release| {
+        let release = match *release {
+            "unset" | "unknown" => json!(release),
+            version => json!({"named": version}),
+        };
+        json!({"runner": "Vector n/a", "release": release})
+    });
+    json!({"run_by": [], "taken": [], "releases": releases.collect::<Vec<_>>()})
+}
+
+fn texts(result: &ValidationResult) -> [Vec<String>; 2] {
+    [&result.errors, &result.warnings]
+        .map(|list| list.iter().map(|it| it.error.to_string()).collect())
+}
+
+#[test]
+fn a_pipeline_is_validated_for_the_releases_of_the_workloads_that_run_it() {
+    let rules = rules();
+    let validated = |sink: &str, releases: &[&str]| {
+        let (object, shared) = (pipeline(sink), run_by(releases));
+        let request = ValidationRequest::create(&object).with_related(&shared);
+        let [errors, warnings] = texts(&rules.validate(&request));
+        assert!(warnings.is_empty(), "{warnings:?}");
+        errors
+    };
+    let none: [&str; 0] = [];
+    for releases in [&[][..], &["0.57"], &["unset"]] {
+        assert_eq!(validated("console", releases), none, "{releases:?}");
+        let errors = validated("terminal", releases);
+        assert!(
+            errors[0].contains("Vector 0.57 has no such sink"),
+            "{errors:?}"
+        );
+    }
+    assert_eq!(validated("terminal", &["0.48"]), none);
+    let old = validated("console", &["0.48"]);
+    assert!(
+        old[0].contains("`console`") && old[0].contains("(Vector 0.48)"),
+        "{old:?}"
+    );
+    // Each of two versions reports its own problems.
+    for releases in [["0.57", "0.48"], ["unset", "0.48"]] {
+        let new = validated("terminal", &releases);
+        assert!(new[0].contains("Vector 0.57 has no such sink"), "{new:?}");
+        let old = validated("console", &releases);
+        assert!(old[0].contains("Vector 0.48 has no such sink"), "{old:?}");
+        assert_eq!((new.len(), old.len()), (1, 1));
+        assert_eq!(validated("neither", &releases).len(), 2);
+    }
+    // A problem with both is reported once.
+    let (mut object, shared) = (pipeline("blackhole"), run_by(&["0.57", "0.48"]));
+    object["spec"]["sinks"]["out"]["inputs"] = json!(["on"]);
+    let request = ValidationRequest::create(&object).with_related(&shared);
+    let [errors, _] = texts(&rules.validate(&request));
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(!errors[0].contains("Vector"), "{errors:?}");
+}
+
+#[test]
+fn an_error_with_the_version_of_a_workload_is_one_of_related_objects() {
+    let (object, shared) = (pipeline("console"), run_by(&["0.48"]));
+    let request = ValidationRequest::create(&object).with_related(&shared);
+    let errors = rules().validate(&request).errors;
+    assert!(errors.iter().all(|error| error.is_of_related), "{errors:?}");
+    let (object, shared) = (pipeline("neither"), run_by(&["0.57"]));
+    let request = ValidationRequest::create(&object).with_related(&shared);
+    let errors = rules().validate(&request).errors;
+    assert!(!errors.is_empty());
+    assert!(
+        errors.iter().all(|error| !error.is_of_related),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn the_policy_sets_the_version_of_pipelines_whose_workloads_are_not_known() {
+    let rules = Arc::new(rules());
+    let validated = |sink: &str, version: &str| {
+        let file = json!({"settings": {"vector": {"version": version}}});
+        let registry = ValidatorRegistry::default().register(rules.clone());
+        let policy = Policy::read(&file, &registry).expect("a policy");
+        let object = pipeline(sink);
+        texts(&rules.validate(&ValidationRequest::create(&object).with_policy(&policy)))
+    };
+    let none = [Vec::<String>::new(), Vec::new()];
+    assert_eq!(validated("console", "0.57"), none);
+    assert_eq!(validated("terminal", "0.48"), none);
+    assert!(validated("console", "0.48")[0][0].contains("Vector 0.48 has no such sink"));
+    let [errors, warnings] = validated("console", "0.40");
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(
+        warnings,
+        [
+            "spec: Invalid value: is validated for Vector 0.57 (VRL 0.34.0), because there is no catalogue of Vector 0.40, which the policy sets; add the catalogue, or change `settings.vector.version` in the policy [vector-version]"
+        ]
+    );
+}
+
+#[test]
+fn problems_of_programs_name_the_compiler_for_another_version() {
+    let mut object = pipeline("terminal");
+    object["spec"]["transforms"]["t"] =
+        json!({"type": "remap", "inputs": ["in"], "source": ".a = to_int(.b)"});
+    object["spec"]["sinks"]["out"]["inputs"] = json!(["t"]);
+    let shared = run_by(&["0.48"]);
+    let request = ValidationRequest::create(&object).with_related(&shared);
+    let [errors, _] = texts(&rules().validate(&request));
+    assert!(
+        errors[0].contains("(Vector 0.48, compiled by VRL 0.34.0)"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn an_image_with_a_catalogue_is_not_warned_about() {
+    let rules = Ruleset::<Vector>::compile().expect("it compiles");
+    let rules = rules.with_extension(context());
+    let warnings = |tag: &str| {
+        let object = json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "Vector",
+            "metadata": {"name": "a", "namespace": "n"},
+            "spec": {"agent": {"image": format!("timberio/vector:{tag}")}},
+        });
+        texts(&rules.validate(&ValidationRequest::create(&object)))[1].len()
+    };
+    assert_eq!(
+        ["0.57.0-alpine", "0.48.0-alpine", "0.40.0", "latest"].map(warnings),
+        [0, 0, 1, 1]
+    );
+}
