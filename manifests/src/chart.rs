@@ -117,8 +117,10 @@ fn webhooks(install: &InstallOptions<'_>) -> Manifest {
     manifest("webhooks.yaml", &[webhooks])
 }
 
-/// Returns the arguments that select the kinds.
+/// Returns the arguments that depend on the kinds and their operators.
 fn arguments(install: &InstallOptions<'_>) -> Manifest {
-    let arguments = json!({"controller": install.controller_args});
+    let common = install.common_args();
+    let controller: Vec<_> = common.iter().chain(&install.controller_args).collect();
+    let arguments = json!({"webhook": common, "controller": controller});
     manifest("arguments.yaml", &[arguments])
 }

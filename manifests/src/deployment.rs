@@ -2,13 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::options::InstallOptions;
+use crate::options::{InstallOptions, POLICY_FOLDER};
 use crate::{crds, names};
 
 /// Directory in which the controller stores the TLS key pair and the CRD status for the webhook.
 const KEYS: &str = "/run/lockstep/tls";
-/// Directory from which both containers read the policy.
-const POLICY: &str = "/etc/lockstep/policy";
 
 /// Directory of the projected cluster credentials, where Kubernetes clients expect them.
 const CREDENTIALS: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -71,7 +69,7 @@ pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
                         "whenUnsatisfiable": "ScheduleAnyway",
                         "labelSelector": {"matchLabels": labels},
                     }],
-                    "containers": [webhook_container(), controller_container(install)],
+                    "containers": [webhook_container(install), controller_container(install)],
                     "volumes": volumes(),
                 },
             },
@@ -79,19 +77,21 @@ pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
     })
 }
 
-fn webhook_container() -> Value {
+fn webhook_container(install: &InstallOptions<'_>) -> Value {
+    let mut args = vec![
+        "webhook".to_owned(),
+        format!("--webhook-bind-address=0.0.0.0:{WEBHOOK_PORT}"),
+        format!("--health-probe-bind-address=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
+        format!("--cert-dir={KEYS}"),
+        format!("--crd-status-file={KEYS}/crds.json"),
+        format!("--policy={POLICY_FOLDER}/policy.yaml"),
+        "--shutdown-delay=10s".to_owned(),
+    ];
+    args.extend(install.common_args());
     json!({
         "name": "webhook",
         "image": "lockstep:0.1.0",
-        "args": [
-            "webhook",
-            format!("--webhook-bind-address=0.0.0.0:{WEBHOOK_PORT}"),
-            format!("--health-probe-bind-address=0.0.0.0:{WEBHOOK_HEALTH_PORT}"),
-            format!("--cert-dir={KEYS}"),
-            format!("--crd-status-file={KEYS}/crds.json"),
-            format!("--policy={POLICY}/policy.yaml"),
-            "--shutdown-delay=10s",
-        ],
+        "args": args,
         "ports": [
             {"name": "webhook", "containerPort": WEBHOOK_PORT},
             {"name": "health", "containerPort": WEBHOOK_HEALTH_PORT},
@@ -103,7 +103,7 @@ fn webhook_container() -> Value {
         "securityContext": container_security(),
         "volumeMounts": [
             {"name": "tls", "mountPath": KEYS, "readOnly": true},
-            {"name": "policy", "mountPath": POLICY, "readOnly": true},
+            {"name": "policy", "mountPath": POLICY_FOLDER, "readOnly": true},
         ],
     })
 }
@@ -169,10 +169,11 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
     let mut args = vec![
         "controller".to_owned(),
         format!("--health-probe-bind-address=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
-        format!("--policy={POLICY}/policy.yaml"),
+        format!("--policy={POLICY_FOLDER}/policy.yaml"),
         format!("--leader-election-id={}", names::LEASE),
     ];
     args.extend(more);
+    args.extend(install.common_args());
     args.extend(install.controller_args.iter().cloned());
     json!({
         "name": "controller",
@@ -190,7 +191,7 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
         "securityContext": container_security(),
         "volumeMounts": [
             {"name": "tls", "mountPath": KEYS},
-            {"name": "policy", "mountPath": POLICY, "readOnly": true},
+            {"name": "policy", "mountPath": POLICY_FOLDER, "readOnly": true},
             {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
         ],
     })

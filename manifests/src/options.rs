@@ -3,6 +3,9 @@
 use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::Value;
 
+/// Directory from which both containers read the policy.
+pub(crate) const POLICY_FOLDER: &str = "/etc/lockstep/policy";
+
 /// Options of an installation.
 #[derive(Clone)]
 pub struct InstallOptions<'a> {
@@ -12,6 +15,9 @@ pub struct InstallOptions<'a> {
     pub rbac_rules: Vec<Value>,
     /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
+    /// Names of arguments of both containers whose value is the folder of the policy. The ConfigMap of the policy can have
+    /// more files than the policy.
+    pub policy_folder_args: Vec<&'static str>,
     /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole
     /// cluster.
     pub namespaces: Vec<String>,
@@ -23,6 +29,12 @@ pub struct InstallOptions<'a> {
 }
 
 impl InstallOptions<'_> {
+    /// Returns the arguments of both containers.
+    pub(crate) fn common_args(&self) -> Vec<String> {
+        let folder = |name| format!("{name}={POLICY_FOLDER}");
+        self.policy_folder_args.iter().map(folder).collect()
+    }
+
     /// Returns true if the webhook changes objects: it sets defaults and converts between versions.
     pub(crate) fn webhook_changes_objects(&self) -> bool {
         !self.webhook_only && !self.no_webhook && self.namespaces.is_empty()

@@ -104,6 +104,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 add_arguments,
                 subcommands: Vec::new(),
                 extension: None,
+                policy_folder_arg: None,
                 audit_snapshot: None,
                 #[cfg(feature = "dev")]
                 dev_services: Vec::new(),
@@ -175,6 +176,14 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 create(A::from_arg_matches(arguments)?, command)
             }),
         });
+        self
+    }
+
+    /// Sets the name of an argument of the [extension](Self::ruleset_extension), such as `--more-rules`, that gets the folder
+    /// of the policy in installations: the ConfigMap with the policy can have other files for the operator.
+    #[must_use]
+    pub fn policy_folder_arg(mut self, name: &'static str) -> Self {
+        self.definition.policy_folder_arg = Some(name);
         self
     }
 

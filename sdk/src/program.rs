@@ -229,6 +229,8 @@ fn keeping_description(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use clap::{Args, Parser};
 
     use super::*;
@@ -280,6 +282,54 @@ mod tests {
         let repeated = ["controller", "--lamp-power=7", "--lamp-power=9"];
         assert_eq!(power(&repeated), Some(9));
         assert_eq!(power(&["webhook", "--lamp-power=7"]), None);
+    }
+
+    /// Arguments of the extension of lamps.
+    #[derive(Args)]
+    struct ColorArgs {
+        /// Color of each lamp.
+        #[arg(long, default_value = "white")]
+        lamp_color: String,
+    }
+
+    #[test]
+    fn arguments_of_an_extension_belong_to_every_command_that_validates() {
+        let created = |arguments: &[&str]| {
+            let lamps = Operator::new().kind(|(), _| lamps());
+            let lamps = lamps.ruleset_extension(|args: ColorArgs, command| {
+                anyhow::ensure!(args.lamp_color != "black", "black is no color");
+                Ok(Arc::new(format!("{command}: {}", args.lamp_color)))
+            });
+            let mut program = Program::new("lighting").operator(lamps);
+            let arguments = [&["lighting"], arguments].concat();
+            let matches = program.command().try_get_matches_from(arguments);
+            let matches = matches.map_err(|error| error.kind().to_string())?;
+            let (command, arguments) = matches.subcommand().expect("a subcommand");
+            let registry = &mut program.environment.registry;
+            let created = registry.create_extensions(command, arguments);
+            created.map_err(|error| error.to_string())?;
+            let extension = registry.operators[0]
+                .extension
+                .clone()
+                .expect("an extension");
+            let text = extension.downcast::<String>().expect("a text");
+            Ok::<_, String>(text.as_ref().clone())
+        };
+        for arguments in [
+            &["webhook"][..],
+            &["controller"],
+            &["audit"],
+            &["check", "-"],
+        ] {
+            let command = arguments[0];
+            let given = created(&[arguments, &["--lamp-color=red"]].concat());
+            assert_eq!(given, Ok(format!("{command}: red")));
+            assert_eq!(created(arguments), Ok(format!("{command}: white")));
+        }
+        assert_eq!(created(&["rules"]), Ok("rules: white".to_owned()));
+        let wrong = created(&["check", "-", "--lamp-color=black"]);
+        assert_eq!(wrong, Err("black is no color".to_owned()));
+        assert!(created(&["rules", "--lamp-color=red"]).is_err());
     }
 
     #[test]

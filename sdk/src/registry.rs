@@ -135,6 +135,13 @@ impl SelectedKinds<'_> {
         access.flatten().cloned().collect()
     }
 
+    /// Returns the names of the arguments that get the folder of the policy.
+    pub(crate) fn policy_folder_args(&self) -> Vec<&'static str> {
+        let operators = self.operators().into_iter();
+        let names = operators.filter_map(|operator| operator.definition.policy_folder_arg);
+        names.collect()
+    }
+
     /// Returns the services that the command `dev` starts for the installed kinds.
     #[cfg(feature = "dev")]
     pub(crate) fn dev_services(&self) -> impl Iterator<Item = &DevService> {

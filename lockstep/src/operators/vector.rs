@@ -30,6 +30,7 @@ pub(crate) fn operator() -> Operator {
         .audit_snapshot::<PipelineSnapshot>()
         .subcommand(vector::run)
         .ruleset_extension(context)
+        .policy_folder_arg("--vector-catalogues")
 }
 
 fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K> + use<K> {

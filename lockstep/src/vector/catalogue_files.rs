@@ -20,7 +20,8 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 #[command(next_help_heading = "Vector")]
 pub(crate) struct CatalogueArgs {
     /// Folder with catalogues of other versions of Vector than the shipped one, which `lockstep vector catalogue` writes:
-    /// the files `*.json` and `*.json.gz`. They are read at the start.
+    /// the files `*.json` and `*.json.gz`. They are read at the start. Manifests set the folder of the policy, so that
+    /// the ConfigMap with the policy can have catalogues.
     #[arg(long, value_name = "FOLDER")]
     vector_catalogues: Option<PathBuf>,
 }

@@ -32,6 +32,8 @@ pub(crate) struct Definition {
     pub(crate) subcommands: Vec<Subcommand>,
     /// Extension of the rulesets.
     pub(crate) extension: Option<ExtensionDefinition>,
+    /// Name of an argument of the extension that gets the folder of the policy.
+    pub(crate) policy_folder_arg: Option<&'static str>,
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
     #[cfg(feature = "dev")]
     pub(crate) dev_services: Vec<DevService>,

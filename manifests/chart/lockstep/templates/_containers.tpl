@@ -14,6 +14,9 @@
     - --crd-status-file=/run/lockstep/tls/crds.json
     - --policy=/etc/lockstep/policy/policy.yaml
     - --shutdown-delay=10s
+    {{- range (.Files.Get "files/arguments.yaml" | fromYaml).webhook }}
+    - {{ . | quote }}
+    {{- end }}
     {{- if $values.metrics.secure.enabled }}
     - --metrics-bind-address=127.0.0.1:{{ $values.metrics.secure.webhookPort }}
     {{- end }}
