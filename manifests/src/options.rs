@@ -15,7 +15,7 @@ pub struct InstallOptions<'a> {
     pub rbac_rules: Vec<Value>,
     /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
-    /// Names of arguments of both containers whose value is the folder of the policy. The ConfigMap of the policy can have
+    /// Names of arguments of both containers whose value is the folder of the policy. The `ConfigMap` of the policy can have
     /// more files than the policy.
     pub policy_folder_args: Vec<&'static str>,
     /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole

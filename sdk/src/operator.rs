@@ -168,19 +168,19 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn ruleset_extension<A: Args>(
         mut self,
-        create: impl Fn(A, &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> + Send + Sync + 'static,
+        create: impl Fn(&A, &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> + Send + Sync + 'static,
     ) -> Self {
         self.definition.extension = Some(ExtensionDefinition {
             add_arguments: A::augment_args,
             create: Box::new(move |command, arguments| {
-                create(A::from_arg_matches(arguments)?, command)
+                create(&A::from_arg_matches(arguments)?, command)
             }),
         });
         self
     }
 
     /// Sets the name of an argument of the [extension](Self::ruleset_extension), such as `--more-rules`, that gets the folder
-    /// of the policy in installations: the ConfigMap with the policy can have other files for the operator.
+    /// of the policy in installations: the `ConfigMap` with the policy can have other files for the operator.
     #[must_use]
     pub fn policy_folder_arg(mut self, name: &'static str) -> Self {
         self.definition.policy_folder_arg = Some(name);

@@ -296,7 +296,7 @@ mod tests {
     fn arguments_of_an_extension_belong_to_every_command_that_validates() {
         let created = |arguments: &[&str]| {
             let lamps = Operator::new().kind(|(), _| lamps());
-            let lamps = lamps.ruleset_extension(|args: ColorArgs, command| {
+            let lamps = lamps.ruleset_extension(|args: &ColorArgs, command| {
                 anyhow::ensure!(args.lamp_color != "black", "black is no color");
                 Ok(Arc::new(format!("{command}: {}", args.lamp_color)))
             });

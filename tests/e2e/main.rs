@@ -56,6 +56,7 @@ mod tcp_proxy;
 mod traces;
 mod uninstall;
 mod vector;
+mod vector_catalogues;
 mod vector_validate;
 mod vrl_limits;
 mod webhook;

@@ -50,7 +50,7 @@ fn catalogues(context: &OperatorContext) -> u64 {
 }
 
 /// Creates the environment of VRL programs and the validation cache for a subcommand, and reads the catalogues.
-fn context(args: CatalogueArgs, command: &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> {
+fn context(args: &CatalogueArgs, command: &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> {
     let environment = vector::environment::of_pipelines(command);
     Ok(Arc::new(VectorContext::new(environment, args.read()?)))
 }

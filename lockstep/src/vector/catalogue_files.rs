@@ -21,7 +21,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(crate) struct CatalogueArgs {
     /// Folder with catalogues of other versions of Vector than the shipped one, which `lockstep vector catalogue` writes:
     /// the files `*.json` and `*.json.gz`. They are read at the start. Manifests set the folder of the policy, so that
-    /// the ConfigMap with the policy can have catalogues.
+    /// the `ConfigMap` with the policy can have catalogues.
     #[arg(long, value_name = "FOLDER")]
     vector_catalogues: Option<PathBuf>,
 }
@@ -59,20 +59,25 @@ pub(crate) fn chosen(file: Option<&Path>) -> anyhow::Result<&'static Catalogue> 
     file.map_or_else(|| Ok(Catalogue::shipped()), read)
 }
 
-/// Returns the files of a folder that are catalogues by their names. A mounted ConfigMap also has a hidden folder.
+/// Returns the files of a folder that are catalogues by their names. A mounted `ConfigMap` also has a hidden folder.
 fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
-        let is_catalogue = name.is_some_and(|name| {
-            !name.starts_with('.') && (name.ends_with(".json") || name.ends_with(".json.gz"))
-        });
-        if is_catalogue {
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let is_catalogue = has_extension(&path, "json")
+            || has_extension(&path, "gz") && has_extension(&path.with_extension(""), "json");
+        if is_catalogue && !is_hidden {
             files.push(path);
         }
     }
     Ok(files)
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|own| own == extension)
 }
 
 fn read(path: &Path) -> anyhow::Result<&'static Catalogue> {

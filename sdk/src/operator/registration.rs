@@ -47,8 +47,12 @@ pub(crate) struct ExtensionDefinition {
     /// Adds the arguments to a subcommand.
     pub(crate) add_arguments: fn(Command) -> Command,
     /// Creates the extension for a subcommand with these arguments.
-    pub(crate) create: Box<dyn Fn(&str, &ArgMatches) -> anyhow::Result<Extension> + Send + Sync>,
+    pub(crate) create: CreateExtensionFn,
 }
+
+/// Creates an extension for a subcommand with its arguments.
+pub(crate) type CreateExtensionFn =
+    Box<dyn Fn(&str, &ArgMatches) -> anyhow::Result<Extension> + Send + Sync>;
 
 /// Subcommands that have the arguments of the extensions: those that validate objects.
 pub(crate) const VALIDATING: [&str; 4] = ["check", "webhook", "controller", "audit"];

@@ -1,6 +1,7 @@
 //! Several replicas of Lockstep behind its Service: each webhook runs in its own network namespace, and a task takes
 //! the part of kubelet and endpoint controller.
 
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,6 +39,7 @@ pub struct Fleet {
     webhook_args: Vec<String>,
     deployment: Value,
     directory: PathBuf,
+    policy_folder: PathBuf,
     logs: PathBuf,
     kubeconfig: PathBuf,
     pods: Vec<Pod>,
@@ -103,8 +105,11 @@ impl Fleet {
             addresses,
             phases: Arc::clone(&phases),
         };
+        let policy_folder = cluster.directory().join("policy");
+        fs::create_dir_all(&policy_folder).map_err(Error::file(&policy_folder))?;
         Ok(Self {
             options,
+            policy_folder,
             webhook_args: webhook_args.iter().map(ToString::to_string).collect(),
             deployment,
             directory: cluster.directory().to_owned(),
@@ -135,6 +140,7 @@ impl Fleet {
     pub fn start_controller(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "controller", &pod.name)?;
+        let container = container.with_policy_folder(&self.policy_folder);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
@@ -147,7 +153,6 @@ impl Fleet {
                 "--crd-status-file={}/crds.json",
                 self.keys(index).display()
             ))
-            .arg(format!("--policy={}", self.policy().display()))
             .args(&self.options.controller_args)
             .env_clear()
             .envs(container.env)
@@ -163,6 +168,7 @@ impl Fleet {
     pub fn start_webhook(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "webhook", &pod.name)?;
+        let container = container.with_policy_folder(&self.policy_folder);
         let mut command = pod.network.command(&self.options.program);
         command
             .args(container.args)
@@ -171,7 +177,6 @@ impl Fleet {
                 "--crd-status-file={}/crds.json",
                 self.keys(index).display()
             ))
-            .arg(format!("--policy={}", self.policy().display()))
             .args(&self.webhook_args)
             .envs(container.env);
         let name = format!("webhook-{}", pod.name);
@@ -256,10 +261,6 @@ impl Fleet {
 
     fn keys(&self, index: usize) -> PathBuf {
         self.directory.join(format!("tls-{index}"))
-    }
-
-    fn policy(&self) -> PathBuf {
-        self.directory.join("policy.yaml")
     }
 
     fn set(&self, index: usize, phase: Phase) {

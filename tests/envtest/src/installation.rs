@@ -38,7 +38,8 @@ pub struct Installation {
     options: Options,
     deployment: Value,
     keys: PathBuf,
-    policy: PathBuf,
+    /// Folder in place of the `ConfigMap` with the policy.
+    policy_folder: PathBuf,
     logs: PathBuf,
     kubeconfig: PathBuf,
     webhook_port: u16,
@@ -70,10 +71,12 @@ impl Installation {
     ) -> Result<Self, Error> {
         let (deployment, kubeconfig) =
             apply(cluster, manifests, options.controller_server.as_deref()).await?;
+        let policy_folder = cluster.directory().join("policy");
+        fs::create_dir_all(&policy_folder).map_err(Error::file(&policy_folder))?;
         Ok(Self {
             options,
             keys: cluster.directory().join("tls"),
-            policy: cluster.directory().join("policy.yaml"),
+            policy_folder,
             logs: cluster.logs(),
             deployment,
             kubeconfig,
@@ -96,6 +99,7 @@ impl Installation {
     /// Starts the webhook process.
     pub fn start_webhook(&mut self) -> Result<(), Error> {
         let container = Container::of(&self.deployment, "webhook", "pod-0")?;
+        let container = container.with_policy_folder(&self.policy_folder);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
@@ -112,7 +116,6 @@ impl Installation {
                 "--crd-status-file={}/crds.json",
                 self.keys.display()
             ))
-            .arg(format!("--policy={}", self.policy.display()))
             .arg("--shutdown-delay=0s")
             .env_clear()
             .envs(container.env);
@@ -152,6 +155,7 @@ impl Installation {
 
     fn start_replica(&self, pod: &str, health_port: u16) -> Result<Process, Error> {
         let container = Container::of(&self.deployment, "controller", pod)?;
+        let container = container.with_policy_folder(&self.policy_folder);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
@@ -163,7 +167,6 @@ impl Installation {
                 "--crd-status-file={}/crds.json",
                 self.keys.display()
             ))
-            .arg(format!("--policy={}", self.policy.display()))
             .args(&self.options.controller_args)
             .env_clear()
             .envs(container.env)
@@ -180,14 +183,24 @@ impl Installation {
 
     /// Writes the policy that both processes read, atomically as the kubelet does.
     pub fn set_policy(&self, policy: &str) -> Result<(), Error> {
-        let fresh = self.policy.with_extension("fresh");
+        let (fresh, policy_file) = (self.policy_folder.join("fresh"), self.policy_file());
         fs::write(&fresh, policy).map_err(Error::file(&fresh))?;
-        fs::rename(&fresh, &self.policy).map_err(Error::file(&self.policy))
+        fs::rename(&fresh, &policy_file).map_err(Error::file(&policy_file))
     }
 
     /// Removes the policy.
     pub fn remove_policy(&self) -> Result<(), Error> {
-        fs::remove_file(&self.policy).map_err(Error::file(&self.policy))
+        let file = self.policy_file();
+        fs::remove_file(&file).map_err(Error::file(&file))
+    }
+
+    /// Returns the folder that both processes read in place of the `ConfigMap` with the policy.
+    pub fn policy_folder(&self) -> &Path {
+        &self.policy_folder
+    }
+
+    fn policy_file(&self) -> PathBuf {
+        self.policy_folder.join("policy.yaml")
     }
 
     /// Returns the webhook process.

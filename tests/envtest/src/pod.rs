@@ -1,8 +1,13 @@
 //! Command line and environment of the containers of a Deployment.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::error::Error;
+
+/// Path at which the manifests mount the `ConfigMap` with the policy.
+const POLICY_MOUNT: &str = "/etc/lockstep/policy";
 
 /// Command line and environment of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,5 +54,14 @@ impl Container {
             env.push((text(&variable["name"]), value));
         }
         Ok(Self { args, env })
+    }
+
+    /// Replaces the path of the mounted `ConfigMap` with the policy by a folder of this machine.
+    pub(crate) fn with_policy_folder(mut self, folder: &Path) -> Self {
+        let folder = folder.display().to_string();
+        for arg in &mut self.args {
+            *arg = arg.replace(POLICY_MOUNT, &folder);
+        }
+        self
     }
 }

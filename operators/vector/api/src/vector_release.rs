@@ -81,7 +81,7 @@ pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut 
             ImageRelease::Unset => {}
             ImageRelease::Named(version) => {
                 let is_validated = |catalogue: &&Catalogue| catalogue.number() == *version;
-                if !validation.catalogues.iter().any(|it| is_validated(it)) {
+                if !validation.catalogues.iter().any(is_validated) {
                     report(format!(
                         "is validated for {validated}, but {runner} runs it with Vector {version}, which may reject it; use an image of Vector {} there, or add a catalogue of Vector {version}",
                         Catalogue::shipped().version

@@ -91,7 +91,7 @@ impl CachedValidation {
                 .catalogues
                 .iter()
                 .map(|catalogue| validate_start_up(catalogue, &config, opt_out, interpolation));
-            merge(&self.catalogues, problems.collect())
+            merge(&self.catalogues, &problems.collect::<Vec<_>>())
         })
     }
 
@@ -118,7 +118,7 @@ impl CachedValidation {
                 [only] if only.is_shipped() => problems(only),
                 _ => {
                     let all = self.catalogues.iter().map(|it| problems(it).to_vec());
-                    Arc::new(merge(&self.catalogues, all.collect()))
+                    Arc::new(merge(&self.catalogues, &all.collect::<Vec<_>>()))
                 }
             }
         })
@@ -127,9 +127,9 @@ impl CachedValidation {
 
 /// Merges the problems that a configuration has with several versions of Vector. A problem that it does not have with every
 /// version names its own, and so does each problem with another version than the shipped one.
-fn merge(catalogues: &[&Catalogue], problems: Vec<Vec<Diagnostic>>) -> Vec<Diagnostic> {
+fn merge(catalogues: &[&Catalogue], problems: &[Vec<Diagnostic>]) -> Vec<Diagnostic> {
     let mut merged: Vec<Diagnostic> = Vec::new();
-    for (catalogue, own) in catalogues.iter().zip(&problems) {
+    for (catalogue, own) in catalogues.iter().zip(problems) {
         for problem in own {
             let is_of_all = problems.iter().all(|others| others.contains(problem));
             let mut problem = problem.clone();
