@@ -198,3 +198,48 @@ fn go_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     files.sort();
     Ok(files)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Returns the versions of the modules in `go.mod` that are required, and of those that are replaced.
+    fn versions(module: &str) -> [BTreeMap<String, String>; 2] {
+        let text = fs::read_to_string(module_folder(module).join("go.mod")).expect("a go.mod");
+        let [mut required, mut replaced] = [BTreeMap::new(), BTreeMap::new()];
+        for line in text.lines() {
+            match line.split_whitespace().collect::<Vec<_>>().as_slice() {
+                [path, "=>", _, version] => {
+                    replaced.insert((*path).to_owned(), (*version).to_owned());
+                }
+                ["require", path, version, ..] | [path, version, ..] if path.contains('.') => {
+                    required.insert((*path).to_owned(), (*version).to_owned());
+                }
+                _ => {}
+            }
+        }
+        [required, replaced]
+    }
+
+    /// Two versions of one module, such as `golang.org/x/net`, would compile every package twice that uses it.
+    #[test]
+    fn helm_kwok_and_prometheus_use_the_libraries_of_the_control_plane() {
+        let [mut kubernetes, replaced] = versions("kubernetes");
+        kubernetes.extend(replaced);
+        for module in ["helm", "kwok", "prometheus"] {
+            let [mut own, replaced] = versions(module);
+            own.retain(|path, _| path.starts_with("k8s.io/") || path.starts_with("sigs.k8s.io/"));
+            own.extend(replaced);
+            let mut common = 0;
+            for (path, version) in &own {
+                if let Some(expected) = kubernetes.get(path) {
+                    assert_eq!(version, expected, "{path} in the go.mod of {module}");
+                    common += 1;
+                }
+            }
+            assert!(common > 15, "{module}: {common} modules");
+        }
+    }
+}
