@@ -1,8 +1,10 @@
 //! The corpus: every case is validated by `lockstep check`, by the webhook over HTTPS, through the API server, and by
 //! the controller without the webhook. The four results must be equal.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::future::Future;
+use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,25 +16,66 @@ use serde_json::{Value, json};
 use crate::corpus::{Case, corpus, corpus_of};
 use crate::crd_in_sync;
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, VECTOR, check, is_in_no_namespace};
-use crate::result::{CheckResult, Finding};
+use crate::result::{CheckResult, Finding, check_folder, check_lines};
 use crate::webhook::WebhookClient;
 
-/// Validates a case with `lockstep check` and compares the result with what the case expects.
-fn by_check(case: &Case) -> CheckResult {
+/// Validates every case with `lockstep check`: in a file, and in a line of requests. Both results must be equal.
+fn by_check(cases: &[Case]) -> Vec<CheckResult> {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = |name: &str, object: &Value| {
+    let write = |name: &str, text: String| {
         let path = directory.path().join(name);
-        fs::write(&path, object.to_string()).expect("a file");
+        fs::write(&path, text).expect("a file");
         path
     };
-    let object = file("object.json", &case.object);
-    let result = match &case.old {
-        Some(old) => check(
-            &["--old-object", &file("old.json", old).to_string_lossy()],
-            &object,
-        ),
-        None => check(&[], &object),
-    };
+    let new = directory.path().join("new");
+    fs::create_dir(&new).expect("a folder");
+    let mut results = BTreeMap::new();
+    let mut lines = String::new();
+    for (index, case) in cases.iter().enumerate() {
+        let object = case.object.to_string();
+        let mut line = json!({"id": index, "object": object});
+        if let Some(old) = &case.old {
+            let old = old.to_string();
+            line["operation"] = json!("UPDATE");
+            line["oldObject"] = json!(old);
+            // An old object needs a process of its own.
+            let (old, object) = (write("old.json", old), write("object.json", object));
+            let result = check(&["--old-object", &old.to_string_lossy()], &object);
+            results.insert(index, result);
+        } else {
+            write(&format!("new/{index}.json"), object);
+        }
+        lines += &format!("{line}\n");
+    }
+    for result in check_folder(&new) {
+        let file = Path::new(result["file"].as_str().expect("a file"));
+        let index = file
+            .file_stem()
+            .and_then(|name| name.to_str()?.parse().ok());
+        let other = results.insert(index.expect("the number of a case"), result);
+        assert_eq!(other, None, "a case has two results");
+    }
+    let by_line = check_lines(&write("lines.jsonl", lines));
+    assert_eq!((results.len(), by_line.len()), (cases.len(), cases.len()));
+    let compared = cases.iter().zip(results.values().zip(&by_line));
+    let compared = compared
+        .enumerate()
+        .map(|(index, (case, (in_file, in_line)))| {
+            assert_eq!(in_line["id"], json!(index));
+            let result = compared_with_the_case(case, in_file);
+            assert_eq!(
+                compared_with_the_case(case, in_line),
+                result,
+                "{}",
+                case.name
+            );
+            result
+        });
+    compared.collect()
+}
+
+/// Compares a result of `lockstep check` with what the case expects.
+fn compared_with_the_case(case: &Case, result: &Value) -> CheckResult {
     let findings: Vec<Finding> =
         serde_json::from_value(result["errors"].clone()).expect("findings");
     let expected: Vec<_> = case
@@ -248,8 +291,9 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         .chain(corpus_of("vector"))
         .chain(corpus_of("vector-aggregator"))
         .chain(corpus_of("cluster-vector-aggregator"))
-        .map(|case| (by_check(&case), case))
         .collect();
+    let results = by_check(&cases);
+    let cases: Vec<_> = results.into_iter().zip(cases).collect();
     // Hundreds of instances that are polled all the time would delay the reconciliation of the next case.
     let seldom = EnvOptions {
         controller_args: vec!["--rds-resync-period=1h".to_owned()],

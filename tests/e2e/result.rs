@@ -1,16 +1,20 @@
 //! Validation result of `lockstep check` for a case, and the part of it that must be equal everywhere.
 
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
 
 use kube::core::response::StatusCause;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// Validation result of `lockstep check`, with which the results of webhook, API server and controller are compared.
+#[derive(Debug, PartialEq)]
 pub struct CheckResult {
     pub findings: Vec<Finding>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Finding {
     #[serde(rename = "type")]
     pub error_type: String,
@@ -116,4 +120,28 @@ impl CheckResult {
             })
             .collect()
     }
+}
+
+/// Runs `lockstep check` on a folder and returns the result of each object as JSON.
+pub fn check_folder(folder: &Path) -> Vec<Value> {
+    results_of(&["--output=json"], folder)
+}
+
+/// Runs `lockstep check` on a file with a request in each line and returns the result of each line as JSON.
+pub fn check_lines(file: &Path) -> Vec<Value> {
+    results_of(&["--input-format=jsonl"], file)
+}
+
+fn results_of(arguments: &[&str], path: &Path) -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .arg("check")
+        .args(arguments)
+        .arg(path)
+        .output()
+        .expect("`lockstep check` runs");
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let results = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
+    results
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|error| panic!("{error}: {}{}", text(&output.stdout), text(&output.stderr)))
 }
