@@ -55,6 +55,8 @@ impl Moto {
             command
                 .args(["-H", &host, "-p", &port])
                 .env("MOTO_RDS_SNAPSHOT_LIMIT", "100000")
+                // Without its compiled modules, each start takes a second of CPU time instead of a third.
+                .env_remove("PYTHONDONTWRITEBYTECODE")
                 .env("MOTO_ACCOUNT_ID", account),
             logs,
         )?;

@@ -37,7 +37,7 @@ pub fn install_moto() -> Result<PathBuf, Error> {
         "--progress-bar=off",
     ])
     // The requirements list all dependencies, and most modules of the packages are never imported: neither
-    // resolving nor compiling them is needed.
+    // resolving nor compiling them is needed. Python compiles a module when it is first imported.
     .args(["--no-deps", "--no-compile", "--requirement"])
     .arg(&requirements);
     run_python(&mut pip, |line| {
