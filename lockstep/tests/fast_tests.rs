@@ -1,7 +1,7 @@
-//! The alias `cargo fast` runs every test target of the workspace but the slow ones.
+//! The alias `cargo fast` runs every test target of the workspace but the slow ones, and `.ci/run` runs those too.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -9,22 +9,30 @@ use serde_json::Value;
 /// Test targets that take minutes.
 const SLOW: [&str; 5] = ["chaos", "e2e", "node", "steady", "tutorial"];
 
-#[test]
-fn the_alias_names_every_test_target_that_is_not_slow() {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let config = std::fs::read_to_string(repository.join(".cargo/config.toml"));
-    let config: toml::Table = config.expect("the file").parse().expect("TOML");
-    let alias = config["alias"]["fast"].as_array().expect("a list");
-    let words: Vec<_> = alias.iter().filter_map(toml::Value::as_str).collect();
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the test targets that are named among the words of a command.
+fn named<'a>(words: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
+    let words: Vec<_> = words.into_iter().collect();
     let pairs = words.windows(2);
-    let named: BTreeSet<_> = pairs
+    pairs
         .filter(|pair| pair[0] == "--test")
         .map(|pair| pair[1].to_owned())
-        .collect();
+        .collect()
+}
+
+#[test]
+fn the_alias_names_every_test_target_that_is_not_slow() {
+    let config = std::fs::read_to_string(repository().join(".cargo/config.toml"));
+    let config: toml::Table = config.expect("the file").parse().expect("TOML");
+    let alias = config["alias"]["fast"].as_array().expect("a list");
+    let named = named(alias.iter().filter_map(toml::Value::as_str));
 
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version=1"])
-        .current_dir(&repository)
+        .current_dir(repository())
         .output()
         .expect("cargo is available");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -40,4 +48,16 @@ fn the_alias_names_every_test_target_that_is_not_slow() {
         .collect();
     assert!(tests.len() > 10, "{tests:?}");
     assert_eq!(named, tests);
+}
+
+#[test]
+fn ci_runs_the_alias_and_every_slow_test_target() {
+    let script = std::fs::read_to_string(repository().join(".ci/run")).expect("the script");
+    let commands = script.lines().filter(|line| line.contains("step cargo"));
+    let commands: Vec<_> = commands.flat_map(str::split_whitespace).collect();
+    assert!(
+        commands.contains(&"fast") && commands.contains(&"--doc"),
+        "{commands:?}"
+    );
+    assert_eq!(named(commands), SLOW.map(String::from).into());
 }

@@ -10,7 +10,8 @@ use crate::cache;
 use crate::error::{Error, NETWORK_ADVICE_GO};
 use crate::progress::Progress;
 
-/// Flags of the compiler. Nobody debugs these programs; the stack traces of a panic do not need the debug information.
+/// Flags of the compiler. Debuggers are not used with these programs, and the stack trace of a panic does not need debug
+/// information.
 const COMPILER_FLAGS: &str = "all=-dwarf=false";
 
 /// Environment of the compiler. By default it collects its garbage so often that this takes a tenth of its time. The
