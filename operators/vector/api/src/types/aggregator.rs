@@ -199,10 +199,10 @@ pub enum EvictionPolicy {
     AlwaysAllow,
 }
 
-/// Implements [`ValidatedResource`] for an aggregator.
 /// Fields with types of the Kubernetes API.
 const KUBERNETES_FIELDS: &[&[KubernetesField]] = &[OF_WORKLOADS, OF_AGGREGATORS];
 
+/// Implements [`ValidatedResource`] for an aggregator.
 macro_rules! aggregator_kind {
     ($kind:ident) => {
         impl ValidatedResource for $kind {
