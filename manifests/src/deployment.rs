@@ -46,14 +46,15 @@ pub(crate) fn service() -> Value {
 }
 
 pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
-    let labels = json!({"app.kubernetes.io/name": names::APP});
+    let own = json!({"app.kubernetes.io/name": names::APP});
+    let labels = labels(names::APP);
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": names::APP, "namespace": names::NAMESPACE, "labels": labels},
         "spec": {
             "replicas": 2,
-            "selector": {"matchLabels": labels},
+            "selector": {"matchLabels": own},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
             "template": {
                 "metadata": {"labels": labels},
@@ -67,7 +68,7 @@ pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
                         "maxSkew": 1,
                         "topologyKey": "kubernetes.io/hostname",
                         "whenUnsatisfiable": "ScheduleAnyway",
-                        "labelSelector": {"matchLabels": labels},
+                        "labelSelector": {"matchLabels": own},
                     }],
                     "containers": [webhook_container(install), controller_container(install)],
                     "volumes": volumes(),
@@ -120,14 +121,14 @@ pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &st
 
 /// Returns a Deployment of two Pods with a controller container only.
 pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Value {
-    let labels = json!({"app.kubernetes.io/name": name});
+    let labels = labels(name);
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {
             "replicas": 2,
-            "selector": {"matchLabels": labels},
+            "selector": {"matchLabels": {"app.kubernetes.io/name": name}},
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
@@ -195,6 +196,11 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
             {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
         ],
     })
+}
+
+/// Returns the labels of a Deployment and its Pods.
+fn labels(name: &str) -> Value {
+    json!({"app.kubernetes.io/name": name, names::PART_OF: names::APP})
 }
 
 /// Returns the `PodDisruptionBudget`: one of the two webhook replicas remains available while nodes are drained.

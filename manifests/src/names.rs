@@ -2,6 +2,8 @@
 
 /// Namespace of the installation.
 pub const NAMESPACE: &str = "lockstep-system";
+/// Label of the Deployments and their Pods, whatever their names are. Its value is [`APP`].
+pub const PART_OF: &str = "app.kubernetes.io/part-of";
 /// Name of the Deployment, and value of the label `app.kubernetes.io/name` of every object.
 pub const APP: &str = "lockstep";
 /// Name of the webhook's Service.

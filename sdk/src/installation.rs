@@ -8,6 +8,8 @@ pub(crate) mod manifest_object;
 pub(crate) mod objects;
 pub(crate) mod stored_object;
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
@@ -17,15 +19,19 @@ use crate::args::installation::InstallationArgs;
 use crate::installation::installed_names::InstalledNames;
 use crate::registry::{Registry, SelectedKinds};
 
-/// Labels of the Deployments and their Pods, whatever their names are: webhook with controller, and separate controllers.
-pub(crate) fn selector() -> ListParams {
-    let selector = format!(
-        "app.kubernetes.io/name in ({}, {})",
-        names::APP,
-        names::LEASE
-    );
+/// Selects the Deployments and Pods of all installations in a namespace, or of one Helm release: webhook with controller,
+/// and separate controllers.
+pub(crate) fn selector(release: Option<&str>) -> ListParams {
+    let all = format!("{}={}", names::PART_OF, names::APP);
+    let selector = match release {
+        Some(release) => format!("{all},{INSTANCE}={release}"),
+        None => all,
+    };
     ListParams::default().labels(&selector)
 }
+
+/// Label that contains the name of a Helm release.
+const INSTANCE: &str = "app.kubernetes.io/instance";
 
 /// Annotation in which Helm stores the name of a release.
 const HELM_RELEASE: &str = "meta.helm.sh/release-name";
@@ -38,6 +44,8 @@ pub(crate) struct Installation<'a> {
     pub(crate) names: InstalledNames,
     /// Name of the Helm release, if Helm has installed it.
     pub(crate) helm_release: Option<String>,
+    /// Selects the Pods.
+    pub(crate) pods: ListParams,
     pub(crate) kinds: SelectedKinds<'a>,
     /// The watched namespaces; empty for all.
     pub(crate) namespaces: Vec<String>,
@@ -55,6 +63,15 @@ impl<'a> Installation<'a> {
         deployments: &[Deployment],
         registry: &'a Registry,
     ) -> anyhow::Result<Self> {
+        let releases: BTreeSet<_> = deployments.iter().map(instance).collect();
+        if releases.len() > 1 {
+            let releases: Vec<_> = releases.into_iter().map(describe).collect();
+            anyhow::bail!(
+                "the namespace {} has several installations: {}; select a release with `--release`",
+                args.home(),
+                releases.join(", ")
+            );
+        }
         let running = args.controller(deployments)?;
         let controller = running.controller;
         let kinds = controller.kinds.choose(registry)?;
@@ -70,6 +87,7 @@ impl<'a> Installation<'a> {
                 _ => args.home().to_owned(),
             },
             names: running.names,
+            pods: selector(found.and_then(instance)),
             helm_release: release.cloned(),
             kinds,
             namespaces,
@@ -87,8 +105,73 @@ impl<'a> Installation<'a> {
 /// Reads the Deployments of the installation in a namespace.
 pub(crate) async fn deployments(
     client: &Client,
-    namespace: &str,
+    args: &InstallationArgs,
 ) -> Result<Vec<Deployment>, kube::Error> {
-    let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    Ok(api.list(&selector()).await?.items)
+    let api: Api<Deployment> = Api::namespaced(client.clone(), args.home());
+    Ok(api.list(&selector(args.release())).await?.items)
+}
+
+/// Returns the Helm release that a Deployment belongs to, by its label.
+fn instance(deployment: &Deployment) -> Option<&str> {
+    deployment.labels().get(INSTANCE).map(String::as_str)
+}
+
+fn describe(release: Option<&str>) -> String {
+    release.map_or_else(
+        || "one without Helm".to_owned(),
+        |name| format!("the release {name}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use kube::Config;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Options {
+        #[command(flatten)]
+        installation: InstallationArgs,
+    }
+
+    fn deployment(release: Option<&str>) -> Deployment {
+        let labels = release.map_or_else(|| json!({}), |release| json!({INSTANCE: release}));
+        let container = json!({"name": "controller", "args": ["controller"]});
+        let template = json!({"spec": {"containers": [container]}});
+        let deployment = json!({
+            "metadata": {"name": "any", "labels": labels},
+            "spec": {"selector": {}, "template": template},
+        });
+        serde_json::from_value(deployment).expect("a Deployment")
+    }
+
+    #[tokio::test]
+    async fn one_of_several_installations_must_be_selected() {
+        let config = Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+        let client = Client::try_from(config).expect("a client");
+        let args = Options::parse_from(["lockstep"]).installation;
+        let selected = |releases: &[Option<&str>]| {
+            let found: Vec<_> = releases
+                .iter()
+                .map(|release| deployment(*release))
+                .collect();
+            let registry = Registry::default();
+            let selected = Installation::new(client.clone(), &args, &found, &registry);
+            let selected = selected.map(|it| it.pods.label_selector.unwrap_or_default());
+            selected.map_err(|error| error.to_string())
+        };
+        let part_of = "app.kubernetes.io/part-of=lockstep";
+        assert_eq!(selected(&[]), Ok(part_of.to_owned()));
+        assert_eq!(selected(&[None, None]), Ok(part_of.to_owned()));
+        let release = format!("{part_of},app.kubernetes.io/instance=a");
+        assert_eq!(selected(&[Some("a"), Some("a")]), Ok(release));
+        let several = "the namespace lockstep-system has several installations: one without Helm, the release a, the release b; select a release with `--release`";
+        assert_eq!(
+            selected(&[Some("a"), None, Some("b")]),
+            Err(several.to_owned())
+        );
+    }
 }

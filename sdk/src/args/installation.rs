@@ -14,6 +14,9 @@ pub(crate) struct InstallationArgs {
     /// Namespace of the installation. Default: the first one of `--watch-namespaces`, or lockstep-system.
     #[arg(long, short)]
     namespace: Option<String>,
+    /// Helm release of the installation, if the namespace has several.
+    #[arg(long)]
+    release: Option<String>,
     #[command(flatten)]
     controller: ControllerScopeArgs,
 }
@@ -45,6 +48,11 @@ impl InstallationArgs {
         given
             .or(first.map(String::as_str))
             .unwrap_or(lockstep_manifests::names::NAMESPACE)
+    }
+
+    /// Returns the Helm release, if it is given.
+    pub(crate) fn release(&self) -> Option<&str> {
+        self.release.as_deref()
     }
 
     /// Returns the kinds and the scope: those that are given, or else those of the running installation. Its names are

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
 /// Returns an error only if nothing was changed.
 async fn uninstall(args: &Args, environment: &Environment) -> anyhow::Result<Outcome> {
     let client = args.cluster.client().await?;
-    let deployments = installation::deployments(&client, args.installation.home()).await;
+    let deployments = installation::deployments(&client, &args.installation).await;
     let deployments = deployments.context("cannot read the Deployments of the installation")?;
     let registry = environment.registry();
     let installation = Installation::new(client, &args.installation, &deployments, registry)?;

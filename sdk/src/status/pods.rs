@@ -80,8 +80,17 @@ pub(crate) async fn pods(
     installation: &Installation<'_>,
 ) -> Result<Visible<Vec<PodStatus>>, kube::Error> {
     let pods: Api<Pod> = Api::namespaced(installation.client.clone(), &installation.home);
-    let found = pods.list(&installation::selector()).await;
-    Ok(Visible::of(found)?.map(|found| found.items.iter().map(pod).collect()))
+    let found = pods.list(&installation.pods).await;
+    // The Pod of a job, such as that of an uninstallation, runs neither webhook nor controller.
+    let is_of_job = |pod: &&Pod| {
+        pod.owner_references()
+            .iter()
+            .any(|owner| owner.kind == "Job")
+    };
+    Ok(Visible::of(found)?.map(|found| {
+        let pods = found.items.iter().filter(|pod| !is_of_job(pod));
+        pods.map(pod).collect()
+    }))
 }
 
 fn pod(pod: &Pod) -> PodStatus {

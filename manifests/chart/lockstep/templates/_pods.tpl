@@ -3,8 +3,9 @@
 {{- $values := .root.Values }}
 {{- $annotations := merge (dict) $values.podAnnotations (default (dict) .annotations) $values.commonAnnotations }}
 {{- $selector := include .selector .root | fromYaml }}
+{{- $common := dict "app.kubernetes.io/part-of" "lockstep" }}
 labels:
-  {{- merge (dict) $selector $values.podLabels $values.commonLabels | toYaml | nindent 2 }}
+  {{- merge (dict) $selector $values.podLabels $common $values.commonLabels | toYaml | nindent 2 }}
 {{- with $annotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
