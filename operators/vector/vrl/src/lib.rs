@@ -9,6 +9,7 @@ mod cost;
 mod diagnostic;
 mod hint;
 mod limits;
+mod operator_cost;
 mod program;
 mod regex_cost;
 mod stdlib;

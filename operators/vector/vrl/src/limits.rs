@@ -99,6 +99,12 @@ impl ProgramLimits {
                 size.operators
             ));
         }
+        if size.followed > followed && size.chained > size.followed / 2 {
+            return Err(format!(
+                "the chains of operators cost the compiler {}, more than the limit of {followed}: at each operator, it passes over the chain again, with all fields that were assigned before; write shorter chains, such as `includes([\"a\", \"b\"], .field)`, or split the program into several transforms",
+                size.chained
+            ));
+        }
         if size.followed > followed {
             return Err(format!(
                 "the compiler would have to track {} field types (assignments: {}), counting each field at every later expression, more than the limit of {followed}; split the program into several transforms",
@@ -172,6 +178,18 @@ mod tests {
                 false,
             ),
             (numbered(".a# = 1\n", 400), false),
+            // Alternatives as users have them, and far too many.
+            (
+                numbered(".a# = 1\n", 50)
+                    + "if "
+                    + &vec![".l == \"e\""; 30].join(" || ")
+                    + " { 1 }",
+                false,
+            ),
+            (
+                numbered(&format!(".a# = {}\n", vec![".b"; 200].join(" || ")), 38),
+                true,
+            ),
             (numbered(".a# = 1\n", 600), true),
             (deep.repeat(5), false),
             (deep.repeat(100), true),
@@ -229,6 +247,10 @@ mod tests {
             ("(".repeat(DEEPEST + 1), "levels"),
             ("!".repeat(MAX_OPERATORS + 1), "operators"),
             (numbered(".a# = 1\n", 1000), "assignments: 1000"),
+            (
+                numbered(&format!(".a# = {}\n", vec![".b"; 200].join(" || ")), 9),
+                "the chains of operators cost",
+            ),
             ("f(".repeat(15) + &")".repeat(15), "nested"),
             (
                 r"r'\w{100}\w{100}\w{100}\w{100}\w{100}'".to_owned(),
