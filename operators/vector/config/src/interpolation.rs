@@ -18,6 +18,11 @@ static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the pattern is valid")
 });
 
+/// Pattern of references to secrets that Vector replaces.
+static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"SECRET\[[[:word:]]+\.[[:word:].\-/]+\]").expect("the pattern is valid")
+});
+
 /// Replaces the variables in the text of a configuration as Vector does. `value` returns the value of a variable.
 /// Returns all errors.
 pub fn interpolate(
@@ -68,6 +73,11 @@ pub fn interpolate(
     }
 }
 
+/// Returns true if Vector replaces a part of a text with a secret.
+pub(crate) fn has_secret(text: &str) -> bool {
+    REFERENCE.is_match(text)
+}
+
 /// Tells whether Vector replaces environment variables in the configuration that is validated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
@@ -81,9 +91,10 @@ pub enum Interpolation {
 impl Interpolation {
     /// Returns true if Vector replaces a part of a text with a variable or a secret before it reads the text, so that
     /// the final text is unknown.
-    pub(crate) fn is_replaced(self, text: &str) -> bool {
+    #[must_use]
+    pub fn is_replaced(self, text: &str) -> bool {
         let mut variables = VARIABLE.find_iter(text).filter(|_| self == Self::On);
-        variables.any(|found| found.as_str() != "$$") || text.contains(SECRET)
+        variables.any(|found| found.as_str() != "$$") || has_secret(text)
     }
 
     /// Removes the variables from a text: the default or the message of one may have any characters.
@@ -142,12 +153,31 @@ mod tests {
 
     #[test]
     fn a_text_is_replaced_by_variables_and_secrets_and_not_by_dollars() {
-        for text in ["$A", "a${A}", "${A:-b}", "${A?b}", "$$$A", "SECRET[a.b]"] {
+        for text in [
+            "$A",
+            "a${A}",
+            "${A:-b}",
+            "${A?b}",
+            "$$$A",
+            "SECRET[a.b/c-d]",
+        ] {
             assert!(Interpolation::On.is_replaced(text), "{text}");
             let is_secret = text.contains(SECRET);
             assert_eq!(Interpolation::Off.is_replaced(text), is_secret, "{text}");
         }
-        for text in ["a", "$$A", "$$$$", "$", "${{ app }}", "$/"] {
+        for text in [
+            "a",
+            "$$A",
+            "$$$$",
+            "$",
+            "${{ app }}",
+            "$/",
+            "SECRET[",
+            "SECRET[a]",
+            "SECRET[a.]",
+            "SECRET[a.b",
+            "secret[a.b]",
+        ] {
             assert!(!Interpolation::On.is_replaced(text), "{text}");
         }
         let text = "a${A:?b?}c$D#";

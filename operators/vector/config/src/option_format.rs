@@ -14,6 +14,8 @@ use url::Url;
 use vrl::compiler::TimeZone;
 use vrl::path::{parse_target_path, parse_value_path};
 
+use crate::interpolation;
+
 /// Format of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OptionFormat {
@@ -25,7 +27,10 @@ pub(crate) struct OptionFormat {
 /// Function that returns true if a value has the format. Values of other JSON types are not checked.
 #[derive(Clone, Copy, Debug)]
 enum Reads {
+    /// Text that Vector may read from a secret: its value is unknown then.
     Text(fn(&str) -> bool),
+    /// Address to listen on, which must be known, because it is compared with those of other components.
+    Address(fn(&str) -> bool),
     Number(fn(&Number) -> bool),
 }
 
@@ -88,7 +93,7 @@ const FORMS: &[(&str, OptionFormat)] = &[
         "listening address",
         OptionFormat {
             expected: "must be an IP address with a port, such as 0.0.0.0:9000, or `systemd`, or `systemd#1`",
-            reads: Reads::Text(|text| Listening::read(text).is_some()),
+            reads: Reads::Address(|text| Listening::read(text).is_some()),
         },
     ),
     (
@@ -147,7 +152,7 @@ const FORMS: &[(&str, OptionFormat)] = &[
         "socket address",
         OptionFormat {
             expected: "must be an IP address with a port, such as 0.0.0.0:9000",
-            reads: Reads::Text(|text| text.parse::<SocketAddr>().is_ok()),
+            reads: Reads::Address(|text| text.parse::<SocketAddr>().is_ok()),
         },
     ),
     (
@@ -240,7 +245,10 @@ impl Keyword for OptionFormat {
 
     fn is_valid(&self, value: &Value) -> bool {
         match (self.reads, value) {
-            (Reads::Text(reads), Value::String(text)) => reads(text),
+            (Reads::Text(reads), Value::String(text)) => {
+                reads(text) || interpolation::has_secret(text)
+            }
+            (Reads::Address(reads), Value::String(text)) => reads(text),
             (Reads::Number(reads), Value::Number(number)) => reads(number),
             _ => true,
         }
@@ -309,6 +317,19 @@ mod tests {
             let form = OptionFormat::named(&form.into());
             assert!(form.is_valid(&good.into()), "{good}");
             assert!(!form.is_valid(&bad.into()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_secret_is_unknown_and_an_address_to_listen_on_must_be_known() {
+        let is_valid =
+            |form: &str, text: &str| OptionFormat::named(&form.into()).is_valid(&text.into());
+        for form in ["URI", "time zone", "host and port"] {
+            assert!(is_valid(form, "SECRET[own.value]"), "{form}");
+            assert!(!is_valid(form, "SECRET[own value"), "{form}");
+        }
+        for form in ["listening address", "socket address"] {
+            assert!(!is_valid(form, "SECRET[own.value]"), "{form}");
         }
     }
 }

@@ -9,6 +9,7 @@ use lockstep_shared_validation::{
 };
 use serde_json::Value;
 
+use crate::rules::cached_validation::CachedValidation;
 use crate::types::pipeline::Pipeline;
 
 const OPTIONS: [&str; 2] = ["extra_label_selector", "extra_namespace_label_selector"];
@@ -28,14 +29,15 @@ pub(crate) fn rule<K: Pipeline>() -> Rule<K> {
 }
 
 fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let interpolation = CachedValidation::of(context).interpolation;
     for (id, source) in context.object.spec().sources.iter().flatten() {
         if source["type"] != "kubernetes_logs" {
             continue;
         }
         for option in OPTIONS {
-            // Vector replaces variables before it reads the option.
+            // The text that Vector reads in place of a variable or a secret is unknown.
             if let Some(selector) = source.get(option).and_then(Value::as_str)
-                && !selector.contains('$')
+                && !interpolation.is_replaced(selector)
                 && !is_label_selector(selector)
             {
                 let path = FieldPath::new(format!("spec.sources[{id}].{option}"));
