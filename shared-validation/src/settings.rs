@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::policy::Action;
+
 /// Section of the policy settings that rules read.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -9,4 +11,7 @@ pub struct Settings {
     pub section: &'static str,
     /// Checks a section; returns a description of the problem if it is invalid.
     pub validate: fn(&Value) -> Result<(), String>,
+    /// Returns the actions that a valid section sets for rules, each with the kind and the id of the rule. An entry
+    /// for the same rule in the policy takes precedence.
+    pub actions: fn(&Value) -> Vec<(&'static str, &'static str, Action)>,
 }

@@ -182,9 +182,19 @@ impl Found {
         let path = problem.error.path.to_string();
         let list = match problem.check {
             Check::Unused => &mut self.unused,
-            Check::Ignored | Check::LiteralVariables | Check::ProgramAdvice => &mut self.advice,
-            Check::Programs if path.starts_with("transforms[") => &mut self.transforms,
-            Check::Programs | Check::Confinement | Check::StartUp => &mut self.components,
+            Check::Ignored | Check::LiteralVariables | Check::ProgramAdvice | Check::AfterStart => {
+                &mut self.advice
+            }
+            Check::Programs | Check::ProgramFiles | Check::ProgramSecrets
+                if path.starts_with("transforms[") =>
+            {
+                &mut self.transforms
+            }
+            Check::Programs
+            | Check::ProgramFiles
+            | Check::ProgramSecrets
+            | Check::Confinement
+            | Check::StartUp => &mut self.components,
             Check::Limits => &mut self.limits,
             Check::Readable | Check::Options | Check::Topology => &mut self.load,
         };

@@ -72,10 +72,25 @@ impl Policy {
             if let Err(problem) = (settings.validate)(&value) {
                 return Err(PolicyError::Settings { section, problem });
             }
+            for (kind, id, action) in (settings.actions)(&value) {
+                if has_rule(validators, kind, id) {
+                    let actions = policy.rules.entry(kind.to_owned()).or_default();
+                    actions.entry(id.to_owned()).or_insert(action);
+                }
+            }
             policy.settings.insert(section, value);
         }
         Ok(policy)
     }
+}
+
+/// Returns true if a kind is registered and has a Rust rule of this id.
+fn has_rule(validators: &ValidatorRegistry, kind: &str, id: &str) -> bool {
+    let mut rulesets = validators.iter().filter(|ruleset| ruleset.kind() == kind);
+    rulesets.any(|ruleset| {
+        let mut rules = ruleset.rules().into_iter();
+        rules.any(|rule| rule.layer == Layer::Rust && rule.id == id)
+    })
 }
 
 /// Returns the entries at a path. A name without content has none.

@@ -12,10 +12,11 @@ use std::collections::BTreeSet;
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use lockstep_vector_config::interpolation::SECRET;
 use lockstep_vector_config::option_path::below;
-use lockstep_vector_config::{ComponentKind, Interpolation, KUBERNETES_EVENTS, is_pattern};
+use lockstep_vector_config::{Check, ComponentKind, Interpolation, KUBERNETES_EVENTS, is_pattern};
 use serde_json::Value;
 
 use crate::rules::cached_validation::CachedValidation;
+use crate::rules::pipeline::push_all;
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;
@@ -78,6 +79,12 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
             interpolation::validate,
         ),
         rule(
+            "tenant-programs",
+            "No program of a VectorPipeline contains a reference to a Secret, whose content would become part of the program without being validated.",
+            OWN,
+            |context, diagnostics| push_all(Check::ProgramSecrets, context, diagnostics),
+        ),
+        rule(
             "tenant-connections",
             "A VectorPipeline connects only to hosts; its addresses refer to no file and no socket of the agent.",
             OWN,
@@ -129,8 +136,9 @@ fn kinds<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostic
     let role = sources.and_then(RunnerKind::of);
     each(context, |component, path, policy| {
         let Some(kind) = component.kind() else { return };
-        let is_agents =
-            component.family == ComponentKind::Source && role == Some(RunnerKind::Agent);
+        // Beside sources of aggregators, too, a source of agents reads the host of its process.
+        let is_agents = component.family == ComponentKind::Source
+            && (role == Some(RunnerKind::Agent) || RunnerKind::is_only_for_agents(kind));
         let detail = if policy.denied(component.family).contains(kind) {
             format!(
                 "{}s of this type are denied for tenants; an administrator can use one in a ClusterVectorPipeline, or allow the type in the policy",

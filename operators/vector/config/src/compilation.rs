@@ -78,7 +78,7 @@ impl<'a> Compilation<'a> {
                 }
                 Err(ProgramFileError::OfHost) => {
                     let error = FieldError::forbidden(path.clone(), FILE_OF_HOST);
-                    return problems.add(Check::Programs, error);
+                    return problems.add(Check::ProgramFiles, error);
                 }
                 Err(ProgramFileError::Unreadable(detail)) => {
                     is_complete = false;
@@ -122,9 +122,9 @@ impl<'a> Compilation<'a> {
             self.compiler = None;
             return problems.add(Check::Limits, wrong(detail));
         }
-        if !self.denied.is_empty() && source.contains(SECRET) {
+        if source.contains(SECRET) {
             let detail = "the content of the Secret would become part of the program without being validated; use the Secret in an option";
-            return problems.add(Check::Programs, wrong(detail.to_owned()));
+            problems.add(Check::ProgramSecrets, wrong(detail.to_owned()));
         }
         let program = Program {
             source: Cow::Borrowed(source),

@@ -17,6 +17,10 @@ pub enum Check {
     Unused,
     /// All programs and conditions compile.
     Programs,
+    /// No program is in a file that cannot be read here.
+    ProgramFiles,
+    /// No program contains a reference to a secret, whose content would become part of the program.
+    ProgramSecrets,
     /// No option contains a variable that Vector does not replace. Advice.
     LiteralVariables,
     /// The compiler reports no warnings. Advice.
@@ -27,10 +31,12 @@ pub enum Check {
     Confinement,
     /// Vector can build all components.
     StartUp,
+    /// No component makes Vector end after its start. Advice, because Vector starts.
+    AfterStart,
 }
 
 /// Number of checks.
-const CHECKS: usize = Check::StartUp as usize + 1;
+const CHECKS: usize = Check::AfterStart as usize + 1;
 
 /// Maximum number of problems that are reported for one check.
 const MAX_REPORTED: usize = 100;
@@ -41,7 +47,11 @@ impl Check {
     pub fn is_warning(self) -> bool {
         matches!(
             self,
-            Self::Ignored | Self::Unused | Self::LiteralVariables | Self::ProgramAdvice
+            Self::Ignored
+                | Self::Unused
+                | Self::LiteralVariables
+                | Self::ProgramAdvice
+                | Self::AfterStart
         )
     }
 }

@@ -7,13 +7,16 @@
 //! not considered.
 
 mod address;
+mod after_start;
 mod avro;
 mod azure;
+mod azure_blob;
 mod batch;
 mod buffer;
 #[cfg(test)]
 mod checks;
 mod component_options;
+mod databend;
 mod elasticsearch;
 mod encoding;
 mod exclusive;
@@ -26,6 +29,7 @@ mod kafka;
 mod kafka_combinations;
 mod loki;
 mod lua;
+mod multicast;
 mod not_empty;
 mod numbers;
 mod patterns;
@@ -36,6 +40,7 @@ mod required;
 mod sink_traits;
 mod tag_cardinality;
 mod templates;
+mod throttle;
 mod tls;
 mod uri;
 mod user_info;
@@ -84,7 +89,7 @@ pub fn validate_start_up(
 /// Check of one component, whatever its type is.
 type ComponentCheck = fn(&ComponentOptions<'_>, &mut DiagnosticList);
 
-const CHECKS: [ComponentCheck; 27] = [
+const CHECKS: [ComponentCheck; 32] = [
     required::validate,
     batch::validate,
     buffer::validate,
@@ -95,8 +100,11 @@ const CHECKS: [ComponentCheck; 27] = [
     tls::validate,
     uri::validate,
     address::validate,
+    after_start::validate,
     avro::validate,
     azure::validate,
+    azure_blob::validate,
+    databend::validate,
     elasticsearch::validate,
     encoding::validate,
     exclusive::validate,
@@ -106,10 +114,12 @@ const CHECKS: [ComponentCheck; 27] = [
     kafka_combinations::validate,
     loki::validate,
     lua::validate,
+    multicast::validate,
     not_empty::validate,
     numbers::validate,
     patterns::validate,
     tag_cardinality::validate,
     templates::validate,
+    throttle::validate,
     user_info::validate,
 ];

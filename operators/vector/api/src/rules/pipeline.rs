@@ -82,6 +82,9 @@ fn example() -> Value {
 
 fn all<K: Pipeline>() -> Vec<Rule<K>> {
     let mut rules = of_configuration();
+    rules.extend(of_programs());
+    rules.extend(of_start());
+    rules.extend(of_roles());
     rules.push(literal_variables::rule(PIPELINE));
     rules.push(component_name::rule());
     rules.push(label_selector::rule());
@@ -90,16 +93,26 @@ fn all<K: Pipeline>() -> Vec<Rule<K>> {
     rules
 }
 
-/// Returns the rules about the configuration of Vector that a pipeline contains.
-fn of_configuration<K: Pipeline>() -> Vec<Rule<K>> {
-    let rule = |id, sentence, severity, source, check| Rule {
+/// Returns a rule about the components of a pipeline.
+fn rule<K: Pipeline>(
+    id: &'static str,
+    description: &'static str,
+    severity: Severity,
+    reference: &'static str,
+    validate: fn(&RuleContext<'_, K>, &mut Diagnostics),
+) -> Rule<K> {
+    Rule {
         id,
-        description: sentence,
+        description,
         severity,
-        reference: source,
+        reference,
         fields: PIPELINE,
-        validate: check,
-    };
+        validate,
+    }
+}
+
+/// Returns the rules about what Vector reads when it loads a configuration, without its programs.
+fn of_configuration<K: Pipeline>() -> Vec<Rule<K>> {
     let (error, warning) = (Severity::Error, Severity::Warning);
     vec![
         rule(
@@ -144,12 +157,26 @@ fn of_configuration<K: Pipeline>() -> Vec<Rule<K>> {
             CONFIGURATION,
             |context, diagnostics| push_all(Check::Unused, context, diagnostics),
         ),
+    ]
+}
+
+/// Returns the rules about VRL programs.
+fn of_programs<K: Pipeline>() -> Vec<Rule<K>> {
+    let (error, warning) = (Severity::Error, Severity::Warning);
+    vec![
         rule(
             "vrl-compile",
             "Every VRL program compiles, and every condition returns a boolean and changes no event.",
             error,
             LANGUAGE,
             |context, diagnostics| push_all(Check::Programs, context, diagnostics),
+        ),
+        rule(
+            "vrl-files",
+            "Every VRL program is in the pipeline, and not in a file of the agent's host, which cannot be read when the pipeline is validated.",
+            error,
+            LANGUAGE,
+            |context, diagnostics| push_all(Check::ProgramFiles, context, diagnostics),
         ),
         rule(
             "vrl-warnings",
@@ -165,6 +192,13 @@ fn of_configuration<K: Pipeline>() -> Vec<Rule<K>> {
             LANGUAGE,
             |context, diagnostics| push_all(Check::Limits, context, diagnostics),
         ),
+    ]
+}
+
+/// Returns the rules about the start of Vector.
+fn of_start<K: Pipeline>() -> Vec<Rule<K>> {
+    let (error, warning) = (Severity::Error, Severity::Warning);
+    vec![
         rule(
             "template-confinement",
             "A template that selects a destination begins with literal text, so that event fields cannot choose any destination.",
@@ -180,16 +214,38 @@ fn of_configuration<K: Pipeline>() -> Vec<Rule<K>> {
             |context, diagnostics| push_start_up(Check::StartUp, context, diagnostics),
         ),
         rule(
-            "mixed-roles",
-            "One role can run all sources of a pipeline: either agents, which run on every node, or aggregators, which receive events.",
-            error,
-            OPERATOR,
-            one_role,
+            "component-run",
+            "No component makes Vector end after its start, for example when the first event arrives.",
+            // The process of a tenant's pipeline runs those of others, too.
+            if K::IS_TENANTS { error } else { warning },
+            CONFIGURATION,
+            |context, diagnostics| push_start_up(Check::AfterStart, context, diagnostics),
         ),
     ]
 }
 
-fn push_all<K: Pipeline>(
+/// Returns the rules about the workloads that can run a pipeline.
+fn of_roles<K: Pipeline>() -> Vec<Rule<K>> {
+    let error = Severity::Error;
+    vec![
+        rule(
+            "source-role",
+            "Agents or aggregators run sources of every type in the pipeline.",
+            error,
+            OPERATOR,
+            source_roles,
+        ),
+        rule(
+            "mixed-roles",
+            "One role can run all sources of a pipeline: either agents, which run on every node, or aggregators, which receive events.",
+            error,
+            OPERATOR,
+            mixed_roles,
+        ),
+    ]
+}
+
+pub(crate) fn push_all<K: Pipeline>(
     check: Check,
     context: &RuleContext<'_, K>,
     diagnostics: &mut Diagnostics,
@@ -230,41 +286,25 @@ fn empty_pipeline<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut D
     }
 }
 
-fn one_role<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
-    let Some(sources) = &context.object.spec().sources else {
-        return;
-    };
-    if sources.is_empty() || RunnerKind::of(sources).is_some() {
-        return;
-    }
-    let kinds = || {
-        sources
-            .iter()
-            .filter_map(|(id, source)| Some((id, source["type"].as_str()?)))
-    };
-    let mut is_reported = false;
-    for (id, kind) in kinds() {
+fn source_roles<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let sources = context.object.spec().sources.iter().flatten();
+    for (id, kind) in sources.filter_map(|(id, source)| Some((id, source["type"].as_str()?))) {
         let is_known = Catalogue::shipped()
             .entry(ComponentKind::Source, kind)
             .is_some();
         if is_known && !RunnerKind::can_be_run(kind) {
             let path = format!("spec.sources[{id}].type");
-            diagnostics.invalid(
-                &path,
-                kind,
-                "neither agents nor aggregators run sources of this type",
-            );
-            is_reported = true;
+            let detail = "neither agents nor aggregators run sources of this type";
+            diagnostics.invalid(&path, kind, detail);
         }
     }
-    let all_known =
-        kinds().count() == sources.len() && kinds().all(|(_, kind)| RunnerKind::can_be_run(kind));
-    if all_known && !is_reported {
-        let detail =
-            "some sources run only on agents and others only on aggregators; split the pipeline";
-        diagnostics.push(FieldError::invalid_hidden(
-            FieldPath::new("spec.sources"),
-            detail,
-        ));
+}
+
+fn mixed_roles<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let sources = context.object.spec().sources.as_ref();
+    if sources.is_some_and(RunnerKind::has_both) {
+        let detail = "some sources run only on agents and others only on aggregators, so that only aggregators could run the pipeline; split it";
+        let path = FieldPath::new("spec.sources");
+        diagnostics.push(FieldError::invalid_hidden(path, detail));
     }
 }

@@ -1,4 +1,6 @@
-//! Tenant policy: restrictions for the pipelines of tenants, which an installation can configure.
+//! Section `settings.vector` of the policy: a preset, and the restrictions for the pipelines of tenants.
+
+mod preset;
 
 use std::collections::BTreeSet;
 
@@ -9,16 +11,24 @@ use lockstep_vector_vrl::is_known_function;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::tenancy::policy::preset::Preset;
+
 /// Section of the policy file.
 pub(crate) const SETTINGS: Settings = Settings {
     section: "vector",
     validate: check,
+    actions: |section| {
+        let preset = Section::of(Some(section)).preset;
+        preset.map_or_else(Vec::new, Preset::actions)
+    },
 };
 
 /// Section `settings.vector` of a policy.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Section {
+    /// Actions of rules, selected by one name.
+    preset: Option<Preset>,
     pub(crate) tenants: TenantPolicy,
     /// Version of Vector that runs pipelines whose workloads are not known. Default: the one of the shipped catalogue.
     pub(crate) version: Option<VectorVersion>,
@@ -181,6 +191,7 @@ fn check_structure(section: &Value) -> Result<(), String> {
     };
     for (key, value) in section {
         match key.as_str() {
+            preset::KEY => Preset::check(value)?,
             "envVarInterpolation" | "forbidDashesInNames" if value.is_boolean() => {}
             "envVarInterpolation" | "forbidDashesInNames" => {
                 return Err(format!("{key}: the value must be true or false"));
@@ -189,7 +200,7 @@ fn check_structure(section: &Value) -> Result<(), String> {
             "version" => check_version(value)?,
             _ => {
                 return Err(format!(
-                    "{key}: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `tenants` and `version`"
+                    "{key}: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`"
                 ));
             }
         }
@@ -269,7 +280,7 @@ mod tests {
             ),
             (
                 json!({"tenant": {}}),
-                "tenant: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `tenants` and `version`",
+                "tenant: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`",
             ),
             (
                 json!({"version": 0.57}),

@@ -79,19 +79,31 @@ impl RunnerKind {
         all.find(|role| role.as_str() == name)
     }
 
-    /// Returns the role of a pipeline with these sources, if one role can run them all.
+    /// Returns the role of a pipeline with these sources: agents if they can run them all, and aggregators otherwise,
+    /// even if some sources [are only for agents](Self::has_both), as in the operator of kaasops. None if a source has a
+    /// type that no role can run.
     #[must_use]
     pub fn of(sources: &Map<String, Value>) -> Option<Self> {
-        if sources.is_empty() {
-            return None;
+        let kinds = || sources.values().map(|source| source["type"].as_str());
+        let all = |is: fn(&str) -> bool| kinds().all(|kind| kind.is_some_and(is));
+        if sources.is_empty() || !all(Self::can_be_run) {
+            None
+        } else if all(|kind| AGENT.contains(&kind)) {
+            Some(Self::Agent)
+        } else {
+            Some(Self::Aggregator)
         }
-        let all = |types: &[&str]| {
-            let mut kinds = sources.values().map(|source| source["type"].as_str());
-            kinds.all(|kind| kind.is_some_and(|kind| types.contains(&kind)))
-        };
-        [(AGENT, Self::Agent), (AGGREGATOR, Self::Aggregator)]
-            .into_iter()
-            .find_map(|(types, role)| all(types).then_some(role))
+    }
+
+    /// Returns true if some sources can be run only by agents and others only by aggregators.
+    pub(crate) fn has_both(sources: &Map<String, Value>) -> bool {
+        let mut kinds = sources.values().filter_map(|it| it["type"].as_str());
+        Self::of(sources) == Some(Self::Aggregator) && kinds.any(Self::is_only_for_agents)
+    }
+
+    /// Returns true if only agents can run sources of this type.
+    pub(crate) fn is_only_for_agents(kind: &str) -> bool {
+        AGENT.contains(&kind) && !AGGREGATOR.contains(&kind)
     }
 
     /// Returns true if a role can run sources of this type.

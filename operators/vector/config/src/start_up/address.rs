@@ -61,8 +61,13 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             if !is_mongodb {
                 return Some("must begin with `mongodb://` or `mongodb+srv://`");
             }
-            let hosts = text.split_once("://").map_or("", |(_, rest)| rest);
-            let hosts = hosts.split(['/', '?']).next().unwrap_or_default();
+            let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+            let hosts = rest.split(['/', '?']).next().unwrap_or_default();
+            if !hosts.contains('@') && has_mechanism(rest) {
+                return Some(
+                    "must have a user before the host, because it has an `authMechanism`: Vector panics at start",
+                );
+            }
             let hosts = hosts.rsplit('@').next().unwrap_or_default();
             hosts
                 .contains(',')
@@ -130,4 +135,17 @@ fn postgresql(text: &str) -> Option<&'static str> {
         None => text.contains("host=") || text.contains("host ="),
     };
     (!names_host).then_some("must name a host, such as `postgresql://user@example.com/database`")
+}
+
+/// Mechanisms by which a `MongoDB` server knows a client without a user name.
+const MONGODB_MECHANISMS: [&str; 3] = ["mongodb-x509", "mongodb-cr", "mongodb-oidc"];
+
+/// Returns true if an address selects one of the mechanisms.
+fn has_mechanism(address: &str) -> bool {
+    let (_, query) = address.split_once('?').unwrap_or_default();
+    query.split('&').any(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or_default();
+        let value = value.to_ascii_lowercase();
+        name.eq_ignore_ascii_case("authMechanism") && MONGODB_MECHANISMS.contains(&value.as_str())
+    })
 }

@@ -23,6 +23,9 @@ const MAXIMUM: [(&str, &str, u64); 13] = [
     ("gcp_stackdriver_logs", "batch.max_bytes", 10_000_000),
 ];
 
+/// Seconds that a duration cannot have any more, 2 to the power of 64.
+const LONGEST_SECS: f64 = 18_446_744_073_709_551_616.0;
+
 /// Sinks that do not limit batches by bytes.
 const WITHOUT_BYTES: [&str; 3] = [
     "aws_cloudwatch_metrics",
@@ -46,6 +49,12 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         if let Some(found) = found.filter(|found| is_wrong(found.value)) {
             found.refuse("must be greater than 0", problems);
         }
+    }
+    if let Some(found) = options.get("batch.timeout_secs")
+        && found.value.as_f64() >= Some(LONGEST_SECS)
+    {
+        let detail = "must be less than 18446744073709551616 seconds: Vector panics at start";
+        found.refuse(detail, problems);
     }
     for (kind, name, maximum) in MAXIMUM {
         if options.kind != kind {

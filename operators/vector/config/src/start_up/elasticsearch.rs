@@ -1,8 +1,16 @@
 //! The sink `elasticsearch`.
 
+use url::form_urlencoded::Serializer;
+
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse, require};
 use crate::start_up::uri::{has_valid_authority, parse};
+
+/// Maximum length of a URI in the library of Vector.
+const LONGEST_URI: usize = 65_534;
+
+/// Default of `request.timeout_secs`.
+const TIMEOUT_SECS: u64 = 60;
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     if !options.is_sink(&["elasticsearch"]) {
@@ -48,6 +56,11 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             refuse(path, text, detail, problems);
             continue;
         }
+        if text.len() + query_length(options) > LONGEST_URI {
+            let detail = "with `query` and `pipeline`, must make a URI of at most 65534 bytes: Vector panics at start";
+            forbid(path, detail, problems);
+            continue;
+        }
         if is_basic && authority.as_str().contains('@') {
             let detail = "cannot have a user name beside `auth`; remove one of them";
             forbid(path, detail, problems);
@@ -55,6 +68,32 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     }
     amazon(options, problems);
     versions(options, problems);
+}
+
+/// Returns the length of the part of the URI that the sink adds to an endpoint.
+fn query_length(options: &ComponentOptions<'_>) -> usize {
+    let mut query = Serializer::new(String::new());
+    let parameters = options.get("query");
+    let parameters = parameters
+        .as_ref()
+        .and_then(|found| found.value.as_object());
+    for (name, value) in parameters.into_iter().flatten() {
+        let values = value
+            .as_array()
+            .map_or(std::slice::from_ref(value), Vec::as_slice);
+        for value in values {
+            // A parameter with a type is an object with its value.
+            let text = value.as_str().or_else(|| value["value"].as_str());
+            query.append_pair(name, text.unwrap_or_default());
+        }
+    }
+    if let Some((_, pipeline)) = options.text("pipeline") {
+        query.append_pair("pipeline", pipeline);
+    }
+    let timeout = options.get("request.timeout_secs");
+    let timeout = timeout.and_then(|found| found.value.as_u64());
+    query.append_pair("timeout", &format!("{}s", timeout.unwrap_or(TIMEOUT_SECS)));
+    "/_bulk?".len() + query.finish().len()
 }
 
 /// Validates what Amazon `OpenSearch` requires.

@@ -20,6 +20,12 @@ const HEADERS: [(&str, &str); 5] = [
     ("gcp_cloud_storage", "content_type"),
 ];
 
+/// Options that become a part of an HTTP header and may have characters outside ASCII: type of sink, option.
+const CONTROLLED: [(&str, &str); 2] = [
+    ("azure_monitor_logs", "time_generated_key"),
+    ("databricks_zerobus", "user_agent"),
+];
+
 /// Options that name a tenant of Azure.
 const TENANTS: [&str; 2] = ["auth.azure_tenant_id", "auth.client_assertion_tenant_id"];
 
@@ -62,6 +68,18 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     {
         let detail = "must have from 1 to 100 letters, digits and `_`";
         refuse(path, text, detail, problems);
+    }
+    for (kind, option) in CONTROLLED {
+        if options.is_sink(&[kind])
+            && let Some((path, text)) = options.text(option)
+            && text
+                .trim_end()
+                .chars()
+                .any(|c| c != '\t' && c.is_ascii_control())
+        {
+            let detail = "becomes a part of an HTTP header: it cannot have line breaks and control characters";
+            forbid(path, detail, problems);
+        }
     }
     if options.is_sink(&["databricks_zerobus"])
         && let Some((path, text)) = options.text("table_name")

@@ -4,22 +4,44 @@ use http_02::{HeaderName, HeaderValue};
 
 use crate::diagnostic::DiagnosticList;
 use crate::option_path::below;
+use crate::start_up::after_start::at_once;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse};
 
-/// Sinks that validate the headers when they are built: type, option.
-const WITH_HEADERS: [(&str, &str); 5] = [
-    ("axiom", "request.headers"),
-    ("aws_cloudwatch_logs", "request.headers"),
-    ("datadog_logs", "request.headers"),
-    ("http", "request.headers"),
-    ("prometheus_remote_write", "request.headers"),
+/// Sinks that validate the headers when they are built: type, option, characters of the values.
+const WITH_HEADERS: [(&str, &str, Characters); 6] = [
+    ("axiom", "request.headers", Characters::All),
+    ("aws_cloudwatch_logs", "request.headers", Characters::Ascii),
+    ("datadog_logs", "request.headers", Characters::All),
+    ("gcp_cloud_storage", "metadata", Characters::Ascii),
+    ("http", "request.headers", Characters::All),
+    (
+        "prometheus_remote_write",
+        "request.headers",
+        Characters::All,
+    ),
 ];
+
+/// Characters that a component accepts in the value of a header, besides tabs.
+#[derive(Clone, Copy, PartialEq)]
+enum Characters {
+    /// All but control characters.
+    All,
+    /// All of ASCII but control characters.
+    Ascii,
+}
+
+const NAME: &str = "the name of an HTTP header has only letters, digits and `-_.!#$%&'*+^|~`";
+
+const VALUE: &str = "the value of an HTTP header cannot have line breaks or control characters";
 
 /// Sinks that authorize their requests if `auth` is set.
 const AUTHORIZED: [&str; 2] = ["http", "prometheus_remote_write"];
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
-    for (kind, option) in WITH_HEADERS {
+    if options.is_source(&["http_client"]) {
+        of_requests(options, problems);
+    }
+    for (kind, option, characters) in WITH_HEADERS {
         if !options.is_sink(&[kind]) {
             continue;
         }
@@ -33,9 +55,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 continue;
             }
             if HeaderName::from_bytes(name.as_bytes()).is_err() {
-                let detail =
-                    "the name of an HTTP header has only letters, digits and `-_.!#$%&'*+^|~`";
-                refuse(path, name, detail, problems);
+                refuse(path, name, NAME, problems);
                 continue;
             }
             if has_auth && name.eq_ignore_ascii_case("authorization") {
@@ -44,10 +64,41 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 continue;
             }
             let text = value.as_str().unwrap_or_default();
-            if !options.is_replaced(text) && HeaderValue::from_bytes(text.as_bytes()).is_err() {
-                let detail =
-                    "the value of an HTTP header cannot have line breaks or control characters";
+            if !options.is_replaced(text) && !is_value(text, characters) {
+                let detail = match characters {
+                    Characters::All => VALUE,
+                    Characters::Ascii => {
+                        "the value of this HTTP header has only characters of ASCII, and no line breaks or control characters"
+                    }
+                };
                 forbid(path, detail, problems);
+            }
+        }
+    }
+}
+
+fn is_value(text: &str, characters: Characters) -> bool {
+    let is_known = characters == Characters::All || text.is_ascii();
+    is_known && HeaderValue::from_bytes(text.as_bytes()).is_ok()
+}
+
+/// Validates the headers of a source that sends requests. The first request follows the start, and Vector panics if it
+/// has an invalid header.
+fn of_requests(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    let Some(found) = options.get("headers") else {
+        return;
+    };
+    for (name, values) in found.value.as_object().into_iter().flatten() {
+        let path = below(&found.path, name);
+        let values = values.as_array().into_iter().flatten().enumerate();
+        let values = values.filter_map(|(index, value)| Some((index, value.as_str()?)));
+        for (index, text) in values {
+            if !options.is_replaced(name) && HeaderName::from_bytes(name.as_bytes()).is_err() {
+                at_once(path.clone(), NAME, problems);
+                break;
+            }
+            if !options.is_replaced(text) && !is_value(text, Characters::All) {
+                at_once(path.index(index), VALUE, problems);
             }
         }
     }

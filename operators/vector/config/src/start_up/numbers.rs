@@ -89,6 +89,10 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         within(options.get("buffer.max_events"), &(0..=CAPACITY), problems);
         within(options.get("buffer.max_size"), &(0..=PERMITS), problems);
     }
+    if options.family == Sink && options.equals("encoding.codec", "csv") {
+        let capacity = options.get("encoding.csv.capacity");
+        within(capacity, &(0..=ADDRESS_SPACE), problems);
+    }
     if options.equals("framing.method", "chunked_gelf") {
         let timeout = options.get("framing.chunked_gelf.timeout_secs");
         within(timeout, &(0..=i64::MAX), problems);

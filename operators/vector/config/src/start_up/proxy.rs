@@ -1,7 +1,10 @@
 //! HTTP proxies of components.
 
+use percent_encoding::percent_decode_str;
+use url::Url;
+
 use crate::diagnostic::DiagnosticList;
-use crate::start_up::component_options::{ComponentOptions, refuse};
+use crate::start_up::component_options::{ComponentOptions, forbid, refuse};
 use crate::start_up::sink_traits::SinkTrait;
 use crate::start_up::uri::parse;
 
@@ -36,6 +39,21 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 "must be a URI, such as `http://proxy:3128`",
                 problems,
             );
+        } else if !has_text_as_user(text) {
+            let detail = "the user name and the password, with `%` as escape, must be UTF-8";
+            forbid(path, detail, problems);
         }
     }
+}
+
+/// Returns true if the user name and the password of a URL can be decoded. Without a password, Vector decodes neither.
+fn has_text_as_user(text: &str) -> bool {
+    let Ok(url) = Url::parse(text) else {
+        return true;
+    };
+    url.password().is_none_or(|password| {
+        let parts = [url.username(), password];
+        let mut parts = parts.into_iter();
+        parts.all(|part| percent_decode_str(part).decode_utf8().is_ok())
+    })
 }

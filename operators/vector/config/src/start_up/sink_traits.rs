@@ -33,7 +33,7 @@ const SINKS: &[(&str, &[SinkTrait])] = &[
     ("azure_monitor_logs", &[Batch, RateLimit, Proxy, Tls]),
     ("clickhouse", &[Batch, RateLimit, Proxy, Tls]),
     ("databend", &[Batch, RateLimit, Proxy]),
-    ("databricks_zerobus", &[Batch]),
+    ("databricks_zerobus", &[Batch, Proxy]),
     ("datadog_events", &[RateLimit, Proxy, SwitchedTls]),
     ("datadog_logs", &[Batch, RateLimit, Proxy, SwitchedTls]),
     ("datadog_metrics", &[Batch, RateLimit, Proxy, SwitchedTls]),

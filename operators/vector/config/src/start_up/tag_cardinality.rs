@@ -14,7 +14,15 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     if !options.is(ComponentKind::Transform, "tag_cardinality_limit") {
         return;
     }
-    if !options.equals("mode", "probabilistic") {
+    if options.equals("mode", "probabilistic") {
+        let size = options.get(CACHE_SIZE);
+        if let Some(found) = size.filter(|found| found.value.as_u64() == Some(0)) {
+            found.refuse(
+                "must be greater than 0: Vector panics at the first metric",
+                problems,
+            );
+        }
+    } else {
         tags(options.get("per_tag_limits"), problems);
     }
     let Some(metrics) = options.get("per_metric_limits") else {

@@ -48,6 +48,9 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     if is_client {
         client(options, problems);
     }
+    if options.kind == "kafka" && is_enabled("tls") {
+        material_of_kafka(options, problems);
+    }
     let servers = SERVERS
         .iter()
         .filter(|(kind, _)| options.is_source(&[kind]));
@@ -107,8 +110,24 @@ fn client(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     }
 }
 
+/// Validates the material that librdkafka reads. It has no other rules of Vector.
+fn material_of_kafka(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    for name in ["ca_file", "crt_file"] {
+        if let Some((path, text)) = file(options, "tls", name)
+            && is_inline(text, options.interpolation)
+            && !has_certificate(text)
+        {
+            forbid(path, "has no certificate that can be read", problems);
+        }
+    }
+}
+
 /// Returns the value of an option for a file, by its name or its alias.
-fn file<'a>(options: &ComponentOptions<'a>, tls: &str, name: &str) -> Option<(FieldPath, &'a str)> {
+pub(crate) fn file<'a>(
+    options: &ComponentOptions<'a>,
+    tls: &str,
+    name: &str,
+) -> Option<(FieldPath, &'a str)> {
     let alias = name.replace("_file", "_path");
     let found = options
         .get(&format!("{tls}.{name}"))

@@ -20,6 +20,9 @@ const HTTP: [&str; 2] = ["http", "https"];
 /// Schemes of the addresses of Docker.
 const DOCKER: [&str; 5] = ["http", "https", "npipe", "tcp", "unix"];
 
+/// Maximum length of a DNS name in bytes.
+const LONGEST_NAME: usize = 253;
+
 /// Options that are URIs as they are written.
 const PLAIN: &[(&str, &str)] = &[
     ("sinks/azure_logs_ingestion", "endpoint"),
@@ -53,6 +56,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             }
         }
     }
+    first_request(options, problems);
     for (path, text, uri) in joined(&component, options) {
         let detail = match parse(&uri) {
             Ok(uri) => of_http_client(&component, &uri).map(str::to_owned),
@@ -106,7 +110,11 @@ fn own(
             (!is_http).then_some("must have the scheme `https` or `http`")
         }
         "sinks/vector" => {
-            let is_complete = scheme.is_some() || has_host;
+            // An authority without a host needs at least a port.
+            let authority = uri.authority();
+            let is_empty =
+                authority.is_some_and(|it| it.host().is_empty() && it.port_u16().is_none());
+            let is_complete = (scheme.is_some() || has_host) && !is_empty;
             (!is_complete).then_some("must have a host, such as `example.com:6000`")
         }
         "sinks/websocket" | "sources/websocket" => {
@@ -123,7 +131,11 @@ fn own(
         "sources/gcp_pubsub" => {
             let is_bare = scheme.is_none() && has_host && options.has("api_key");
             let is_used = !options.is_true("skip_authentication");
-            (is_bare && is_used).then_some("must begin with `http://` or `https://`")
+            let is_named = scheme == Some("http") || uri.host().is_none_or(is_dns_name);
+            (is_bare && is_used)
+                .then_some("must begin with `http://` or `https://`")
+                .or((!is_named)
+                    .then_some("must have the name of a host, which its certificate contains"))
         }
         "transforms/aws_ec2_metadata" => {
             let is_required = !options.is_false("required");
@@ -157,4 +169,32 @@ fn has_program(options: &ComponentOptions<'_>) -> bool {
                 .as_array()
                 .is_some_and(|items| items.iter().any(is_program))
     })
+}
+
+/// Validates the URIs of sinks that parse them for the first request, on whose errors they panic.
+fn first_request(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    if options.is_sink(&["http"])
+        && let Some((path, text)) = options.text("uri")
+        && !text.contains(['{', '%'])
+        && parse(text).is_ok_and(|uri| uri.authority().is_some() && !has_valid_authority(&uri))
+    {
+        let detail = "must have a host and, if any, a port from 0 to 65535: Vector panics at the first event";
+        refuse(path, text, detail, problems);
+    }
+    if options.is_sink(&["greptimedb_logs"])
+        && let Some((path, text)) = options.text("endpoint")
+        && Url::parse(&format!("{text}/v1/events/logs")).is_err()
+    {
+        let detail =
+            "must be a URL, such as `http://example.com:4000`: Vector panics at the first event";
+        refuse(path, text, detail, problems);
+    }
+}
+
+/// Returns true if a host can be the name in a certificate, which an IPv6 address in brackets cannot.
+fn is_dns_name(host: &str) -> bool {
+    let is_label =
+        |label: &str| !label.is_empty() && !label.starts_with('-') && !label.ends_with('-');
+    let name = host.strip_suffix('.').unwrap_or(host);
+    !host.starts_with('[') && host.len() <= LONGEST_NAME && name.split('.').all(is_label)
 }

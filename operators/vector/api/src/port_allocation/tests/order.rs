@@ -215,8 +215,12 @@ fn a_pipeline_with_a_new_role_keeps_its_addresses_until_the_change_is_validated(
         Some("young".to_owned())
     );
     assert_eq!(holder(&[newer, paused(moved.clone())], &agents), None);
-    // No role can run both sources.
+    // Aggregators run it, if a policy accepts sources of both roles.
     moved["spec"]["sources"]["other"] = json!({"type": "vector", "address": PORT});
+    let by = holder(&[old.clone(), moved.clone()], &any_runner());
+    assert_eq!(by, Some("young".to_owned()));
+    // No role runs the source.
+    moved["spec"]["sources"]["other"] = json!({"type": "stdin"});
     let by = holder(&[old, moved], &any_runner());
     assert_eq!(by, Some("young (previous version)".to_owned()));
 }
