@@ -68,6 +68,56 @@ fn the_report_of_a_valid_configuration_is_that_of_vector() {
     );
 }
 
+/// Exit codes of Vector 0.57: its command line is parsed by `clap`, which ends the process with 2.
+#[test]
+fn the_command_line_has_the_exit_codes_of_vector() {
+    let folder = folder(&[("vector.yaml", VALID)]);
+    let code = |arguments: &[&str], variables: &[(&str, &str)]| {
+        run(folder.path(), arguments, variables).status.code()
+    };
+    for (arguments, expected) in [
+        (&["validate", "--unknown", "vector.yaml"][..], Some(2)),
+        (&["validate", "--config-yaml"], Some(2)),
+        (
+            &["--color", "sometimes", "validate", "vector.yaml"],
+            Some(2),
+        ),
+        (
+            &["--require-healthy", "maybe", "validate", "vector.yaml"],
+            Some(2),
+        ),
+        (&["validate", "--help"], Some(0)),
+        (&["validate", "missing.yaml"], REJECTED),
+        (&["validate", "[.yaml"], REJECTED),
+        (&["validate", "vector.yaml"], Some(0)),
+        // Arguments of a Vector that runs, in front of the subcommand.
+        (
+            &["--require-healthy=false", "validate", "vector.yaml"],
+            Some(0),
+        ),
+        (
+            &[
+                "-qq",
+                "-v",
+                "-w",
+                "--threads",
+                "2",
+                "--log-format",
+                "json",
+                "validate",
+                "vector.yaml",
+            ],
+            Some(0),
+        ),
+        (&["validate", "-q", "vector.yaml"], Some(2)),
+    ] {
+        assert_eq!(code(arguments, &[]), expected, "{arguments:?}");
+    }
+    let validate = ["validate", "vector.yaml"];
+    let color = |color| code(&validate, &[("VECTOR_COLOR", color)]);
+    assert_eq!((color("never"), color("sometimes")), (Some(0), Some(2)));
+}
+
 #[test]
 fn errors_have_the_headings_of_vector_and_its_exit_code() {
     let folder = folder(&[

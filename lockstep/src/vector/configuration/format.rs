@@ -63,16 +63,23 @@ pub(crate) fn parse(text: &str, format: Format) -> Result<Table, String> {
     }
 }
 
-/// Converts a value to JSON. The largest number takes the place of an infinite one and of one that is not a number,
-/// which JSON does not have: Vector accepts all of them for the same options.
+/// Converts a value to JSON, which has neither infinite numbers nor one that is not a number. The largest number takes
+/// the place of the latter, and the one before it the place of an infinite one: where Vector accepts a number of this
+/// size, it accepts an infinite one, too, and where it compares a number with a minimum or a maximum, it rejects one that
+/// is not a number.
 pub(crate) fn to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => text.into(),
         toml::Value::Integer(number) => number.into(),
         toml::Value::Float(number) => {
-            let finite = Number::from_f64(number);
-            let largest = || Number::from_f64(f64::MAX.copysign(number));
-            finite.or_else(largest).map_or(Value::Null, Value::Number)
+            let number = if number.is_nan() {
+                f64::MAX
+            } else if number.is_infinite() {
+                f64::MAX.next_down().copysign(number)
+            } else {
+                number
+            };
+            Number::from_f64(number).map_or(Value::Null, Value::Number)
         }
         toml::Value::Boolean(value) => value.into(),
         // To Vector, a date is no text.

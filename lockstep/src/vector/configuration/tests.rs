@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lockstep_vector_api::Catalogue;
 use serde_json::json;
 
 use super::*;
@@ -253,4 +254,32 @@ fn variables_are_replaced_only_on_request() {
         replaced.starts_with("/a/") && replaced.len() > 3,
         "{replaced}"
     );
+}
+
+/// JSON has neither infinite numbers nor one that is not a number.
+#[test]
+fn a_number_that_json_does_not_have_is_judged_as_by_vector() {
+    let half_life = "buffer_utilization_ewma_half_life_seconds";
+    let sample = |ratio: &str| {
+        format!(
+            "sources: {{in: {{type: stdin}}}}\ntransforms: {{s: {{type: sample, inputs: [in], ratio: {ratio}}}}}\nsinks: {{out: {{type: blackhole, inputs: [s]}}}}\n"
+        )
+    };
+    let valid = sample("0.1");
+    for (text, is_valid) in [
+        (format!("{half_life}: .inf\n{valid}"), true),
+        (format!("{half_life}: -.inf\n{valid}"), false),
+        (format!("{half_life}: .nan\n{valid}"), false),
+        (format!("latency_ewma_alpha: .nan\n{valid}"), false),
+        (format!("latency_ewma_alpha: .inf\n{valid}"), false),
+        (sample(".nan"), true),
+        (sample(".inf"), true),
+        (sample("-.inf"), false),
+    ] {
+        let folder = folder(&[("a.yaml", &text)]);
+        let config = read(&[file(&folder.path().join("a.yaml"))], false).expect("a configuration");
+        let problems = crate::vector::problems::problems(Catalogue::shipped(), &config, false);
+        let errors = problems.iter().filter(|it| !it.check.is_warning());
+        assert_eq!(errors.count() == 0, is_valid, "{text}: {problems:?}");
+    }
 }

@@ -104,7 +104,8 @@ fn averages(fields: &Map<String, Value>, problems: &mut DiagnosticList) {
         ),
         (
             "buffer_utilization_ewma_half_life_seconds",
-            f64::INFINITY,
+            // The place of one that is not a number.
+            f64::MAX,
             "must be greater than 0",
         ),
     ] {
