@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use kube::api::Api;
 use serde::Serialize;
 
-use crate::installation::{self, Installation};
+use crate::installation::Installation;
 use crate::status::section::Section;
 use crate::status::visible::Visible;
 

@@ -11,6 +11,9 @@ use crate::option_path::below;
 /// Blocks whose options are programs, in which `${NAME}` has other meanings.
 const WITH_PROGRAMS: [&str; 2] = [ComponentKind::Transform.block(), "tests"];
 
+/// Default of the option `self_node_name` of `kubernetes_logs`.
+const NODE_NAME: &str = "${VECTOR_SELF_NODE_NAME}";
+
 /// Reports each text with a variable in braces in a configuration that Vector reads without
 /// `--dangerously-allow-env-var-interpolation`.
 #[must_use]
@@ -45,13 +48,16 @@ fn find(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {
         Value::Object(fields) => {
             let is = |name: &str, text: &str| fields.get(name).is_some_and(|it| it == text);
             for (name, value) in fields {
+                // Vector compares the option with this text, and reads the variable itself.
+                let is_own =
+                    name == "self_node_name" && value == NODE_NAME && is("type", "kubernetes_logs");
                 let is_program = match name.as_str() {
                     "source" => is("strategy", "custom"),
                     "value" => is("type", "vrl"),
                     "vrl" => is("codec", "vrl"),
                     _ => false,
                 };
-                if !is_program {
+                if !is_program && !is_own {
                     let path = below(path, name);
                     check(name, &path, problems);
                     find(value, &path, problems);

@@ -40,6 +40,8 @@ mod required;
 mod sink_traits;
 mod tag_cardinality;
 mod templates;
+#[cfg(test)]
+mod tests;
 mod throttle;
 mod tls;
 mod uri;

@@ -12,8 +12,7 @@ static LOG_TYPE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\A[A-Za-z0-9_]{1,100}\z").expect("the pattern is valid"));
 
 /// Options that become the value of an HTTP header: type of sink, option.
-const HEADERS: [(&str, &str); 5] = [
-    ("axiom", "org_id"),
+const HEADERS: [(&str, &str); 4] = [
     ("azure_monitor_logs", "azure_resource_id"),
     ("datadog_metrics", "default_api_key"),
     ("gcp_cloud_storage", "cache_control"),
@@ -21,7 +20,8 @@ const HEADERS: [(&str, &str); 5] = [
 ];
 
 /// Options that become a part of an HTTP header and may have characters outside ASCII: type of sink, option.
-const CONTROLLED: [(&str, &str); 2] = [
+const CONTROLLED: [(&str, &str); 3] = [
+    ("axiom", "org_id"),
     ("azure_monitor_logs", "time_generated_key"),
     ("databricks_zerobus", "user_agent"),
 ];

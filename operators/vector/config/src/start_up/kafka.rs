@@ -217,8 +217,12 @@ fn mechanism<'a>(
     if named.iter().any(|name| property(name).is_some()) {
         return;
     }
+    // The default command names the keytab; another one may not need it.
+    let command = property("sasl.kerberos.kinit.cmd").and_then(Value::as_str);
+    let has_own_command = command.is_some_and(|it| !it.contains("%{sasl.kerberos.keytab}"));
+    let has_credentials = has_own_command || property("sasl.kerberos.keytab").is_some();
     let Some((path, mechanism)) = options.text("sasl.mechanism") else {
-        if !options.has("sasl.mechanism") && property("sasl.kerberos.keytab").is_none() {
+        if !options.has("sasl.mechanism") && !has_credentials {
             let detail = "must be set, such as `SCRAM-SHA-512`: the default is GSSAPI, which requires `sasl.kerberos.keytab` in `librdkafka_options`";
             require(options.path("sasl.mechanism"), detail, problems);
         }
@@ -229,7 +233,7 @@ fn mechanism<'a>(
     if !is_known {
         let detail = "must be GSSAPI, PLAIN, OAUTHBEARER, SCRAM-SHA-256 or SCRAM-SHA-512";
         refuse(path, mechanism, detail, problems);
-    } else if mechanism == "GSSAPI" && property("sasl.kerberos.keytab").is_none() {
+    } else if mechanism == "GSSAPI" && !has_credentials {
         let detail = "requires `sasl.kerberos.keytab` in `librdkafka_options`";
         refuse(path, mechanism, detail, problems);
     }

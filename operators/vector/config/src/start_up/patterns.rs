@@ -10,14 +10,22 @@ use crate::start_up::component_options::{ComponentOptions, refuse};
 const MULTILINE: &[&str] = &["aws_s3", "docker_logs", "file"];
 
 /// Options that are lists of glob patterns: type of source, option.
-const GLOBS: [(&str, &str); 6] = [
+const GLOBS: [(&str, &str); 11] = [
     ("file", "exclude"),
     ("file", "include"),
     ("kubernetes_logs", "exclude_paths_glob_patterns"),
     ("kubernetes_logs", "include_paths_glob_patterns"),
+    ("aws_kinesis_firehose", "common_attributes"),
+    ("heroku_logs", "query_parameters"),
+    ("http", "headers"),
+    ("http", "query_parameters"),
     ("http_server", "headers"),
     ("http_server", "query_parameters"),
+    ("opentelemetry", "http.headers"),
 ];
+
+/// Sources whose patterns are those of files.
+const FILES: [&str; 2] = ["file", "kubernetes_logs"];
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     if options.is_source(MULTILINE) {
@@ -31,9 +39,9 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         if !options.is_source(&[kind]) {
             continue;
         }
-        let of_names = kind == "http_server";
+        let of_names = !FILES.contains(&kind);
         for (path, text) in options.texts(option) {
-            // The name of a header is a pattern only if it has an asterisk.
+            // The name of a header or a parameter is a pattern only if it has an asterisk.
             if of_names && !text.contains('*') {
                 continue;
             }

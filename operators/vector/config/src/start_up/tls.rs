@@ -37,16 +37,30 @@ const CLIENTS: &[&str] = &[
     "prometheus_scrape",
 ];
 
+/// Sources that are TLS clients, if `tls.enabled` is true.
+const SWITCHED_CLIENTS: &[&str] = &["mqtt", "websocket"];
+
+/// Sinks that are TLS clients, if `tls.enabled` is true, and have no HTTP client.
+const SWITCHED_SINKS: &[&str] = &["mqtt", "papertrail", "websocket"];
+
 /// Maximum length of the name of a protocol in bytes.
 const MAX_PROTOCOL: usize = 255;
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     let is_enabled = |option: &str| options.is_true(&format!("{option}.enabled"));
-    let is_client = options.has_trait(SinkTrait::Tls)
-        || options.is_source(CLIENTS)
-        || (options.has_trait(SinkTrait::SwitchedTls) && is_enabled("tls"));
-    if is_client {
-        client(options, problems);
+    let is_tcp_sink = options.is_sink(&["socket"]) && options.equals("mode", "tcp");
+    let is_switched = is_tcp_sink
+        || options.has_trait(SinkTrait::SwitchedTls)
+        || options.is_source(SWITCHED_CLIENTS)
+        || options.is_sink(SWITCHED_SINKS);
+    let is_client = options.has_trait(SinkTrait::Tls) || options.is_source(CLIENTS);
+    if is_client || is_switched && is_enabled("tls") {
+        if file(options, "tls", "crt_file").is_none() && file(options, "tls", "key_file").is_some()
+        {
+            let detail = "must be set together with `key_file`";
+            require(options.path("tls.crt_file"), detail, problems);
+        }
+        material(options, "tls", problems);
     }
     if options.kind == "kafka" && is_enabled("tls") {
         material_of_kafka(options, problems);
@@ -69,32 +83,34 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 problems,
             );
         }
+        material(options, option, problems);
     }
 }
 
-fn client(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+/// Validates the material that Vector reads for a client or a server.
+fn material(options: &ComponentOptions<'_>, tls: &str, problems: &mut DiagnosticList) {
     let (certificate, key) = (
-        file(options, "tls", "crt_file"),
-        file(options, "tls", "key_file"),
+        file(options, tls, "crt_file"),
+        file(options, tls, "key_file"),
     );
-    match (&certificate, &key) {
-        (None, Some(_)) => {
-            require(
-                options.path("tls.crt_file"),
-                "must be set together with `key_file`",
-                problems,
-            );
-        }
-        (Some((_, text)), None) if is_inline(text, options.interpolation) => {
-            require(
-                options.path("tls.key_file"),
-                "must be set together with `crt_file`",
-                problems,
-            );
-        }
-        _ => {}
+    if let (Some((_, text)), None) = (&certificate, &key)
+        && is_inline(text, options.interpolation)
+    {
+        let detail = "must be set together with `crt_file`";
+        require(options.path(&format!("{tls}.key_file")), detail, problems);
     }
-    let authority = file(options, "tls", "ca_file");
+    if let Some((path, text)) = &key
+        && certificate.is_some()
+        && is_inline(text, options.interpolation)
+        && !has_key(text)
+    {
+        forbid(
+            path.clone(),
+            "has no private key that can be read",
+            problems,
+        );
+    }
+    let authority = file(options, tls, "ca_file");
     // Without a key, Vector reads the certificate as an archive that contains both.
     let certificate = certificate.filter(|_| key.is_some());
     for (path, text) in [authority, certificate].into_iter().flatten() {
@@ -102,7 +118,7 @@ fn client(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
             forbid(path, "has no certificate that can be read", problems);
         }
     }
-    for (path, protocol) in options.texts("tls.alpn_protocols") {
+    for (path, protocol) in options.texts(&format!("{tls}.alpn_protocols")) {
         if protocol.is_empty() || protocol.len() > MAX_PROTOCOL {
             let detail = "must be the name of a protocol with 1 to 255 bytes, such as `h2`";
             refuse(path, protocol, detail, problems);
@@ -138,6 +154,13 @@ pub(crate) fn file<'a>(
 /// Returns true if a value is not the path of a file but its content.
 fn is_inline(text: &str, interpolation: Interpolation) -> bool {
     !interpolation.is_replaced(text) && text.contains("-----BEGIN ")
+}
+
+fn has_key(text: &str) -> bool {
+    let blocks = pem::parse_many(text).unwrap_or_default();
+    blocks
+        .iter()
+        .any(|block| block.tag().ends_with("PRIVATE KEY"))
 }
 
 fn has_certificate(text: &str) -> bool {

@@ -33,7 +33,6 @@ const PLAIN: &[(&str, &str)] = &[
     ("sinks/vector", "address"),
     ("sinks/websocket", "uri"),
     ("sources/apache_metrics", "endpoints"),
-    ("sources/docker_logs", "docker_host"),
     ("sources/eventstoredb_metrics", "endpoint"),
     ("sources/gcp_pubsub", "endpoint"),
     ("sources/http_client", "endpoint"),
@@ -56,6 +55,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             }
         }
     }
+    docker_host(options, problems);
     first_request(options, problems);
     for (path, text, uri) in joined(&component, options) {
         let detail = match parse(&uri) {
@@ -123,10 +123,6 @@ fn own(
                 .any(|scheme| text.starts_with(scheme));
             (!is_websocket || !has_host).then_some("must begin with `ws://` or `wss://` and a host")
         }
-        "sources/docker_logs" => {
-            let is_known = scheme.is_none_or(|scheme| DOCKER.contains(&scheme));
-            (!is_known).then_some("must have the scheme `http`, `https`, `tcp`, `unix` or `npipe`")
-        }
         "sources/okta" => (!has_host).then_some("must be a host, such as `example.okta.com`"),
         "sources/gcp_pubsub" => {
             let is_bare = scheme.is_none() && has_host && options.has("api_key");
@@ -169,6 +165,19 @@ fn has_program(options: &ComponentOptions<'_>) -> bool {
                 .as_array()
                 .is_some_and(|items| items.iter().any(is_program))
     })
+}
+
+/// Validates the address of Docker. One that is not a URI, such as `unix:///var/run/docker.sock`, is the path of a socket.
+fn docker_host(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
+    if options.is_source(&["docker_logs"])
+        && let Some((path, text)) = options.text("docker_host")
+        && let Ok(uri) = parse(text)
+        && let Some(scheme) = uri.scheme_str()
+        && !DOCKER.contains(&scheme)
+    {
+        let detail = "must have the scheme `http`, `https`, `tcp`, `unix` or `npipe`";
+        refuse(path, text, detail, problems);
+    }
 }
 
 /// Validates the URIs of sinks that parse them for the first request, on whose errors they panic.
