@@ -38,9 +38,6 @@ async fn serve(cluster: &Cluster, crd: &Value) {
     let applied = run(&["apply", "--server-side", "-f", &path]);
     assert!(applied.status.success(), "{applied:?}");
     let name = <Vector as CustomResourceExt>::crd_name();
-    let crd = format!("crd/{name}");
-    let waited = run(&["wait", "--for=condition=Established", &crd, "--timeout=60s"]);
-    assert!(waited.status.success(), "{waited:?}");
     eventually("the kind", async || {
         run(&["get", name]).status.success().then_some(())
     })

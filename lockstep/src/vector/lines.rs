@@ -38,6 +38,10 @@ fn result(catalogue: &Catalogue, line: &[u8], with_start: bool) -> Value {
             return unreadable(&Value::Null, &format::describe_json_error(&error));
         }
     };
+    if !read.value.is_object() {
+        let problem = "the line must be an object with `id` and `config`";
+        return unreadable(&Value::Null, problem);
+    }
     let id = read.value.get_mut("id").map_or(Value::Null, Value::take);
     if let Err(problem) = format::once(&read.duplicate_keys) {
         return unreadable(&id, &problem);
@@ -88,4 +92,31 @@ fn diagnostic(error: &FieldError) -> Value {
 fn unreadable(id: &Value, problem: &str) -> Value {
     let error = json!({"type": "InternalError", "field": "<nil>", "message": problem});
     json!({"id": id, "valid": false, "errors": [error], "warnings": []})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_no_object_is_an_error_and_the_next_lines_are_read() {
+        let lines = "[]\n5\n\"x\"\n{\"id\":1,\"config\":{}}\n";
+        let mut out = Vec::new();
+        let done = run(Catalogue::shipped(), lines.as_bytes(), &mut out, false);
+        assert!(!done.expect("it is written"));
+        let out = String::from_utf8(out).expect("UTF-8");
+        let results: Vec<Value> = out
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        assert_eq!(results.len(), 4);
+        for result in &results[..3] {
+            let message = result["errors"][0]["message"].as_str();
+            assert!(
+                message.is_some_and(|it| it.contains("must be an object")),
+                "{result}"
+            );
+        }
+        assert_eq!(results[3]["id"], 1);
+    }
 }

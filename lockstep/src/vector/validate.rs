@@ -110,7 +110,8 @@ fn validate(catalogue: &Catalogue, args: &Args, common: &CommonArgs) -> io::Resu
     let names: Vec<_> = paths.iter().map(ConfigPath::path).collect();
     let not_loaded = format!("Failed to load {names:?}");
     let mut report = Report::new(io::stdout().lock(), common.color);
-    let interpolates = common.dangerously_allow_env_var_interpolation;
+    let interpolates =
+        common.dangerously_allow_env_var_interpolation || catalogue.number().always_interpolates();
     let config = match configuration::read(&paths, interpolates) {
         Ok(config) => config,
         Err(problems) => {

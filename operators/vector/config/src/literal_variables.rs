@@ -119,4 +119,15 @@ mod tests {
         );
         assert!(found.iter().all(|it| it.check.is_warning()));
     }
+
+    #[test]
+    fn the_node_name_is_read_by_the_source_itself() {
+        let found = |kind: &str, name: &str| {
+            let source = json!({"type": kind, "self_node_name": name});
+            find_literal_variables(&json!({"sources": {"in": source}})).len()
+        };
+        assert_eq!(found("kubernetes_logs", NODE_NAME), 0);
+        assert_eq!(found("kubernetes_logs", "${NODE_NAME}"), 1);
+        assert_eq!(found("file", NODE_NAME), 1);
+    }
 }

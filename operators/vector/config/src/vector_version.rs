@@ -13,11 +13,17 @@ pub struct VectorVersion {
 }
 
 impl VectorVersion {
-    /// First version with template confinement.
+    /// First version with template confinement, and the first that replaces environment variables only on request.
     pub(crate) const CONFINED: Self = Self {
         major: 0,
         minor: 57,
     };
+
+    /// Returns true if this version replaces environment variables whatever its arguments are.
+    #[must_use]
+    pub fn always_interpolates(self) -> bool {
+        self < Self::CONFINED
+    }
 
     /// Returns the version in a text that begins with it, such as `0.57.0-alpine` or `v0.57`.
     #[must_use]

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::rules::context;
 use crate::rules::context::VectorContext;
 use crate::runner_release;
-use crate::runner_release::RunnerRelease;
+use crate::runner_release::{ImageRelease, RunnerRelease};
 use crate::tenancy::policy::{Section, TenantPolicy};
 use crate::types::pipeline::Pipeline;
 
@@ -51,6 +51,12 @@ impl CachedValidation {
             let known = context::catalogues(context.extension());
             let preferred = known.preferred(section.version);
             let releases = runner_release::of_runners(related);
+            let interpolation = match section.interpolation() {
+                Interpolation::Off if may_interpolate(section.version, &releases) => {
+                    Interpolation::On
+                }
+                other => other,
+            };
             Self {
                 catalogues: known.of_runners(preferred, &releases),
                 missing: section
@@ -58,7 +64,7 @@ impl CachedValidation {
                     .filter(|version| known.get(*version).is_none()),
                 releases,
                 config: context.object.spec().configuration(),
-                interpolation: section.interpolation(),
+                interpolation,
                 policy: section.tenants,
                 has_names_joined_by_dashes: section.forbid_dashes_in_names,
                 is_tenants: K::IS_TENANTS,
@@ -123,6 +129,20 @@ impl CachedValidation {
             }
         })
     }
+}
+
+/// Returns true if a release that may run a pipeline replaces variables whatever the policy says.
+fn may_interpolate(version: Option<VectorVersion>, releases: &[RunnerRelease]) -> bool {
+    let of_runners = releases.iter().map(|runner| match runner.release {
+        ImageRelease::Named(version) => Some(version),
+        ImageRelease::Unset | ImageRelease::Unknown => version,
+    });
+    let mut all: Vec<_> = of_runners.collect();
+    if all.is_empty() {
+        all.push(version);
+    }
+    let mut all = all.into_iter().flatten();
+    all.any(VectorVersion::always_interpolates)
 }
 
 /// Merges the problems that a configuration has with several versions of Vector. A problem that it does not have with every
