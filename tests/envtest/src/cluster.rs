@@ -184,7 +184,11 @@ impl Cluster {
     /// Returns a `kubectl` command with cluster-admin rights.
     pub fn kubectl(&self) -> Command {
         let mut command = Command::new(&self.tools.kubectl);
-        command.arg("--kubeconfig").arg(self.kubeconfig());
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            // Otherwise the discovery of each cluster would stay in the user's home directory.
+            .env("KUBECACHEDIR", self.directory().join("kubectl-cache"));
         command
     }
 

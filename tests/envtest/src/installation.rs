@@ -9,7 +9,7 @@ use std::process::Command;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::rbac::v1::RoleBinding;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
@@ -321,14 +321,37 @@ impl Installation {
         let crds: Api<DynamicObject> =
             Api::all_with(cluster.client(), &ApiResource::from_gvk(&gvk));
         let pointer = "/spec/conversion/webhook/clientConfig/service/port";
+        let port = json!({"port": self.webhook_port});
+        let patch = Patch::Merge(json!({
+            "spec": {"conversion": {"webhook": {"clientConfig": {"service": port}}}},
+        }));
         for crd in crds.list(&ListParams::default()).await? {
             if crd.data.pointer(pointer).is_some() {
                 let name = crd.metadata.name.unwrap_or_default();
-                let patch = json!([{"op": "replace", "path": pointer, "value": self.webhook_port}]);
-                kubectl_patch(cluster, "crd", &name, &patch)?;
+                crds.patch(&name, &PatchParams::default(), &patch).await?;
             }
         }
         Ok(())
+    }
+
+    /// Sets the port of all webhooks of a configuration, again if another client changes the configuration meanwhile.
+    async fn route_webhooks_here(
+        &self,
+        configurations: &Api<DynamicObject>,
+        name: &str,
+    ) -> Result<(), Error> {
+        loop {
+            let mut configuration = configurations.get(name).await?;
+            let webhooks = configuration.data["webhooks"].as_array_mut();
+            for webhook in webhooks.into_iter().flatten() {
+                webhook["clientConfig"]["service"]["port"] = json!(self.webhook_port);
+            }
+            let params = PostParams::default();
+            match configurations.replace(name, &params, &configuration).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                replaced => return Ok(replaced.map(drop)?),
+            }
+        }
     }
 
     /// Routes the Service to this machine. No kube-proxy runs here: the Service becomes an alias of `localhost`, and
@@ -342,24 +365,10 @@ impl Installation {
         for kind in WEBHOOK_CONFIGURATIONS {
             let api: Api<DynamicObject> = Api::all_with(cluster.client(), &admission(kind));
             for configuration in api.list(&ListParams::default()).await? {
-                let name = configuration.metadata.name.clone().unwrap_or_default();
-                let count = configuration.data["webhooks"]
-                    .as_array()
-                    .map_or(0, Vec::len);
                 reference =
                     Some(configuration.data["webhooks"][0]["clientConfig"]["service"].clone());
-                let operations: Vec<_> = (0..count)
-                    .map(|index| {
-                        let pointer = format!("/webhooks/{index}/clientConfig/service/port");
-                        json!({"op": "replace", "path": pointer, "value": self.webhook_port})
-                    })
-                    .collect();
-                kubectl_patch(
-                    cluster,
-                    &kind.to_lowercase(),
-                    &name,
-                    &Value::Array(operations),
-                )?;
+                let name = configuration.metadata.name.unwrap_or_default();
+                self.route_webhooks_here(&api, &name).await?;
             }
         }
         self.route_conversions_here(cluster).await?;
@@ -423,19 +432,6 @@ fn admission(kind: &str) -> ApiResource {
         "v1",
         kind,
     ))
-}
-
-fn kubectl_patch(cluster: &Cluster, kind: &str, name: &str, patch: &Value) -> Result<(), Error> {
-    cluster
-        .run_kubectl(&[
-            "patch",
-            kind,
-            name,
-            "--type=json",
-            "--patch",
-            &patch.to_string(),
-        ])
-        .map(drop)
 }
 
 /// Waits until the validating webhook fails closed (`failurePolicy: Fail`).
