@@ -317,9 +317,7 @@ impl Installation {
     }
 
     async fn route_conversions_here(&self, cluster: &Cluster) -> Result<(), Error> {
-        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let crds: Api<DynamicObject> =
-            Api::all_with(cluster.client(), &ApiResource::from_gvk(&gvk));
+        let crds = crds(cluster);
         let pointer = "/spec/conversion/webhook/clientConfig/service/port";
         let port = json!({"port": self.webhook_port});
         let patch = Patch::Merge(json!({
@@ -401,13 +399,7 @@ pub(crate) async fn apply(
             cluster.run_kubectl(&["apply", "-k", &base.to_string_lossy()])?;
         }
     }
-    cluster.run_kubectl(&[
-        "wait",
-        "--for=condition=Established",
-        "crd",
-        "--all",
-        "--timeout=60s",
-    ])?;
+    wait_until_established(cluster).await?;
     let namespace = deployment["metadata"]["namespace"]
         .as_str()
         .unwrap_or_default();
@@ -425,6 +417,27 @@ const WEBHOOK_CONFIGURATIONS: [&str; 2] = [
     "MutatingWebhookConfiguration",
     "ValidatingWebhookConfiguration",
 ];
+
+fn crds(cluster: &Cluster) -> Api<DynamicObject> {
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    Api::all_with(cluster.client(), &ApiResource::from_gvk(&gvk))
+}
+
+/// Waits until the API server has accepted the names of all CRDs. `kubectl wait` fails if a CRD has no condition yet.
+async fn wait_until_established(cluster: &Cluster) -> Result<(), Error> {
+    let is_established = |crd: &DynamicObject| {
+        let conditions = crd.data["status"]["conditions"].as_array();
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    };
+    eventually("the CRDs to be established", async || {
+        let crds = crds(cluster).list(&ListParams::default()).await.ok()?;
+        crds.iter().all(is_established).then_some(())
+    })
+    .await
+}
 
 fn admission(kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(
