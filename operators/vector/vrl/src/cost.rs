@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(measure(r#"x = "a""#).followed, 0);
         let size = measure(r#""{{a}} {{b}}""#);
         assert_eq!((size.operators, size.followed), (4, 2 * 8));
-        assert_eq!(measure(r#"s'{{a}} {{b}}'"#).followed, 0);
+        assert_eq!(measure(r"s'{{a}} {{b}}'").followed, 0);
         let long = format!("\"{}\"", "{{a}}".repeat(201));
         assert!(ProgramLimits::SHARED.exceeded(&long).is_err());
         let short = format!("\"{}\"", "{{a}}".repeat(100));
