@@ -92,7 +92,7 @@ fn a_pipeline_is_validated_for_the_releases_of_the_workloads_that_run_it() {
     }
     // A problem with both is reported once.
     let (mut object, shared) = (pipeline("blackhole"), run_by(&["0.57", "0.48"]));
-    object["spec"]["sinks"]["out"]["inputs"] = json!(["on"]);
+    object["spec"]["sinks"]["out"] = json!({"type": "blackhole", "inputs": ["on"]});
     let request = ValidationRequest::create(&object).with_related(&shared);
     let [errors, _] = texts(&rules.validate(&request));
     assert_eq!(errors.len(), 1, "{errors:?}");
