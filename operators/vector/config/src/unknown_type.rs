@@ -18,23 +18,28 @@ const COMMAND: &str = "lockstep vector components";
 pub(crate) fn describe(catalogue: &Catalogue, family: ComponentKind, kind: &str) -> String {
     let noun = family.noun();
     let version = &catalogue.version;
+    let command = if catalogue.is_shipped() {
+        COMMAND.to_owned()
+    } else {
+        format!("{COMMAND} --catalogue FILE")
+    };
     if let Some(advice) = removed::component_type(family, kind) {
         return format!(
-            "Vector {version} has no such {noun}: it {advice}; `{COMMAND}` lists all types"
+            "Vector {version} has no such {noun}: it {advice}; `{command}` lists all types"
         );
     }
     let others = ComponentKind::ALL.into_iter();
     let mut others = others.filter(|other| catalogue.entry(*other, kind).is_some());
     if let Some(other) = others.next() {
         return format!(
-            "is a {}, not a {noun}; move it to `{}`, or select a {noun} that `{COMMAND}` lists",
+            "is a {}, not a {noun}; move it to `{}`, or select a {noun} that `{command}` lists",
             other.noun(),
             other.block()
         );
     }
     let question = similar_types(kind, &catalogue.kinds(family));
     let separator = if question.is_empty() { ";" } else { "" };
-    format!("Vector {version} has no such {noun}{question}{separator} `{COMMAND}` lists all types")
+    format!("Vector {version} has no such {noun}{question}{separator} `{command}` lists all types")
 }
 
 /// Returns the end of a message about an unknown type: a question with the most similar known types, or an empty string if

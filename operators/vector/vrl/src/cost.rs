@@ -79,7 +79,12 @@ impl<'a> Measurement<'a> {
             byte if byte.is_ascii_whitespace() => return self.whitespace(at),
             b'(' | b'[' | b'{' => self.opening(at, byte),
             b')' | b']' | b'}' => self.closing(at, byte),
-            b',' => self.statement().chain.finish(),
+            b',' => {
+                let statement = self.statement();
+                statement.chain.finish();
+                // The items of a list are beside each other in the syntax tree.
+                statement.operators = 0;
+            }
             b':' if self.open.last() == Some(&(b'{', false)) => self.fields.of_literals += 1,
             b';' => self.end_statement(at + 1),
             byte if is_operator(byte) => self.operator(at, byte),
@@ -193,13 +198,14 @@ impl<'a> Measurement<'a> {
 
     fn operator(&mut self, at: usize, byte: u8) {
         self.follow();
-        self.count_operator();
         let source = self.source;
         let statement = self.statement();
+        // The second character of an operator such as `==` is none of its own.
         if at >= statement.read_to {
             let text = source.get(at..).unwrap_or_default();
             let (length, left) = statement.chain.operator(text);
             statement.read_to = at + length;
+            self.count_operator();
             self.pass_again(left);
         }
         if byte == b'=' && is_assignment(self.bytes, at) {
@@ -314,7 +320,7 @@ mod tests {
     #[test]
     fn strings_and_comments_do_not_count() {
         let size = measure("a = \"((((\" # [[[[\nb = r'\\'{{{' + s'((' == 1");
-        assert_eq!((size.depth, size.operators, size.assignments), (0, 4, 2));
+        assert_eq!((size.depth, size.operators, size.assignments), (0, 3, 2));
     }
 
     #[test]
@@ -323,6 +329,8 @@ mod tests {
         assert_eq!(measure("1 + 2 +\n3 + 4\n5").operators, 3);
         assert_eq!(measure("1 + 2\n3 + 4\n+ 5").operators, 2);
         assert_eq!(measure("1 + (2 + 3)\n!!a").operators, 2);
+        assert_eq!(measure("a == 1 || b != -2").operators, 4);
+        assert_eq!(measure("[a == 1, b == 2, -3]").operators, 1);
     }
 
     #[test]

@@ -55,14 +55,14 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
 fn function(path: FieldPath, text: &str, problems: &mut DiagnosticList) {
     let form = "must be a function or its name, such as `function (event, emit) emit(event) end`";
     match expression(text) {
-        Parsed::TooDeep => {}
+        Parsed::Unknown => {}
         Parsed::Valid(program) => {
             if returned(&program).is_some_and(is_constant) {
                 refuse(path, text, form, problems);
             }
         }
         Parsed::Invalid(_) => match parse(text) {
-            Parsed::TooDeep => {}
+            Parsed::Unknown => {}
             Parsed::Invalid(error) => refuse(path, text, error, problems),
             Parsed::Valid(program) => {
                 if returned(&program).is_none() {
@@ -78,7 +78,8 @@ enum Parsed {
     Valid(Box<Ast>),
     /// The message for the user.
     Invalid(String),
-    TooDeep,
+    /// Too deep for the parser, or with an empty statement, which is valid since Lua 5.2 and which the parser does not know.
+    Unknown,
 }
 
 fn expression(text: &str) -> Parsed {
@@ -87,7 +88,7 @@ fn expression(text: &str) -> Parsed {
 
 fn parse(text: &str) -> Parsed {
     if depth(text) > MAX_DEPTH {
-        return Parsed::TooDeep;
+        return Parsed::Unknown;
     }
     stacker::grow(STACK_BYTES, || {
         match parse_fallible(text, LuaVersion::lua54()).into_result() {
@@ -95,6 +96,10 @@ fn parse(text: &str) -> Parsed {
             Err(errors) => {
                 let first = errors.first();
                 let place = first.map(|error| error.range().0);
+                let at = place.and_then(|place| text.as_bytes().get(place.bytes()));
+                if at == Some(&b';') {
+                    return Parsed::Unknown;
+                }
                 let message = first.map(full_moon::Error::error_message);
                 Parsed::Invalid(format!(
                     "is no Lua program: line {}, column {}: {}",
@@ -193,6 +198,7 @@ mod tests {
             "for i, v in ipairs({1, 2, [3] = 'a\\z\n  b'}) do if v ~= i then break end end",
             "local s = [==[ text ]] ]==] .. \"\\u{48}\\x41\"\nreturn require('os')",
             "repeat local done = true until done\nwhile false do end",
+            "x = 1;;\nif x then ; end",
             "x = #t; y = not -z ^ 2; t.a.b['c']:d{1}:e'f'",
         ] {
             assert_eq!(messages("process", source), "", "{source}");

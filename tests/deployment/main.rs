@@ -4,7 +4,7 @@
 //! A node needs root on Linux and the packages that `tests/envtest/apt/install` installs. Without them the trials are
 //! reported as ignored, or as failed if `LOCKSTEP_REQUIRE_NODE` is set.
 
-#[path = "../steady/load.rs"]
+#[path = "../availability/load.rs"]
 mod load;
 
 mod certificates;
