@@ -3,7 +3,7 @@
 use std::fs;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Component, Path};
+use std::path::Path;
 
 use lockstep_sdk::describe_read_error;
 use lockstep_vector_api::{ProgramFileError, ProgramLimits, VrlEnvironment};
@@ -44,18 +44,8 @@ fn read_below_working_directory(name: &str) -> Result<String, ProgramFileError> 
         (Ok(here), Ok(path)) if path.starts_with(&here) => {
             read(&path).map_err(ProgramFileError::Unreadable)
         }
-        // A name within the working directory that does not exist is more likely misspelled than one of the host.
-        (Ok(_), Err(_)) if is_within(Path::new(name)) => {
-            read(Path::new(name)).map_err(ProgramFileError::Unreadable)
-        }
         _ => Err(ProgramFileError::OfHost),
     }
-}
-
-/// Returns true if a path is relative and leads to no parent folder.
-fn is_within(path: &Path) -> bool {
-    let mut parts = path.components();
-    parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 fn read(path: &Path) -> Result<String, String> {
