@@ -14,7 +14,6 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{/* Labels of an object. Parameters: root, selector (a template), extra (labels). */}}
 {{- define "lockstep.labels" -}}
 {{- $common := dict
-  "app.kubernetes.io/part-of" "lockstep"
   "app.kubernetes.io/version" .root.Chart.AppVersion
   "app.kubernetes.io/managed-by" .root.Release.Service
   "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_")
