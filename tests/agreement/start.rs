@@ -15,7 +15,7 @@ use crate::{recorded, valid_lines};
 pub const RECORDING: &str = "startup-0.57.jsonl.gz";
 
 /// The number of equal results with `--start`. A change that improves it raises this number.
-const LEAST_EQUAL: usize = 8_741;
+const LEAST_EQUAL: usize = 8_742;
 
 /// Texts in Vector's errors about template confinement.
 const CONFINEMENT: [&str; 3] = [

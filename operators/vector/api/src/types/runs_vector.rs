@@ -1,4 +1,4 @@
-//! What the kinds that run Vector have in common.
+//! The common interface of the kinds that run Vector.
 
 use lockstep_shared_validation::ValidatedResource;
 
