@@ -4,6 +4,7 @@ pub(crate) mod audit_snapshot;
 pub(crate) mod context;
 #[cfg(feature = "dev")]
 pub(crate) mod dev_service;
+pub(crate) mod extension;
 pub(crate) mod registration;
 pub(crate) mod subcommand;
 #[cfg(test)]
@@ -23,9 +24,8 @@ use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
-use crate::operator::registration::{
-    Definition, ExtensionDefinition, KindDefinition, Registration, SetUpFn, StartFn,
-};
+use crate::operator::extension::ExtensionDefinition;
+use crate::operator::registration::{Definition, KindDefinition, Registration, SetUpFn, StartFn};
 use crate::operator::subcommand::Subcommand;
 
 /// An operator: one or several kinds, each with its ruleset and its reconciler.

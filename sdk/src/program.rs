@@ -9,7 +9,7 @@ use crate::cli::{Cli, Command};
 use crate::commands;
 use crate::environment::Environment;
 use crate::operator::Operator;
-use crate::operator::registration::VALIDATING;
+use crate::operator::extension::VALIDATING;
 use crate::registry::Registry;
 
 /// Name of the subcommand that has the arguments of the operators.

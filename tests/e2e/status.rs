@@ -26,7 +26,7 @@ fn create_leader_pod(env: &TestEnv, address: &str, port: u16) {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
             "name": "pod-0", "namespace": "lockstep-system",
-            "labels": {"app.kubernetes.io/name": "lockstep-controller"},
+            "labels": {"app.kubernetes.io/name": "lockstep-controller", "app.kubernetes.io/part-of": "lockstep"},
         },
         "spec": {
             "nodeName": "this-machine",

@@ -7,7 +7,7 @@ use kube::api::ApiResource;
 use lockstep_controller::Leadership;
 use prometheus_client::registry::{Metric, Registry};
 
-use crate::operator::registration::Extension;
+use crate::operator::extension::Extension;
 
 /// The parts of the running program that an operator can use.
 ///

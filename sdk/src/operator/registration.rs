@@ -1,6 +1,5 @@
 //! Registered operators: operators whose state has any type.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -15,6 +14,7 @@ use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
+use crate::operator::extension::{Extension, ExtensionDefinition};
 use crate::operator::subcommand::Subcommand;
 use crate::operator::wiring::Wiring;
 
@@ -37,40 +37,6 @@ pub(crate) struct Definition {
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
     #[cfg(feature = "dev")]
     pub(crate) dev_services: Vec<DevService>,
-}
-
-/// Value that the Rust rules of an operator read, see [`Ruleset::with_extension`].
-pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
-
-/// Extension of the rulesets of an operator, with its arguments.
-pub(crate) struct ExtensionDefinition {
-    /// Adds the arguments to a subcommand.
-    pub(crate) add_arguments: fn(Command) -> Command,
-    /// Creates the extension for a subcommand with these arguments.
-    pub(crate) create: CreateExtensionFn,
-}
-
-/// Creates an extension for a subcommand with its arguments.
-pub(crate) type CreateExtensionFn =
-    Box<dyn Fn(&str, &ArgMatches) -> anyhow::Result<Extension> + Send + Sync>;
-
-/// Subcommands that have the arguments of the extensions: those that validate objects.
-pub(crate) const VALIDATING: [&str; 4] = ["check", "webhook", "controller", "audit"];
-
-impl ExtensionDefinition {
-    /// Creates the extension for a subcommand. One that has no arguments of extensions gets their defaults.
-    pub(crate) fn create(
-        &self,
-        command: &str,
-        arguments: &ArgMatches,
-    ) -> anyhow::Result<Extension> {
-        if VALIDATING.contains(&command) {
-            return (self.create)(command, arguments);
-        }
-        let defaults = (self.add_arguments)(Command::new("defaults").no_binary_name(true));
-        let none: [&str; 0] = [];
-        (self.create)(command, &defaults.try_get_matches_from(none)?)
-    }
 }
 
 /// Describes what the deletion of an object does to the resources outside the cluster.

@@ -15,8 +15,7 @@ use lockstep_vector_config::option_path::below;
 use lockstep_vector_config::{Check, ComponentKind, Interpolation, KUBERNETES_EVENTS, is_pattern};
 use serde_json::Value;
 
-use crate::rules::cached_validation::CachedValidation;
-use crate::rules::pipeline::push_all;
+use crate::rules::cached_validation::{CachedValidation, push_all};
 use crate::tenancy::components::each;
 use crate::tenancy::policy::TenantPolicy;
 use crate::types::pipeline::Pipeline;

@@ -184,6 +184,22 @@ pub(crate) fn push(problem: &Diagnostic, diagnostics: &mut Diagnostics) {
     });
 }
 
+pub(crate) fn push_all<K: Pipeline>(
+    check: Check,
+    context: &RuleContext<'_, K>,
+    diagnostics: &mut Diagnostics,
+) {
+    let validation = CachedValidation::of(context);
+    // The operator of kaasops stores such an object, too, and no Vector gets anything of it.
+    if validation.is_empty() {
+        return;
+    }
+    let problems = validation.problems(context.extension());
+    for problem in problems.iter().filter(|problem| problem.check == check) {
+        push(problem, diagnostics);
+    }
+}
+
 /// Replaces the source type of the operator with the source that the operator generates from it.
 fn stand_in(config: &Value) -> Cow<'_, Value> {
     let is_own = |source: &Value| source["type"] == KUBERNETES_EVENTS;

@@ -8,7 +8,7 @@ use lockstep_shared_validation::{
 use lockstep_vector_config::{Catalogue, Check, ComponentKind};
 use serde_json::{Value, json};
 
-use crate::rules::cached_validation::{CachedValidation, push};
+use crate::rules::cached_validation::{CachedValidation, push, push_all};
 use crate::rules::{component_name, label_selector, literal_variables};
 use crate::tenancy::policy;
 use crate::types::crd;
@@ -243,22 +243,6 @@ fn of_roles<K: Pipeline>() -> Vec<Rule<K>> {
             mixed_roles,
         ),
     ]
-}
-
-pub(crate) fn push_all<K: Pipeline>(
-    check: Check,
-    context: &RuleContext<'_, K>,
-    diagnostics: &mut Diagnostics,
-) {
-    let validation = CachedValidation::of(context);
-    // The operator of kaasops stores such an object, too, and no Vector gets anything of it.
-    if validation.is_empty() {
-        return;
-    }
-    let problems = validation.problems(context.extension());
-    for problem in problems.iter().filter(|problem| problem.check == check) {
-        push(problem, diagnostics);
-    }
 }
 
 /// Reports the problems of one check that prevent Vector from starting.
