@@ -80,7 +80,7 @@ impl RunnerKind {
     }
 
     /// Returns the role of a pipeline with these sources: agents if they can run them all, and aggregators otherwise,
-    /// even if some sources [are only for agents](Self::has_both), as in the operator of kaasops. None if a source has a
+    /// even if some sources are only for agents, as in the operator of kaasops. None if a source has a
     /// type that no role can run.
     #[must_use]
     pub fn of(sources: &Map<String, Value>) -> Option<Self> {
