@@ -184,6 +184,7 @@ pub(crate) fn push(problem: &Diagnostic, diagnostics: &mut Diagnostics) {
     });
 }
 
+/// Reports the problems of one check.
 pub(crate) fn push_all<K: Pipeline>(
     check: Check,
     context: &RuleContext<'_, K>,
@@ -194,7 +195,10 @@ pub(crate) fn push_all<K: Pipeline>(
     if validation.is_empty() {
         return;
     }
-    let problems = validation.problems(context.extension());
+    let problems = match check {
+        Check::Confinement | Check::StartUp | Check::AfterStart => validation.start_up(),
+        _ => validation.problems(context.extension()),
+    };
     for problem in problems.iter().filter(|problem| problem.check == check) {
         push(problem, diagnostics);
     }

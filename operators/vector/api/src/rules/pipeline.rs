@@ -8,7 +8,7 @@ use lockstep_shared_validation::{
 use lockstep_vector_config::{Catalogue, Check, ComponentKind};
 use serde_json::{Value, json};
 
-use crate::rules::cached_validation::{CachedValidation, push, push_all};
+use crate::rules::cached_validation::{CachedValidation, push_all};
 use crate::rules::{component_name, label_selector, literal_variables};
 use crate::tenancy::policy;
 use crate::types::crd;
@@ -204,14 +204,14 @@ fn of_start<K: Pipeline>() -> Vec<Rule<K>> {
             "A template that selects a destination begins with literal text, so that event fields cannot choose any destination.",
             error,
             TEMPLATES,
-            |context, diagnostics| push_start_up(Check::Confinement, context, diagnostics),
+            |context, diagnostics| push_all(Check::Confinement, context, diagnostics),
         ),
         rule(
             "component-start",
             "Vector can build every component: required options are set, options do not contradict each other, and URIs, patterns and sizes are valid.",
             error,
             CONFIGURATION,
-            |context, diagnostics| push_start_up(Check::StartUp, context, diagnostics),
+            |context, diagnostics| push_all(Check::StartUp, context, diagnostics),
         ),
         rule(
             "component-run",
@@ -219,7 +219,7 @@ fn of_start<K: Pipeline>() -> Vec<Rule<K>> {
             // The process of a tenant's pipeline runs those of others, too.
             if K::IS_TENANTS { error } else { warning },
             CONFIGURATION,
-            |context, diagnostics| push_start_up(Check::AfterStart, context, diagnostics),
+            |context, diagnostics| push_all(Check::AfterStart, context, diagnostics),
         ),
     ]
 }
@@ -243,22 +243,6 @@ fn of_roles<K: Pipeline>() -> Vec<Rule<K>> {
             mixed_roles,
         ),
     ]
-}
-
-/// Reports the problems of one check that prevent Vector from starting.
-fn push_start_up<K: Pipeline>(
-    check: Check,
-    context: &RuleContext<'_, K>,
-    diagnostics: &mut Diagnostics,
-) {
-    let validation = CachedValidation::of(context);
-    if validation.is_empty() {
-        return;
-    }
-    let problems = validation.start_up();
-    for problem in problems.iter().filter(|problem| problem.check == check) {
-        push(problem, diagnostics);
-    }
 }
 
 fn empty_pipeline<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
