@@ -21,7 +21,7 @@ impl Testbed {
         let cluster = Cluster::start_with(&APISERVER_ARGS)
             .await
             .expect("a cluster");
-        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let moto = Moto::start().await.expect("moto");
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             controller_env: moto.environment(),

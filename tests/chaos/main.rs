@@ -67,7 +67,7 @@ async fn survives(seed: u64) {
     println!("chaos test with seed {seed}");
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let before_apiserver = FaultSchedule::before(
         proxy::towards_apiserver(&cluster).await,
         seed,

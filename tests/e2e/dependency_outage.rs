@@ -70,7 +70,7 @@ async fn readiness(url: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_api_server_the_controller_gives_up_leadership_and_regains_it_later() {
     let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let server = cluster.server().trim_start_matches("https://");
     let wire = TcpProxy::to(server.parse().expect("an address")).await;
     let options = EnvOptions {

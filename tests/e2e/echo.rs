@@ -17,7 +17,7 @@ impl Echoes {
     async fn start() -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
         cluster.add_node("node").await.expect("a node");
-        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let moto = Moto::start().await.expect("moto");
         let options = EnvOptions {
             kinds: Some("*,Echo"),
             ..EnvOptions::default()

@@ -83,14 +83,14 @@ impl TestEnv {
 
     pub async fn start_with(options: EnvOptions) -> Self {
         let cluster = options.start_cluster().await;
-        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let moto = Moto::start().await.expect("moto");
         Self::install(cluster, moto, options).await
     }
 
     /// Starts the same environment, with a proxy that records every call to AWS.
     pub async fn start_behind_proxy() -> (Self, Proxy) {
         let cluster = EnvOptions::default().start_cluster().await;
-        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let moto = Moto::start().await.expect("moto");
         let proxy = Proxy::before_aws(&moto).await;
         let options = EnvOptions {
             aws_endpoint: Some(proxy.url()),

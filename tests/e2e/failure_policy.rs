@@ -10,7 +10,7 @@ use crate::env::{EnvOptions, TestEnv, database, root, validating_webhook};
 
 async fn env(controller_args: &[&str]) -> TestEnv {
     let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         controller_args: controller_args.iter().map(ToString::to_string).collect(),
         ..EnvOptions::default()

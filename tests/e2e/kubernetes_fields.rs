@@ -64,7 +64,7 @@ async fn fields_of_kubernetes_are_explained_validated_and_ratcheted() {
         .status();
     assert!(created.expect("kubectl runs").success());
 
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some("Vector"),
         ..EnvOptions::default()

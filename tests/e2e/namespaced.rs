@@ -94,7 +94,7 @@ fn tenant_makes_echo(cluster: &Cluster) -> Result<String, lockstep_envtest::Erro
 async fn the_controller_needs_only_roles_in_the_namespaces_that_it_watches() {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     for namespace in [HOME, OTHER, ELSEWHERE] {
         let made = cluster.run_kubectl(&["create", "namespace", namespace]);
         made.expect("a namespace");

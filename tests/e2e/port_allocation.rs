@@ -14,7 +14,7 @@ const KINDS: &str =
 
 async fn start() -> TestEnv {
     let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some(KINDS),
         ..EnvOptions::default()

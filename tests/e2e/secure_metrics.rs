@@ -22,7 +22,7 @@ struct SecureMetrics {
 impl SecureMetrics {
     async fn start() -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
-        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let moto = Moto::start().await.expect("moto");
         let server = cluster.server().trim_start_matches("https://");
         let wire = TcpProxy::to(server.parse().expect("an address")).await;
         let options = EnvOptions {

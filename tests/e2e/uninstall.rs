@@ -271,7 +271,7 @@ async fn what_prevents_the_removal_is_reported_and_a_second_run_continues() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespaced_installation_is_removed_from_its_namespaces_only() {
     let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let folder = cluster.directory().join("manifests");
     let folder_name = folder.to_string_lossy().into_owned();
     let written = ["manifests", "--watch-namespaces=team-a", &folder_name];

@@ -15,7 +15,7 @@ struct Vector {
 impl Vector {
     async fn start() -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
-        let moto = Moto::start(&cluster.logs()).await.expect("moto");
+        let moto = Moto::start().await.expect("moto");
         let options = EnvOptions {
             kinds: Some("VectorPipeline,ClusterVectorPipeline"),
             ..EnvOptions::default()

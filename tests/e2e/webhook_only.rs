@@ -47,7 +47,7 @@ pub fn audit(cluster: &Cluster) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_webhook_only_the_webhook_validates_and_modifies_nothing() {
     let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let crds = root().join("tests/e2e/kaasops/crds.yaml");
     let apply = ["apply", "-f", &crds.to_string_lossy()];
     cluster.run_kubectl(&apply).expect("the CRDs are applied");

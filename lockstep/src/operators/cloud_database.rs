@@ -88,7 +88,7 @@ fn moto() -> DevService {
 
 #[cfg(feature = "dev")]
 async fn start_moto(logs: PathBuf) -> anyhow::Result<RunningService> {
-    let moto = Moto::start(&logs).await?;
+    let moto = Moto::start_as(&logs, Moto::ACCOUNT).await?;
     Ok(RunningService {
         environment: moto.environment(),
         guard: Box::new(moto),

@@ -39,7 +39,7 @@ fn base_of(cluster: &Cluster, release: &str, namespace: &str, settings: &[&str])
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_of_another_name_validates_and_reconciles() {
     let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let readable = "rbac.secretNamespaces={default}";
     let manifests = base_of(&cluster, "prod", "guards", &["--set", readable]);
     let options = EnvOptions {

@@ -31,7 +31,7 @@ const APISERVER: [(&str, &str); 2] = [("job", "apiserver"), ("instance", "10.0.0
 pub async fn record() -> Recording {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
-    let moto = Moto::start(&cluster.logs()).await.expect("moto");
+    let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some("CloudDatabase,Echo,VectorPipeline,ClusterVectorPipeline"),
         ..EnvOptions::default()

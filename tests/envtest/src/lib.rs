@@ -21,6 +21,7 @@ mod network;
 mod node;
 mod oracle;
 mod pod;
+mod pool;
 mod probe;
 mod process;
 mod progress;
