@@ -34,7 +34,7 @@ fn pair_of(ca: &CertificateAuthority) -> CertKeyPair {
 
 impl Site {
     async fn apply(controller_args: &[&str]) -> Self {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = Cluster::start_without_workloads().await.expect("a cluster");
         let moto = Moto::start().await.expect("moto");
         let options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),

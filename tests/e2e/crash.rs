@@ -12,7 +12,7 @@ use crate::proxy::{Proxy, Step, Trap, Triggered, When};
 
 async fn environment(grace_period: &str) -> (TestEnv, Trap) {
     let trap = Trap::default();
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         aws_endpoint: Some(Proxy::before_aws_with(&moto, trap.clone()).await.url()),

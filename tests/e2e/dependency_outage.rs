@@ -69,7 +69,7 @@ async fn readiness(url: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_api_server_the_controller_gives_up_leadership_and_regains_it_later() {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let server = cluster.server().trim_start_matches("https://");
     let wire = TcpProxy::to(server.parse().expect("an address")).await;

@@ -9,7 +9,7 @@ use lockstep_envtest::{Cluster, Moto, eventually, stays, wait_until_fail_closed}
 use crate::env::{EnvOptions, TestEnv, database, root, validating_webhook};
 
 async fn env(controller_args: &[&str]) -> TestEnv {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         controller_args: controller_args.iter().map(ToString::to_string).collect(),

@@ -8,7 +8,7 @@ use crate::namespaced::{create, databases, write_manifests};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects() {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let written = write_manifests(&["--no-webhook"], &cluster);
     assert!(written.status.success(), "{written:?}");

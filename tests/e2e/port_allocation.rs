@@ -13,7 +13,7 @@ const KINDS: &str =
     "VectorPipeline,ClusterVectorPipeline,Vector,VectorAggregator,ClusterVectorAggregator";
 
 async fn start() -> TestEnv {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some(KINDS),

@@ -21,7 +21,7 @@ struct SecureMetrics {
 
 impl SecureMetrics {
     async fn start() -> Self {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = Cluster::start_without_workloads().await.expect("a cluster");
         let moto = Moto::start().await.expect("moto");
         let server = cluster.server().trim_start_matches("https://");
         let wire = TcpProxy::to(server.parse().expect("an address")).await;

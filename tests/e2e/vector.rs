@@ -14,7 +14,7 @@ struct Vector {
 
 impl Vector {
     async fn start() -> Self {
-        let cluster = Cluster::start().await.expect("a cluster");
+        let cluster = Cluster::start_without_workloads().await.expect("a cluster");
         let moto = Moto::start().await.expect("moto");
         let options = EnvOptions {
             kinds: Some("VectorPipeline,ClusterVectorPipeline"),

@@ -200,7 +200,7 @@ fn wrong_files_are_errors_that_say_what_to_do() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn webhook_and_controller_validate_for_the_version_of_the_workload() {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some("Vector,VectorPipeline"),

@@ -46,7 +46,7 @@ pub fn audit(cluster: &Cluster) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_webhook_only_the_webhook_validates_and_modifies_nothing() {
-    let cluster = Cluster::start().await.expect("a cluster");
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let crds = root().join("tests/e2e/kaasops/crds.yaml");
     let apply = ["apply", "-f", &crds.to_string_lossy()];

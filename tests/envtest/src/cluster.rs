@@ -81,6 +81,15 @@ impl Cluster {
         .await
     }
 
+    /// Starts a cluster of etcd and kube-apiserver alone, see [`Components::ApiServer`].
+    pub async fn start_without_workloads() -> Result<Self, Error> {
+        Self::start_from(&ClusterOptions {
+            components: Components::ApiServer,
+            ..ClusterOptions::default()
+        })
+        .await
+    }
+
     /// Starts a cluster of the given components.
     pub async fn start_from(options: &ClusterOptions) -> Result<Self, Error> {
         Self::start_at(Site::Loopback, options).await
