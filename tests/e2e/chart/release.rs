@@ -20,7 +20,7 @@ struct Site {
 
 impl Site {
     async fn start() -> Self {
-        let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+        let cluster = Cluster::start().await.expect("a cluster");
         cluster.add_node("node-0").await.expect("a node");
         Self { cluster }
     }

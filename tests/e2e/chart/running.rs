@@ -38,7 +38,7 @@ fn base_of(cluster: &Cluster, release: &str, namespace: &str, settings: &[&str])
 /// Names of objects appear in arguments, in permissions and in the configurations: all have to agree.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_of_another_name_validates_and_reconciles() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let readable = "rbac.secretNamespaces={default}";
     let manifests = base_of(&cluster, "prod", "guards", &["--set", readable]);
@@ -70,7 +70,7 @@ async fn a_release_of_another_name_validates_and_reconciles() {
 /// An administrator installs the CRDs, and a user without rights in the cluster installs the controller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenant_installs_the_controller_in_its_namespaces() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     let helm = |arguments: &[&str]| {
         let mut helm = lockstep_envtest::helm().expect("helm is built");
         let helm = helm.arg("--kubeconfig").arg(cluster.kubeconfig());
