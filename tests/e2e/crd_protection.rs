@@ -30,7 +30,7 @@ fn denied(attempt: Result<String, Error>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_deletion_of_manifests_deletes_the_objects() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     apply_manifests(&cluster);
     let file = cluster.directory().join("database.json");
     std::fs::write(&file, database("orders").to_string()).expect("a file");
@@ -80,7 +80,7 @@ async fn no_deletion_of_manifests_deletes_the_objects() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn crds_of_others_can_be_deleted() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     apply_manifests(&cluster);
     let other = root().join("tests/e2e/kaasops/crds.yaml");
     let other = other.to_string_lossy();

@@ -19,7 +19,7 @@ pub fn apply_manifests(cluster: &Cluster) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pods_of_the_manifests_satisfy_restricted_pod_security_and_run() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
     apply_manifests(&cluster);
     let rollout = [
@@ -43,7 +43,7 @@ async fn the_pods_of_the_manifests_satisfy_restricted_pod_security_and_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_the_split_component_the_webhook_pods_contain_only_the_serving_certificate() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node-0").await.expect("a node");
     let overlay = split_overlay(&cluster);
     cluster
@@ -150,7 +150,7 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
 /// If the webhook were deleted first, the remaining configurations would make the API server deny every request.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_webhook_configurations_are_deleted_first() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     apply_manifests(&cluster);
     let manifests = root().join("manifests/config");
     let manifests = manifests.to_string_lossy();
@@ -171,7 +171,7 @@ async fn the_webhook_configurations_are_deleted_first() {
 /// Users with write access to the status could forge the last validated values, which the controller reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn users_who_edit_databases_cannot_write_their_status() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     apply_manifests(&cluster);
     for name in ["edit", "admin"] {
         let user = format!("--user={name}-user");
@@ -223,7 +223,7 @@ async fn the_overlay_of_the_guide_renders() {
     let guide = std::fs::read_to_string(root().join("docs/install.md")).expect("the guide");
     let (_, overlay) = guide.split_once("```yaml\n").expect("an overlay");
     let (overlay, _) = overlay.split_once("```").expect("its end");
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     let folder = cluster.directory().join("overlay");
     std::fs::create_dir(&folder).expect("a folder");
     let overlay = overlay.replace("lockstep/manifests/config", &relative_base(&folder));

@@ -29,7 +29,7 @@ const APISERVER: [(&str, &str); 2] = [("job", "apiserver"), ("instance", "10.0.0
 
 /// Runs an installation with databases and pipelines, and scrapes its processes three times.
 pub async fn record() -> Recording {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
