@@ -1,7 +1,10 @@
 //! Programs of the transform `lua`.
 
+mod literals;
+mod scopes;
+
 use full_moon::ast::{Ast, Expression, LastStmt};
-use full_moon::tokenizer::{Lexer, LexerResult, Symbol, TokenType};
+use full_moon::tokenizer::{Lexer, LexerResult, Position, Symbol, Token, TokenType};
 use full_moon::{LuaVersion, parse_fallible};
 use lockstep_shared_validation::FieldPath;
 use serde_json::Value;
@@ -87,38 +90,67 @@ fn expression(text: &str) -> Parsed {
 }
 
 fn parse(text: &str) -> Parsed {
-    if depth(text) > MAX_DEPTH {
+    let tokens = match Lexer::new(text, LuaVersion::lua54()).collect() {
+        LexerResult::Ok(tokens) | LexerResult::Recovered(tokens, _) => tokens,
+        // The parser reports the error before it builds a tree.
+        LexerResult::Fatal(_) => Vec::new(),
+    };
+    if depth(&tokens) > MAX_DEPTH {
         return Parsed::Unknown;
     }
     stacker::grow(STACK_BYTES, || {
         match parse_fallible(text, LuaVersion::lua54()).into_result() {
-            Ok(program) => Parsed::Valid(Box::new(program)),
+            Ok(program) => {
+                let mistake = literals::mistake(text, &tokens);
+                match mistake.or_else(|| scopes::mistake(&program)) {
+                    Some(mistake) => mistake.into(),
+                    None => Parsed::Valid(Box::new(program)),
+                }
+            }
             Err(errors) => {
                 let first = errors.first();
                 let place = first.map(|error| error.range().0);
                 let at = place.and_then(|place| text.as_bytes().get(place.bytes()));
-                if at == Some(&b';') {
+                // The parser reads `\z` only before a single line break.
+                if at == Some(&b';') || text.contains("\\z") {
                     return Parsed::Unknown;
                 }
                 let message = first.map(full_moon::Error::error_message);
-                Parsed::Invalid(format!(
-                    "is no Lua program: line {}, column {}: {}",
-                    place.map_or(1, |place| place.line()),
-                    place.map_or(1, |place| place.character()),
-                    message.unwrap_or_default()
-                ))
+                let message = message.unwrap_or_default().to_string();
+                Mistake { place, message }.into()
             }
         }
     })
 }
 
+/// Reason why Lua does not compile a program.
+pub(crate) struct Mistake {
+    place: Option<Position>,
+    message: String,
+}
+
+impl Mistake {
+    fn at(place: Position, message: impl Into<String>) -> Self {
+        Self {
+            place: Some(place),
+            message: message.into(),
+        }
+    }
+}
+
+impl From<Mistake> for Parsed {
+    fn from(mistake: Mistake) -> Self {
+        Self::Invalid(format!(
+            "is no Lua program: line {}, column {}: {}",
+            mistake.place.map_or(1, |place| place.line()),
+            mistake.place.map_or(1, |place| place.character()),
+            mistake.message
+        ))
+    }
+}
+
 /// Returns how deep blocks, brackets and operators contain each other, or more.
-fn depth(text: &str) -> usize {
-    let tokens = match Lexer::new(text, LuaVersion::lua54()).collect() {
-        LexerResult::Ok(tokens) | LexerResult::Recovered(tokens, _) => tokens,
-        // The parser reports the error before it builds a tree.
-        LexerResult::Fatal(_) => return 0,
-    };
+fn depth(tokens: &[Token]) -> usize {
     let (mut open, mut operators, mut deepest) = (0_usize, 0_usize, 0_usize);
     for token in tokens {
         let TokenType::Symbol { symbol } = token.token_type() else {
