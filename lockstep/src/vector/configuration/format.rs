@@ -9,7 +9,14 @@ use lockstep_shared_validation::FieldPath;
 use serde_json::{Map, Number, Value};
 use toml::Table;
 
-use crate::vector::configuration::unreadable;
+use crate::vector::configuration::{nesting, unreadable};
+
+/// Error for a text that no parser of Vector reads, because of its depth.
+const TOO_DEEP: &str =
+    "lists and mappings contain each other too deeply; Vector reads at most 128 levels";
+
+/// Beginning of the errors of the parsers of YAML and JSON about the depth of a text.
+const RECURSION: &str = "recursion limit exceeded";
 
 /// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +61,10 @@ pub(crate) fn parse(text: &str, format: Format) -> Result<Table, String> {
             described.unwrap_or_else(|| describe_json_error(&error))
         }),
         Format::Yaml => {
+            // The parser reads the whole text before it counts, and takes a time that grows with the square of the depth.
+            if let Some(line) = nesting::too_deep(text) {
+                return Err(format!("line {line}: {TOO_DEEP}"));
+            }
             let mut read: serde_yaml::Value =
                 serde_yaml::from_str(text).map_err(|error| describe_yaml_error(&error))?;
             read.apply_merge()
@@ -118,6 +129,10 @@ fn describe_toml_error(text: &str, error: &toml::de::Error) -> String {
 pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
+    if message.starts_with(RECURSION) {
+        let (line, column) = (error.line(), error.column());
+        return format!("line {line}, column {column}: {TOO_DEEP}");
+    }
     format!(
         "line {}, column {}: the JSON cannot be read: {message}; correct the syntax",
         error.line(),
@@ -132,6 +147,9 @@ fn describe_yaml_error(error: &serde_yaml::Error) -> String {
     let location = location.unwrap_or_default();
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
+    if message.starts_with(RECURSION) {
+        return format!("{location}{TOO_DEEP}");
+    }
     match message.rsplit_once("duplicate entry with key ") {
         Some((_, key)) => format!("{location}the key {key} is duplicated; remove one of them"),
         None => format!("{location}the YAML cannot be read: {message}; correct the syntax"),

@@ -69,9 +69,12 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 );
             }
             let hosts = hosts.rsplit('@').next().unwrap_or_default();
+            // The path of a socket is escaped.
+            let has_port = hosts.contains('%') || port(hosts).is_none_or(|port| port > Some(0));
             hosts
                 .contains(',')
                 .then_some("must name one host: Vector connects to it directly")
+                .or((!has_port).then_some("must have a port from 1 to 65535"))
         }),
         "sources/postgresql_metrics" => ("endpoints", postgresql),
         "sinks/socket"
@@ -130,11 +133,22 @@ fn postgresql(text: &str) -> Option<&'static str> {
             if host.contains(',') {
                 return Some("must name one host");
             }
+            // An empty port is the default.
+            if !host.ends_with(':') && !host.contains('%') && port(host) == Some(None) {
+                return Some("must have a port from 0 to 65535");
+            }
             !host.is_empty() || rest.contains("host=")
         }
         None => text.contains("host=") || text.contains("host ="),
     };
     (!names_host).then_some("must name a host, such as `postgresql://user@example.com/database`")
+}
+
+/// Returns the port of a host, if the text has one: none if it is no port. The text is not a list of hosts.
+fn port(host: &str) -> Option<Option<u16>> {
+    let after_address = host.rsplit(']').next().unwrap_or_default();
+    let (_, port) = after_address.split_once(':')?;
+    Some(port.parse().ok())
 }
 
 /// Mechanisms by which a `MongoDB` server knows a client without a user name.
@@ -148,4 +162,23 @@ fn has_mechanism(address: &str) -> bool {
         let value = value.to_ascii_lowercase();
         name.eq_ignore_ascii_case("authMechanism") && MONGODB_MECHANISMS.contains(&value.as_str())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::port;
+
+    #[test]
+    fn ports_are_numbers_of_16_bits() {
+        for (host, expected) in [
+            ("h", None),
+            ("h:1", Some(Some(1))),
+            ("h:65536", Some(None)),
+            ("h:", Some(None)),
+            ("[::1]", None),
+            ("[::1]:5432", Some(Some(5432))),
+        ] {
+            assert_eq!(port(host), expected, "{host}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ use crate::vrl_environment::VrlEnvironment;
 const LIST: &str = include_str!("checks.jsonl");
 
 /// Number of checks whose violation is reported as an error. A change that covers more raises this number.
-const REPORTED: usize = 346;
+const REPORTED: usize = 401;
 
 /// Number of checks whose violation is reported as a warning, because Vector starts and ends later.
 const WARNED: usize = 22;

@@ -222,6 +222,11 @@ impl<'a> Client<'a> {
         self.state(name) != State::Unset
     }
 
+    /// Returns true if the configuration sets a property, by an option or under any of its names.
+    pub(crate) fn is_written(&self, name: &str) -> bool {
+        self.all(name).any(|setting| setting.is_written)
+    }
+
     /// Returns whether a property has a value that is not empty, or none if that is unknown.
     pub(crate) fn has_text(&self, name: &str) -> Option<bool> {
         match self.state(name) {

@@ -175,11 +175,21 @@ fn linger(client: &Client<'_>, problems: &mut DiagnosticList) {
     ) else {
         return;
     };
-    if timeout != 0 && f64::from(timeout) <= linger {
-        let detail = format!(
-            "a message must not time out while it waits for its batch: `message_timeout_ms`, which is {timeout}, must be greater than `batch.timeout_secs`, which is {linger} ms"
-        );
-        client.report(&["message.timeout.ms", "linger.ms"], &detail, problems);
+    if timeout == 0 || f64::from(timeout) > linger {
+        return;
+    }
+    let property = "message.timeout.ms";
+    if client.is_written(property) {
+        let own = if client.options.has("batch") {
+            "batch.timeout_secs"
+        } else {
+            "linger.ms"
+        };
+        let detail = format!("must be greater than `{own}`, which is {linger} ms");
+        client.report(&[property], &detail, problems);
+    } else {
+        let detail = format!("must be less than `message_timeout_ms`, which is {timeout} ms");
+        client.report(&["linger.ms"], &detail, problems);
     }
 }
 
