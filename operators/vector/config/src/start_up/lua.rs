@@ -1,6 +1,7 @@
 //! Programs of the transform `lua`.
 
 mod literals;
+mod rewritten;
 mod scopes;
 
 use full_moon::ast::{Ast, Expression, LastStmt};
@@ -81,7 +82,7 @@ enum Parsed {
     Valid(Box<Ast>),
     /// The message for the user.
     Invalid(String),
-    /// Too deep for the parser, or with an empty statement, which is valid since Lua 5.2 and which the parser does not know.
+    /// Too deep for the parser, or with an escape sequence that it does not know.
     Unknown,
 }
 
@@ -98,8 +99,9 @@ fn parse(text: &str) -> Parsed {
     if depth(&tokens) > MAX_DEPTH {
         return Parsed::Unknown;
     }
+    let known = rewritten::rewritten(text, &tokens);
     stacker::grow(STACK_BYTES, || {
-        match parse_fallible(text, LuaVersion::lua54()).into_result() {
+        match parse_fallible(&known, LuaVersion::lua54()).into_result() {
             Ok(program) => {
                 let mistake = literals::mistake(text, &tokens);
                 match mistake.or_else(|| scopes::mistake(&program)) {
@@ -110,9 +112,8 @@ fn parse(text: &str) -> Parsed {
             Err(errors) => {
                 let first = errors.first();
                 let place = first.map(|error| error.range().0);
-                let at = place.and_then(|place| text.as_bytes().get(place.bytes()));
                 // The parser reads `\z` only before a single line break.
-                if at == Some(&b';') || text.contains("\\z") {
+                if text.contains("\\z") {
                     return Parsed::Unknown;
                 }
                 let message = first.map(full_moon::Error::error_message);
@@ -170,6 +171,8 @@ fn depth(tokens: &[Token]) -> usize {
             | Symbol::End
             | Symbol::ElseIf
             | Symbol::Until => open = open.saturating_sub(1),
+            // The parser reads lists without calling itself.
+            Symbol::Comma => {}
             Symbol::Local | Symbol::Return | Symbol::Semicolon | Symbol::Equal => operators = 0,
             _ => operators += 1,
         }
@@ -231,6 +234,9 @@ mod tests {
             "local s = [==[ text ]] ]==] .. \"\\u{48}\\x41\"\nreturn require('os')",
             "repeat local done = true until done\nwhile false do end",
             "x = 1;;\nif x then ; end",
+            "while x do ;\nf '' end",
+            "while x do break\nf() end",
+            "x = 'a\\z\n\n  b'",
             "x = #t; y = not -z ^ 2; t.a.b['c']:d{1}:e'f'",
         ] {
             assert_eq!(messages("process", source), "", "{source}");

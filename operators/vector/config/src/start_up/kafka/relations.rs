@@ -175,7 +175,8 @@ fn linger(client: &Client<'_>, problems: &mut DiagnosticList) {
     ) else {
         return;
     };
-    if timeout == 0 || f64::from(timeout) > linger {
+    let is_too_late = timeout != 0 && f64::from(timeout) <= linger;
+    if !is_too_late {
         return;
     }
     let property = "message.timeout.ms";
