@@ -101,10 +101,10 @@ fn parse(text: &str) -> Parsed {
     }
     let known = rewritten::rewritten(text, &tokens);
     stacker::grow(STACK_BYTES, || {
-        match parse_fallible(&known, LuaVersion::lua54()).into_result() {
+        match parse_fallible(&known.text, LuaVersion::lua54()).into_result() {
             Ok(program) => {
                 let mistake = literals::mistake(text, &tokens);
-                match mistake.or_else(|| scopes::mistake(&program)) {
+                match mistake.or_else(|| scopes::mistake(&program, known.breaks)) {
                     Some(mistake) => mistake.into(),
                     None => Parsed::Valid(Box::new(program)),
                 }
@@ -254,6 +254,8 @@ mod tests {
 
     #[test]
     fn errors_have_their_line_and_column() {
+        let message = messages("process", "while x do f() end\nbreak f()");
+        assert!(message.contains("line 2, column 1: `break`"), "{message}");
         let message = messages("process", "x = 1\ny = = 2");
         assert!(message.contains("line 2, column 3"), "{message}");
         let message = messages("function process(event, emit) emit(event) end", "");

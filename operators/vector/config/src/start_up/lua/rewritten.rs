@@ -2,15 +2,24 @@
 //! text of the same length, so that positions in the program stay the same.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use full_moon::tokenizer::{Symbol, Token, TokenType};
 
 /// Statement in the place of a `break`.
 const CALL: &str = "_()  ";
 
+/// Program without these statements.
+pub(crate) struct Rewritten<'a> {
+    pub(crate) text: Cow<'a, str>,
+    /// Positions of the calls in the place of a `break`.
+    pub(crate) breaks: BTreeSet<usize>,
+}
+
 /// Returns a program without these statements.
-pub(crate) fn rewritten<'a>(text: &'a str, tokens: &[Token]) -> Cow<'a, str> {
+pub(crate) fn rewritten<'a>(text: &'a str, tokens: &[Token]) -> Rewritten<'a> {
     let mut rewritten = Cow::Borrowed(text);
+    let mut breaks = BTreeSet::new();
     let mut replace = |token: &Token, by: &str| {
         let at = token.start_position().bytes();
         let range = at..at + by.len();
@@ -46,13 +55,17 @@ pub(crate) fn rewritten<'a>(text: &'a str, tokens: &[Token]) -> Cow<'a, str> {
                 let next = following.find(|token| self::symbol(token) != Some(Symbol::Semicolon));
                 if next.is_some_and(|next| !ends_block(next)) {
                     replace(token, CALL);
+                    breaks.insert(token.start_position().bytes());
                 }
             }
             _ => {}
         }
         before = Some(symbol);
     }
-    rewritten
+    Rewritten {
+        text: rewritten,
+        breaks,
+    }
 }
 
 fn is_trivia(token: &Token) -> bool {
@@ -112,7 +125,7 @@ mod tests {
             let LexerResult::Ok(tokens) = Lexer::new(text, LuaVersion::lua54()).collect() else {
                 panic!("{text}");
             };
-            assert_eq!(rewritten(text, &tokens), expected);
+            assert_eq!(rewritten(text, &tokens).text, expected);
         }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! <https://www.lua.org/source/5.4/lparser.c.html>
 
+use std::collections::BTreeSet;
+
 use full_moon::ast::{
     Assignment, Ast, Block, Call, Expression, Field, FunctionArgs, FunctionBody,
     FunctionDeclaration, GenericFor, If, Index, LastStmt, LocalAssignment, NumericFor, Parameter,
@@ -24,9 +26,12 @@ const NO_NAME: &str = "(for state)";
 /// Label at the end of a loop.
 const BREAK: &str = "break";
 
-/// Returns the first mistake of a program.
-pub(crate) fn mistake(program: &Ast) -> Option<Mistake> {
-    let mut compiler = Compiler::default();
+/// Returns the first mistake of a program. The calls at the positions of `breaks` stand for `break`.
+pub(crate) fn mistake(program: &Ast, breaks: BTreeSet<usize>) -> Option<Mistake> {
+    let mut compiler = Compiler {
+        breaks,
+        functions: Vec::new(),
+    };
     // The whole program is a function with any arguments.
     compiler.functions.push(Function {
         is_variadic: true,
@@ -38,8 +43,8 @@ pub(crate) fn mistake(program: &Ast) -> Option<Mistake> {
 
 type Compiled = Result<(), Mistake>;
 
-#[derive(Default)]
 struct Compiler {
+    breaks: BTreeSet<usize>,
     /// Functions that contain each other, the innermost last.
     functions: Vec<Function>,
 }
@@ -164,7 +169,14 @@ impl Compiler {
         match statement {
             Stmt::Assignment(assignment) => self.assignment(assignment),
             Stmt::Do(block) => self.block(block.block(), false),
-            Stmt::FunctionCall(call) => self.suffixed(call.prefix(), call.suffixes()),
+            Stmt::FunctionCall(call) => {
+                if let Prefix::Name(token) = call.prefix()
+                    && self.breaks.contains(&token.start_position().bytes())
+                {
+                    self.jump(BREAK, token);
+                }
+                self.suffixed(call.prefix(), call.suffixes())
+            }
             Stmt::FunctionDeclaration(function) => self.declaration(function),
             Stmt::GenericFor(statement) => self.generic_for(statement),
             Stmt::If(statement) => self.conditional(statement),
@@ -486,12 +498,14 @@ fn is_ellipsis(token: &TokenReference) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::mistake;
 
     fn message(program: &str) -> Option<String> {
         let parsed = full_moon::parse_fallible(program, full_moon::LuaVersion::lua54());
         let program = parsed.into_result().expect("the program can be parsed");
-        mistake(&program).map(|mistake| mistake.message)
+        mistake(&program, BTreeSet::new()).map(|mistake| mistake.message)
     }
 
     fn locals(count: usize) -> String {
