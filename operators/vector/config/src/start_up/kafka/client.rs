@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lockstep_shared_validation::{FieldError, FieldPath};
+use lockstep_shared_validation::FieldPath;
 use serde_json::Value;
 
 use crate::component::ComponentKind;
 use crate::component::ComponentKind::{Sink, Source};
-use crate::diagnostic::{Check, DiagnosticList};
-use crate::start_up::component_options::ComponentOptions;
+use crate::diagnostic::DiagnosticList;
+use crate::start_up::component_options::{ComponentOptions, SetOption, forbid};
 use crate::start_up::kafka::PROPERTIES;
 use crate::start_up::kafka::c_number::{self, Integer};
 
@@ -106,10 +106,10 @@ pub(crate) struct Setting<'a> {
     pub(crate) path: FieldPath,
     /// Value, or none if Vector replaces a part of it.
     pub(crate) text: Option<Cow<'a, str>>,
-    /// Milliseconds of the unit of the option.
+    /// Value as it is written. None if it is Vector's default.
+    written: Option<&'a Value>,
+    /// Milliseconds of the unit of the option, or 1.
     pub(crate) unit: f64,
-    /// False if the value is Vector's default.
-    is_written: bool,
 }
 
 /// Configuration of a client.
@@ -165,8 +165,8 @@ impl<'a> Client<'a> {
             Setting {
                 path: options.path("sasl"),
                 text: Some(protocol.into()),
+                written: None,
                 unit: 1.0,
-                is_written: false,
             },
         );
         if let Some(properties) = options.get(PROPERTIES) {
@@ -177,8 +177,8 @@ impl<'a> Client<'a> {
                 let setting = Setting {
                     path: properties.path.key(name),
                     text: (!options.is_replaced(text)).then_some(text.into()),
+                    written: Some(value),
                     unit: 1.0,
-                    is_written: true,
                 };
                 settings.insert(name, setting);
             }
@@ -224,7 +224,7 @@ impl<'a> Client<'a> {
 
     /// Returns true if the configuration sets a property, by an option or under any of its names.
     pub(crate) fn is_written(&self, name: &str) -> bool {
-        self.all(name).any(|setting| setting.is_written)
+        self.all(name).any(|setting| setting.written.is_some())
     }
 
     /// Returns whether a property has a value that is not empty, or none if that is unknown.
@@ -271,7 +271,7 @@ impl<'a> Client<'a> {
     pub(crate) fn report(&self, names: &[&str], detail: &str, problems: &mut DiagnosticList) {
         let settings = names.iter().flat_map(|name| self.all(name));
         let mut settings: Vec<_> = settings.collect();
-        settings.sort_by_key(|setting| !setting.is_written);
+        settings.sort_by_key(|setting| !setting.written.is_some());
         if let Some(setting) = settings.first() {
             setting.refuse(detail, problems);
         }
@@ -279,16 +279,13 @@ impl<'a> Client<'a> {
 }
 
 impl Setting<'_> {
-    /// Reports the value. That of the option for batches is in seconds.
+    /// Reports the value.
     pub(crate) fn refuse(&self, detail: &str, problems: &mut DiagnosticList) {
-        let text = self.text.as_deref().unwrap_or_default();
         let path = self.path.clone();
-        let error = match text.parse::<f64>() {
-            Ok(number) if self.unit != 1.0 => FieldError::invalid(path, number / self.unit, detail),
-            _ if text.contains(['@', '=']) => FieldError::invalid_hidden(path, detail),
-            _ => FieldError::invalid(path, text, detail),
-        };
-        problems.add(Check::StartUp, error);
+        match self.written {
+            Some(value) => SetOption { path, value }.refuse(detail, problems),
+            None => forbid(path, detail, problems),
+        }
     }
 }
 
@@ -309,8 +306,8 @@ fn of_option<'a>(
         return default.map(|default| Setting {
             path: options.path(option),
             text: Some(default.into()),
+            written: None,
             unit,
-            is_written: false,
         });
     };
     let text = match found.value {
@@ -321,23 +318,22 @@ fn of_option<'a>(
     Some(Setting {
         path: found.path,
         text,
+        written: Some(found.value),
         unit,
-        is_written: true,
     })
 }
 
 /// Returns the time that a message waits for its batch.
 fn linger<'a>(options: &ComponentOptions<'a>) -> Setting<'a> {
     let found = options.get(LINGER);
-    let is_written = found.is_some();
     let seconds = match &found {
         None => Some(LINGER_SECS),
         Some(found) => found.value.as_f64(),
     };
     Setting {
-        path: found.map_or_else(|| options.path(LINGER), |found| found.path),
         text: seconds.map(|seconds| (seconds * 1000.0).round().to_string().into()),
+        written: found.as_ref().map(|found| found.value),
         unit: 1000.0,
-        is_written,
+        path: found.map_or_else(|| options.path(LINGER), |found| found.path),
     }
 }
