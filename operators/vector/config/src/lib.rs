@@ -48,4 +48,4 @@ pub use crate::start_up::{validate_secrets, validate_start_up};
 pub use crate::unknown_type::similar_types;
 pub use crate::validate::{ProgramScope, validate_config};
 pub use crate::vector_version::VectorVersion;
-pub use crate::vrl_environment::{ProgramFileError, VrlEnvironment};
+pub use crate::vrl_environment::{CheckFile, ProgramFileError, VrlEnvironment};

@@ -13,8 +13,11 @@ pub struct VrlEnvironment {
     pub read_file: fn(&str) -> Result<String, ProgramFileError>,
     /// Checks that a file that Vector reads while it compiles a program can be read, and returns why not. None if the files
     /// of Vector are on another machine: programs that need them are rejected.
-    pub check_file: Option<fn(&str) -> Result<(), String>>,
+    pub check_file: Option<CheckFile>,
 }
+
+/// Function that returns why a file cannot be read.
+pub type CheckFile = fn(&str) -> Result<(), String>;
 
 /// Reason why the program of a `remap` transform that is in a file is not validated.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -119,7 +119,7 @@ mod tests {
     use crate::start_up::validate_start_up;
 
     /// Returns true if an empty key is reported beside a component.
-    fn is_reported(key: &str, block: &str, component: Value) -> bool {
+    fn is_reported(key: &str, block: &str, component: &Value) -> bool {
         let config = json!({"log_schema": {(key): ""}, (block): {"x": component}});
         let found = validate_start_up(
             Catalogue::shipped(),
@@ -136,20 +136,28 @@ mod tests {
     #[test]
     fn a_key_must_not_be_empty_if_a_component_needs_it() {
         let remap = json!({"type": "remap", "inputs": ["in"], "source": "."});
-        assert!(is_reported("metadata_key", "transforms", remap.clone()));
-        assert!(!is_reported("timestamp_key", "transforms", remap));
+        assert!(is_reported("metadata_key", "transforms", &remap));
+        assert!(!is_reported("timestamp_key", "transforms", &remap));
         let nats = |codec: &str, is_new: bool| {
             json!({"type": "nats", "url": "nats://h", "subject": "s", "connection_name": "c",
                 "decoding": {"codec": codec}, "log_namespace": is_new})
         };
-        assert!(is_reported("message_key", "sources", nats("syslog", false)));
-        assert!(!is_reported("message_key", "sources", nats("syslog", true)));
-        assert!(!is_reported("message_key", "sources", nats("json", false)));
+        assert!(is_reported(
+            "message_key",
+            "sources",
+            &nats("syslog", false)
+        ));
+        assert!(!is_reported(
+            "message_key",
+            "sources",
+            &nats("syslog", true)
+        ));
+        assert!(!is_reported("message_key", "sources", &nats("json", false)));
         let influxdb = |key: &str| {
             json!({"type": "influxdb_logs", "endpoint": "http://h", "measurement": "m", "org": "o", "bucket": "b",
                 "token": "t", "host_key": key})
         };
-        assert!(is_reported("host_key", "sinks", influxdb("")));
-        assert!(!is_reported("host_key", "sinks", influxdb("h")));
+        assert!(is_reported("host_key", "sinks", &influxdb("")));
+        assert!(!is_reported("host_key", "sinks", &influxdb("h")));
     }
 }

@@ -114,10 +114,10 @@ mod tests {
     use crate::interpolation::Interpolation;
     use crate::start_up::validate_start_up;
 
-    fn paths(config: Value) -> Vec<String> {
+    fn paths(config: &Value) -> Vec<String> {
         let found = validate_start_up(
             Catalogue::shipped(),
-            &config,
+            config,
             OptOut::Author,
             Interpolation::Off,
         );
@@ -135,7 +135,7 @@ mod tests {
             json!({"expire_metrics_per_metric_set": [{"expire_secs": 0.5}]}),
             json!({"metrics_storage_refresh_period": 1}),
         ] {
-            assert_eq!(paths(valid.clone()), nothing, "{valid}");
+            assert_eq!(paths(&valid), nothing, "{valid}");
         }
         for (invalid, path) in [
             (json!({"expire_metrics_secs": -0.0}), "expire_metrics_secs"),
@@ -171,7 +171,7 @@ mod tests {
                 "metrics_storage_refresh_period",
             ),
         ] {
-            assert_eq!(paths(invalid.clone()), [path], "{invalid}");
+            assert_eq!(paths(&invalid), [path], "{invalid}");
         }
     }
 }

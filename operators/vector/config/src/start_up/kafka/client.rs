@@ -271,7 +271,7 @@ impl<'a> Client<'a> {
     pub(crate) fn report(&self, names: &[&str], detail: &str, problems: &mut DiagnosticList) {
         let settings = names.iter().flat_map(|name| self.all(name));
         let mut settings: Vec<_> = settings.collect();
-        settings.sort_by_key(|setting| !setting.written.is_some());
+        settings.sort_by_key(|setting| setting.written.is_none());
         if let Some(setting) = settings.first() {
             setting.refuse(detail, problems);
         }

@@ -6,16 +6,8 @@ pub(crate) fn wrong(pattern: &str) -> Option<&'static str> {
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {
         match character {
-            '\\' => {
-                if characters.next().is_none() {
-                    return Some("ends with a backslash");
-                }
-            }
-            '[' => {
-                if !closes_brackets(&mut characters) {
-                    return Some("has a `[` without `]`");
-                }
-            }
+            '\\' if characters.next().is_none() => return Some("ends with a backslash"),
+            '[' if !closes_brackets(&mut characters) => return Some("has a `[` without `]`"),
             '(' => open += 1,
             // Some libraries take one without `(` literally.
             ')' => open = open.saturating_sub(1),

@@ -148,10 +148,8 @@ fn is_outside(text: &str, minimum: i32, maximum: i32) -> bool {
 fn is_named(text: &str, names: &[String], is_list: bool) -> bool {
     let is_name = |part: &str| {
         let part = c_number::trim_start(part);
-        let part = match is_list {
-            true => part.strip_prefix(['+', '-']).unwrap_or(part),
-            false => part,
-        };
+        let unsigned = part.strip_prefix(['+', '-']).filter(|_| is_list);
+        let part = unsigned.unwrap_or(part);
         part.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(part))
     };
     if text.is_empty() {

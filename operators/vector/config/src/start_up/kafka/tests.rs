@@ -8,7 +8,7 @@ use crate::interpolation::Interpolation;
 use crate::start_up::validate_start_up;
 
 /// Returns the paths with problems of a component with these options besides the required ones.
-fn paths(block: &str, options: Value) -> Vec<String> {
+fn paths(block: &str, options: &Value) -> Vec<String> {
     let mut component = match block {
         "sources" => {
             json!({"type": "kafka", "bootstrap_servers": "k:9092", "group_id": "g", "topics": ["t"]})
@@ -30,12 +30,12 @@ fn paths(block: &str, options: Value) -> Vec<String> {
     paths.collect()
 }
 
-fn sink(properties: Value) -> Vec<String> {
-    paths("sinks", json!({"librdkafka_options": properties}))
+fn sink(properties: &Value) -> Vec<String> {
+    paths("sinks", &json!({"librdkafka_options": properties}))
 }
 
-fn source(properties: Value) -> Vec<String> {
-    paths("sources", json!({"librdkafka_options": properties}))
+fn source(properties: &Value) -> Vec<String> {
+    paths("sources", &json!({"librdkafka_options": properties}))
 }
 
 const NOTHING: [&str; 0] = [];
@@ -69,8 +69,8 @@ fn values_are_read_as_librdkafka_reads_them() {
         ("test.mock.num.brokers", "0", "-1"),
     ] {
         let path = format!("librdkafka_options[{name}]");
-        assert_eq!(sink(json!({ (name): invalid })), [path], "{invalid}");
-        assert_eq!(sink(json!({ (name): valid })), NOTHING, "{name}: {valid}");
+        assert_eq!(sink(&json!({ (name): invalid })), [path], "{invalid}");
+        assert_eq!(sink(&json!({ (name): valid })), NOTHING, "{name}: {valid}");
     }
 }
 
@@ -87,14 +87,14 @@ fn an_idempotent_producer_keeps_order_and_waits_for_all_replicas() {
     ] {
         let path = format!("librdkafka_options[{name}]");
         let with =
-            |flag: &str, value: &str| sink(json!({"enable.idempotence": flag, (name): value}));
+            |flag: &str, value: &str| sink(&json!({"enable.idempotence": flag, (name): value}));
         assert_eq!(with("T", invalid), [path], "{name}");
         assert_eq!(with("true", valid), NOTHING, "{name}");
         assert_eq!(with("false", invalid), NOTHING, "{name}");
         assert_eq!(with("${IDEMPOTENT}", invalid), NOTHING, "{name}");
     }
     let gapless =
-        |flag| sink(json!({"enable.gapless.guarantee": "true", "enable.idempotence": flag}));
+        |flag| sink(&json!({"enable.gapless.guarantee": "true", "enable.idempotence": flag}));
     assert_eq!(gapless("true"), NOTHING);
     assert_eq!(
         gapless("false"),
@@ -105,10 +105,10 @@ fn an_idempotent_producer_keeps_order_and_waits_for_all_replicas() {
 #[test]
 fn a_transaction_outlasts_its_messages_and_requests() {
     let limited = |limit: &str, message: u64| {
-        let properties = json!({"transactional.id": "a", "transaction.timeout.ms": limit});
+        let properties = &json!({"transactional.id": "a", "transaction.timeout.ms": limit});
         paths(
             "sinks",
-            json!({"message_timeout_ms": message, "librdkafka_options": properties}),
+            &json!({"message_timeout_ms": message, "librdkafka_options": properties}),
         )
     };
     assert_eq!(limited("60000", 60_000), NOTHING);
@@ -119,11 +119,11 @@ fn a_transaction_outlasts_its_messages_and_requests() {
     );
     // The default of the time-out of messages is longer than that of transactions.
     assert_eq!(
-        sink(json!({"transactional.id": "a"})),
+        sink(&json!({"transactional.id": "a"})),
         ["librdkafka_options[transactional.id]"]
     );
-    assert_eq!(sink(json!({"transactional.id": ""})), NOTHING);
-    let disabled = json!({"transactional.id": "a", "transaction.timeout.ms": "300000", "enable.idempotence": "false"});
+    assert_eq!(sink(&json!({"transactional.id": ""})), NOTHING);
+    let disabled = &json!({"transactional.id": "a", "transaction.timeout.ms": "300000", "enable.idempotence": "false"});
     assert_eq!(sink(disabled), ["librdkafka_options[enable.idempotence]"]);
 }
 
@@ -132,68 +132,68 @@ fn a_message_outlasts_its_batch() {
     let both = |linger: &str, timeout: u64| {
         paths(
             "sinks",
-            json!({"message_timeout_ms": timeout, "librdkafka_options": {"linger.ms": linger}}),
+            &json!({"message_timeout_ms": timeout, "librdkafka_options": {"linger.ms": linger}}),
         )
     };
     assert_eq!(both("500", 500), ["message_timeout_ms"]);
     assert_eq!(both("500", 501), NOTHING);
     assert_eq!(both("500", 0), NOTHING);
     // Without an explicit time, librdkafka adapts its own.
-    assert_eq!(paths("sinks", json!({"message_timeout_ms": 1})), NOTHING);
+    assert_eq!(paths("sinks", &json!({"message_timeout_ms": 1})), NOTHING);
     // Vector sets the two names of the property in no fixed order.
-    let twice = json!({"message_timeout_ms": 1, "librdkafka_options": {"delivery.timeout.ms": "1000", "linger.ms": "500"}});
+    let twice = &json!({"message_timeout_ms": 1, "librdkafka_options": {"delivery.timeout.ms": "1000", "linger.ms": "500"}});
     assert_eq!(paths("sinks", twice), NOTHING);
 }
 
 #[test]
 fn a_consumer_polls_within_its_session_and_receives_what_it_fetches() {
     assert_eq!(
-        source(json!({"max.poll.interval.ms": "9999"})),
+        source(&json!({"max.poll.interval.ms": "9999"})),
         ["session_timeout_ms"].map(|_| "librdkafka_options[max.poll.interval.ms]")
     );
-    assert_eq!(source(json!({"max.poll.interval.ms": "10000"})), NOTHING);
+    assert_eq!(source(&json!({"max.poll.interval.ms": "10000"})), NOTHING);
     assert_eq!(
-        source(json!({"session.timeout.ms": "300001"})),
+        source(&json!({"session.timeout.ms": "300001"})),
         ["librdkafka_options[session.timeout.ms]"]
     );
     assert_eq!(
-        source(json!({"session.timeout.ms": "300001", "max.poll.interval.ms": "300001"})),
+        source(&json!({"session.timeout.ms": "300001", "max.poll.interval.ms": "300001"})),
         NOTHING
     );
     assert_eq!(
-        source(json!({"fetch.max.bytes": "999999"})),
+        source(&json!({"fetch.max.bytes": "999999"})),
         ["librdkafka_options[fetch.max.bytes]"]
     );
     assert_eq!(
-        source(json!({"fetch.max.bytes": "1000000", "receive.message.max.bytes": "1000511"})),
+        source(&json!({"fetch.max.bytes": "1000000", "receive.message.max.bytes": "1000511"})),
         ["librdkafka_options[receive.message.max.bytes]"]
     );
     assert_eq!(
         source(
-            json!({"queued.max.messages.kbytes": "1024", "receive.message.max.bytes": "1049088"})
+            &json!({"queued.max.messages.kbytes": "1024", "receive.message.max.bytes": "1049088"})
         ),
         NOTHING
     );
     assert_eq!(
-        source(json!({"reconnect.backoff.ms": "10001"})),
+        source(&json!({"reconnect.backoff.ms": "10001"})),
         ["librdkafka_options[reconnect.backoff.ms]"]
     );
 }
 
 #[test]
 fn topics_are_unique_and_their_patterns_compile() {
-    let topics = |topics: &[&str]| paths("sources", json!({"topics": topics}));
+    let topics = |topics: &[&str]| paths("sources", &json!({"topics": topics}));
     assert_eq!(topics(&["a", "^b.*", "("]), NOTHING);
     assert_eq!(topics(&[]), ["topics"]);
     assert_eq!(topics(&[""]), ["topics[0]"]);
     assert_eq!(topics(&["a", "b", "a"]), ["topics[2]"]);
     assert_eq!(topics(&["^("]), ["topics[0]"]);
     assert_eq!(topics(&["${A}", "${A}"]), NOTHING);
-    assert_eq!(paths("sources", json!({"group_id": " "})), ["group_id"]);
+    assert_eq!(paths("sources", &json!({"group_id": " "})), ["group_id"]);
     assert_eq!(
         paths(
             "sources",
-            json!({"group_id": "", "librdkafka_options": {"group.id": "g"}})
+            &json!({"group_id": "", "librdkafka_options": {"group.id": "g"}})
         ),
         NOTHING
     );
@@ -201,21 +201,21 @@ fn topics_are_unique_and_their_patterns_compile() {
 
 #[test]
 fn the_protocol_that_is_used_selects_what_authentication_requires() {
-    let enabled = |properties: Value| {
+    let enabled = |properties: &Value| {
         paths(
             "sinks",
-            json!({"sasl": {"enabled": true}, "librdkafka_options": properties}),
+            &json!({"sasl": {"enabled": true}, "librdkafka_options": properties}),
         )
     };
-    assert_eq!(enabled(json!({})), ["sasl.mechanism"]);
-    assert_eq!(enabled(json!({"security.protocol": "plaintext"})), NOTHING);
+    assert_eq!(enabled(&json!({})), ["sasl.mechanism"]);
+    assert_eq!(enabled(&json!({"security.protocol": "plaintext"})), NOTHING);
     assert_eq!(
-        enabled(json!({"sasl.kerberos.min.time.before.relogin": "0"})),
+        enabled(&json!({"sasl.kerberos.min.time.before.relogin": "0"})),
         NOTHING
     );
     let password =
-        json!({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"});
+        &json!({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"});
     assert_eq!(sink(password), ["sasl.password"]);
-    let tokens = json!({"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc"});
+    let tokens = &json!({"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc"});
     assert_eq!(sink(tokens).len(), 3);
 }

@@ -37,8 +37,7 @@ pub(crate) fn mistake(program: &Ast, breaks: BTreeSet<usize>) -> Option<Mistake>
         is_variadic: true,
         ..Function::default()
     });
-    let compiled = compiler.function_block(program.nodes());
-    compiled.err()
+    compiler.function_block(program.nodes()).err()
 }
 
 type Compiled = Result<(), Mistake>;
