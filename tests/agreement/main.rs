@@ -140,7 +140,7 @@ const WHERE_IT_IS_STRICTER: &str = "
 - A program that exceeds the limits for validation in a review, which [vector.md](vector.md) lists.
 - A file that is read while a program is compiled (`file` and `files` of `remap`, `desc_file`, `psl`,
   `alias_sources`): the file belongs to the agent, and its content is unknown where a pipeline is validated. Vector
-  accepts the configuration if the file exists.
+  accepts the configuration if the file exists, as `lockstep vector validate` does.
 ";
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{recorded, valid_lines};
 pub const RECORDING: &str = "startup-0.57.jsonl.gz";
 
 /// The number of equal results with `--start`. A change that improves it raises this number.
-const LEAST_EQUAL: usize = 8_742;
+const LEAST_EQUAL: usize = 8_744;
 
 /// Texts in Vector's errors about template confinement.
 const CONFINEMENT: [&str; 3] = [
@@ -24,8 +24,17 @@ const CONFINEMENT: [&str; 3] = [
     "`base_dir`",
 ];
 
-/// Configurations that `vector validate` accepts and with which Vector ends right after its start.
-const ENDS_AFTER_START: [&str; 2] = [
+/// Configurations that `vector validate` accepts and with which Vector ends right after its start. Those with secrets have
+/// no backend for them: `vector validate` does not read secrets.
+const ENDS_AFTER_START: [&str; 10] = [
+    "e2e-pipeline-secrets-cvp-pipeline-yaml-4655e913c8",
+    "frag-erator-internal-generator-vector-output-azure-azurelogsingestion-azli-timestamp-field-toml-f9b4de41.yaml",
+    "frag-ogging-operator-internal-generator-vector-output-azure-azurelogsingestion-azli-tuning-toml-389d808f.yaml",
+    "frag-shift-cluster-logging-operator-internal-generator-vector-output-http-http-with-ndjson-toml-0c395d24.yaml",
+    "frag-shift-cluster-logging-operator-internal-generator-vector-output-http-http-with-tuning-toml-8aa1345a.yaml",
+    "frag-t-cluster-logging-operator-internal-generator-vector-output-http-http-with-auth-basic-toml-46b3ab06.yaml",
+    "frag-t-cluster-logging-operator-internal-generator-vector-output-http-http-with-auth-token-toml-133b840f.yaml",
+    "frag-tor-internal-generator-vector-output-azure-azurelogsingestion-azli-tuning-under-limit-toml-6e19b498.yaml",
     "probe-provider-beside-components",
     "probe-starts-file-bad-glob",
 ];
@@ -33,8 +42,10 @@ const ENDS_AFTER_START: [&str; 2] = [
 /// One configuration with the results of both programs.
 pub struct Started {
     id: String,
-    /// The phase in which Vector rejects it: `load`, which `--no-environment` includes, or `build`.
+    /// The phase in which Vector rejects it: `load`, which `--no-environment` includes, `build`, or `start`, which no
+    /// validation includes.
     half: String,
+    /// False if Vector rejects it or ends right after its start.
     starts: bool,
     says: String,
     /// The result without `--start`.
@@ -62,14 +73,16 @@ pub fn compared() -> Vec<Started> {
     let compare = |line: &Value| {
         let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
         let id = text("id");
+        let ends = ENDS_AFTER_START.contains(&id.as_str());
         let half = match text("half").as_str() {
+            "" if ends => "start".to_owned(),
             "" => "starts".to_owned(),
             // A panic while it loads or builds.
             half => half.trim_end_matches("-panic").to_owned(),
         };
         Started {
             half,
-            starts: line["starts"].as_bool().expect("a result"),
+            starts: line["starts"].as_bool().expect("a result") && !ends,
             says: text("says"),
             plain: plain[&id],
             start: start[&id],
@@ -151,6 +164,7 @@ pub fn section(all: &[Started]) -> String {
         ("starts", "starts"),
         ("load", "rejects it while it loads"),
         ("build", "rejects it while it builds components"),
+        ("start", "ends right after its start"),
     ];
     for (half, words) in words {
         let [count, plain, start] = by_half[half];
@@ -168,7 +182,7 @@ pub fn section(all: &[Started]) -> String {
         section.push_str(&format!("- `{}`\n", one.id));
     }
     section.push_str(
-        "\nIt also rejects these, which `vector validate` accepts, and with which Vector ends right after its start:\n\n",
+        "\nIt also rejects these, which `vector validate` accepts, and with which Vector ends right after its start. Those with secrets have no backend for them:\n\n",
     );
     for id in ENDS_AFTER_START {
         section.push_str(&format!("- `{id}`\n"));
@@ -184,8 +198,7 @@ fn start_up_errors_agree_with_the_real_vector() {
         let wrong = all.iter().filter(|one| is_wrong(one));
         wrong.map(|one| &one.id).collect()
     };
-    let survives = |one: &Started| one.starts && !ENDS_AFTER_START.contains(&one.id.as_str());
-    let rejected = ids(&|one| survives(one) && one.is_refused_at_start());
+    let rejected = ids(&|one| one.starts && one.is_refused_at_start());
     assert!(
         rejected.is_empty(),
         "--start rejects configurations that start: {rejected:?}"

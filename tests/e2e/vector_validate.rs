@@ -352,3 +352,90 @@ fn paths_and_variables_come_from_the_environment() {
         "{output:?}"
     );
 }
+
+/// Vector reads these files while it compiles a program.
+#[test]
+fn the_files_that_programs_name_are_those_of_this_machine() {
+    let config = |program: &str| {
+        format!(
+            "sources: {{in: {{type: stdin}}}}\ntransforms: {{t: {{type: remap, inputs: [in], source: '{program}'}}}}\nsinks: {{out: {{type: blackhole, inputs: [t]}}}}\n"
+        )
+    };
+    let aliases = r#"{"name": "%{WORD:name}"}"#;
+    for (program, content) in [
+        (r#".e = parse_proto!("x", "FILE", "A")"#, "x"),
+        (r#".e = encode_proto!({}, "FILE", "A")"#, "x"),
+        (r#".e = parse_etld!("a.com", psl: "FILE")"#, "com"),
+        (
+            r#".e = parse_groks!("x", patterns: ["%{name}"], alias_sources: ["FILE"])"#,
+            aliases,
+        ),
+    ] {
+        let present = config(&program.replace("FILE", "file"));
+        let absent = config(&program.replace("FILE", "none"));
+        let folder = folder(&[
+            ("present.yaml", &present),
+            ("absent.yaml", &absent),
+            ("file", content),
+        ]);
+        let output = validate(folder.path(), &["present.yaml"]);
+        assert_eq!(output.status.code(), Some(0), "{program}: {output:?}");
+        let output = validate(folder.path(), &["absent.yaml"]);
+        assert_eq!(output.status.code(), REJECTED, "{program}: {output:?}");
+        assert!(text(&output.stdout).contains("none"), "{output:?}");
+    }
+    // The schema is read with the first event.
+    let schema = config(r#".e = validate_json_schema!("{}", "none", false)"#);
+    let folder = folder(&[("vector.yaml", &schema)]);
+    let output = validate(folder.path(), &["vector.yaml"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+/// The parser of YAML takes a time that grows with the square of the depth.
+#[test]
+fn a_text_of_any_depth_is_rejected_with_the_limit() {
+    for (name, begin, part) in [
+        ("vector.yaml", "", "["),
+        ("vector.yaml", "a: ", "{b: "),
+        ("vector.yaml", "", "- "),
+        ("vector.json", "{\"a\":", "["),
+        ("vector.json", "", "{\"a\":"),
+        ("vector.toml", "a = ", "["),
+    ] {
+        let deep = format!("{begin}{}", part.repeat(100_000));
+        let folder = folder(&[(name, &deep)]);
+        let output = validate(folder.path(), &[name]);
+        assert_eq!(output.status.code(), REJECTED, "{part}: {output:?}");
+        let printed = text(&output.stdout);
+        let limit = match name.ends_with("toml") {
+            true => "at most 80 levels",
+            false => "at most 128 levels",
+        };
+        assert!(printed.contains(limit), "{part}: {printed}");
+    }
+}
+
+/// `vector validate` does not apply these options.
+#[test]
+fn global_options_with_which_vector_does_not_start_are_rejected() {
+    for global in [
+        "expire_metrics_secs: 0",
+        "expire_metrics: {secs: 1, nanos: 0}\nexpire_metrics_secs: 1",
+        "metrics_storage_refresh_period: 0",
+        "proxy: {http: 'http://a b'}",
+        "secret: {b: {type: exec, command: []}}",
+        "enrichment_tables: {t: {type: memory, flush_interval: 0}}",
+    ] {
+        let sinks = "sinks: {out: {type: http, inputs: [in], uri: 'http://h', encoding: {codec: json}, auth: {strategy: bearer, token: 'SECRET[b.k]'}}}";
+        let secret = match global.contains("secret") {
+            true => "",
+            false => "secret: {b: {type: test, replacement: x}}\n",
+        };
+        let config = format!("{global}\n{secret}sources: {{in: {{type: stdin}}}}\n{sinks}\n");
+        let folder = folder(&[("vector.yaml", &config)]);
+        let output = validate(folder.path(), &["vector.yaml"]);
+        assert_eq!(output.status.code(), Some(0), "{global}: {output:?}");
+        let output = validate(folder.path(), &["--start", "vector.yaml"]);
+        assert_eq!(output.status.code(), REJECTED, "{global}: {output:?}");
+    }
+}

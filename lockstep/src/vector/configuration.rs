@@ -7,6 +7,7 @@ mod directory;
 mod file;
 pub(crate) mod format;
 mod merge;
+mod nesting;
 pub(crate) mod paths;
 mod unreadable;
 

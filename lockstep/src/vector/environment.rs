@@ -19,6 +19,7 @@ pub(crate) const OF_VECTOR: VrlEnvironment = VrlEnvironment {
     compiler: compilers::offline_compiler,
     limits: &ProgramLimits::OFFLINE,
     read_file: |name| read(Path::new(name)).map_err(ProgramFileError::Unreadable),
+    check_file: Some(|name| check(Path::new(name))),
 };
 
 /// Returns the environment for the pipelines that a subcommand validates. Their programs have the limits of the webhook,
@@ -46,6 +47,15 @@ fn read_below_working_directory(name: &str) -> Result<String, ProgramFileError> 
         }
         _ => Err(ProgramFileError::OfHost),
     }
+}
+
+/// Checks that a file can be read, without reading it: its format is the matter of the function that names it.
+fn check(path: &Path) -> Result<(), String> {
+    let wrong = |error| describe_read_error(&error).to_string();
+    if !fs::metadata(path).map_err(wrong)?.is_file() {
+        return Err("is no file".to_owned());
+    }
+    File::open(path).map(drop).map_err(wrong)
 }
 
 fn read(path: &Path) -> Result<String, String> {

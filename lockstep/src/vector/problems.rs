@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lockstep_vector_api::{
     Catalogue, Check, Diagnostic, Interpolation, OptOut, ProgramScope, find_literal_variables,
-    validate_config, validate_start_up,
+    validate_config, validate_secrets, validate_start_up,
 };
 use serde_json::Value;
 
@@ -31,6 +31,7 @@ pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) 
             OptOut::Author,
             interpolation,
         ));
+        problems.extend(validate_secrets(config));
     }
     problems.extend(find_literal_variables(config));
     problems

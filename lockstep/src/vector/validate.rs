@@ -53,7 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["config_yaml", "config_json", "config_toml", "config_folders", "deny_warnings"])]
     input_format: Option<InputFormat>,
     /// Also report errors that prevent Vector from starting although `vector validate --no-environment` accepts
-    /// the configuration: template confinement, and components that cannot be built.
+    /// the configuration: template confinement, components that cannot be built, and global options and secrets that
+    /// cannot be applied.
     #[arg(long)]
     start: bool,
     /// Catalogue of another version of Vector, which `lockstep vector catalogue` writes: the configuration is validated for

@@ -9,7 +9,19 @@ use lockstep_shared_validation::FieldPath;
 use serde_json::{Map, Number, Value};
 use toml::Table;
 
-use crate::vector::configuration::unreadable;
+use crate::vector::configuration::{nesting, unreadable};
+
+/// Levels of a text that the parsers of YAML and JSON read.
+const LEVELS: usize = 128;
+
+/// Levels of a text that the parser of TOML reads.
+const TOML_LEVELS: usize = 80;
+
+/// Beginning of the errors of the parsers of YAML and JSON about the depth of a text.
+const RECURSION: &str = "recursion limit exceeded";
+
+/// Beginning of the error of the parser of TOML about the depth of a text.
+const TOML_RECURSION: &str = "cannot recurse further";
 
 /// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +66,10 @@ pub(crate) fn parse(text: &str, format: Format) -> Result<Table, String> {
             described.unwrap_or_else(|| describe_json_error(&error))
         }),
         Format::Yaml => {
+            // The parser reads the whole text before it counts, and takes a time that grows with the square of the depth.
+            if let Some(line) = nesting::too_deep(text) {
+                return Err(format!("line {line}: {}", too_deep(LEVELS)));
+            }
             let mut read: serde_yaml::Value =
                 serde_yaml::from_str(text).map_err(|error| describe_yaml_error(&error))?;
             read.apply_merge()
@@ -96,6 +112,13 @@ pub(crate) fn to_json(value: toml::Value) -> Value {
     }
 }
 
+/// Describes the error of a text with more than this number of levels.
+fn too_deep(levels: usize) -> String {
+    format!(
+        "lists and mappings contain each other too deeply; Vector reads at most {levels} levels"
+    )
+}
+
 /// Describes an error of the TOML parser, with its line and column.
 fn describe_toml_error(text: &str, error: &toml::de::Error) -> String {
     let location = error.span().and_then(|span| {
@@ -107,6 +130,9 @@ fn describe_toml_error(text: &str, error: &toml::de::Error) -> String {
     });
     let location = location.unwrap_or_default();
     match error.message() {
+        message if message.starts_with(TOML_RECURSION) => {
+            format!("{location}{}", too_deep(TOML_LEVELS))
+        }
         "duplicate key" => format!("{location}the key is duplicated; remove one of them"),
         message => format!(
             "{location}the TOML cannot be read: {message}; correct the syntax, or name the file .yaml or .json if it has another format"
@@ -118,6 +144,10 @@ fn describe_toml_error(text: &str, error: &toml::de::Error) -> String {
 pub(crate) fn describe_json_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
+    if message.starts_with(RECURSION) {
+        let (line, column) = (error.line(), error.column());
+        return format!("line {line}, column {column}: {}", too_deep(LEVELS));
+    }
     format!(
         "line {}, column {}: the JSON cannot be read: {message}; correct the syntax",
         error.line(),
@@ -132,6 +162,9 @@ fn describe_yaml_error(error: &serde_yaml::Error) -> String {
     let location = location.unwrap_or_default();
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
+    if message.starts_with(RECURSION) {
+        return format!("{location}{}", too_deep(LEVELS));
+    }
     match message.rsplit_once("duplicate entry with key ") {
         Some((_, key)) => format!("{location}the key {key} is duplicated; remove one of them"),
         None => format!("{location}the YAML cannot be read: {message}; correct the syntax"),

@@ -39,7 +39,7 @@ pub use lockstep_vector_config::{
     Catalogue, CatalogueError, Check, ComponentKind, Diagnostic, Entry, Interpolation, OptionEntry,
     ProgramFileError, ProgramScope, Requirement, VectorVersion, VrlEnvironment,
     find_literal_variables, interpolation, option_path, similar_types, validate_config,
-    validate_start_up,
+    validate_secrets, validate_start_up,
 };
 pub use lockstep_vector_vrl::{
     Compiler, InProcessCompiler, MakeCompiler, Program, ProgramLimits, VrlDiagnostic,

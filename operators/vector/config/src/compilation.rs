@@ -131,10 +131,20 @@ impl<'a> Compilation<'a> {
             purpose,
             tables: Cow::Borrowed(&self.tables),
             denied: Cow::Borrowed(self.denied),
+            has_files: self.environment.check_file.is_some(),
         };
         match compiler.compile(&program) {
             Ok(findings) => {
-                for finding in findings {
+                for mut finding in findings {
+                    if let Some(name) = &finding.file {
+                        let check = self.environment.check_file;
+                        let Some(Err(reason)) = check.map(|check| check(name)) else {
+                            continue;
+                        };
+                        finding.detail = format!(
+                            "the file {name}, which Vector reads while it compiles the program, {reason}"
+                        );
+                    }
                     let check = if finding.is_advice {
                         Check::ProgramAdvice
                     } else {

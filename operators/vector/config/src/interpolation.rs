@@ -20,7 +20,7 @@ static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Pattern of references to secrets that Vector replaces.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"SECRET\[[[:word:]]+\.[[:word:].\-/]+\]").expect("the pattern is valid")
+    Regex::new(r"SECRET\[([[:word:]]+)\.[[:word:].\-/]+\]").expect("the pattern is valid")
 });
 
 /// Replaces the variables in the text of a configuration as Vector does. `value` returns the value of a variable.
@@ -76,6 +76,12 @@ pub fn interpolate(
 /// Returns true if Vector replaces a part of a text with a secret.
 pub(crate) fn has_secret(text: &str) -> bool {
     REFERENCE.is_match(text)
+}
+
+/// Returns the names of the backends of the secrets in a text.
+pub(crate) fn secret_backends(text: &str) -> impl Iterator<Item = &str> {
+    let references = REFERENCE.captures_iter(text);
+    references.filter_map(|found| Some(found.get(1)?.as_str()))
 }
 
 /// Tells whether Vector replaces environment variables in the configuration that is validated.

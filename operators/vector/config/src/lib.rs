@@ -2,7 +2,7 @@
 //!
 //! [`validate_config`] reports the errors that `vector validate --no-environment` reports. [`validate_start_up`]
 //! reports those errors of the start of Vector that can be found without its environment: template confinement, and
-//! components that cannot be built.
+//! components that cannot be built. [`validate_secrets`] reports references to secrets that the start cannot read.
 
 mod aliases;
 mod catalogue;
@@ -44,8 +44,8 @@ pub use crate::interpolation::Interpolation;
 pub use crate::literal_variables::find_literal_variables;
 pub use crate::option_list::{OptionEntry, Requirement};
 pub use crate::options::Options;
-pub use crate::start_up::validate_start_up;
+pub use crate::start_up::{validate_secrets, validate_start_up};
 pub use crate::unknown_type::similar_types;
 pub use crate::validate::{ProgramScope, validate_config};
 pub use crate::vector_version::VectorVersion;
-pub use crate::vrl_environment::{ProgramFileError, VrlEnvironment};
+pub use crate::vrl_environment::{CheckFile, ProgramFileError, VrlEnvironment};

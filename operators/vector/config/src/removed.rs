@@ -333,6 +333,7 @@ mod tests {
                 purpose: Purpose::Remap,
                 tables: Cow::Borrowed(&[]),
                 denied: Cow::Owned(BTreeSet::new()),
+                has_files: false,
             };
             let found = InProcessCompiler::default().compile(&program);
             let errors: Vec<_> = found.iter().filter(|found| !found.is_advice).collect();

@@ -26,9 +26,11 @@ mod headers;
 mod joined_uri;
 mod journald;
 mod kafka;
-mod kafka_combinations;
+mod log_schema;
 mod loki;
 mod lua;
+mod memory_tables;
+mod metrics_expiry;
 mod multicast;
 mod not_empty;
 mod numbers;
@@ -37,6 +39,7 @@ mod periods;
 mod provider;
 mod proxy;
 mod required;
+mod secrets;
 mod sink_traits;
 mod tag_cardinality;
 mod templates;
@@ -47,7 +50,7 @@ mod tls;
 mod uri;
 mod user_info;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::catalogue::Catalogue;
 use crate::component::{ComponentKind, components};
@@ -56,6 +59,7 @@ use crate::confinement::OptOut;
 use crate::diagnostic::{Diagnostic, DiagnosticList};
 use crate::interpolation::Interpolation;
 use crate::start_up::component_options::ComponentOptions;
+pub use crate::start_up::secrets::validate_secrets;
 use crate::vector_version::VectorVersion;
 
 /// Validates a configuration for the errors that only the start of Vector reports.
@@ -71,7 +75,10 @@ pub fn validate_start_up(
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     if let Some(fields) = config.as_object() {
-        provider::validate(fields, &mut problems);
+        for check in GLOBAL_CHECKS {
+            check(fields, &mut problems);
+        }
+        proxy::validate_global(catalogue, fields, interpolation, &mut problems);
     }
     for component in config.as_object().into_iter().flat_map(components) {
         if component.family == ComponentKind::Sink && catalogue.number() >= VectorVersion::CONFINED
@@ -88,10 +95,20 @@ pub fn validate_start_up(
     problems.into_sorted()
 }
 
+/// Check of the global options.
+type GlobalCheck = fn(&Map<String, Value>, &mut DiagnosticList);
+
+const GLOBAL_CHECKS: [GlobalCheck; 4] = [
+    log_schema::validate,
+    memory_tables::validate,
+    metrics_expiry::validate,
+    provider::validate,
+];
+
 /// Check of one component, whatever its type is.
 type ComponentCheck = fn(&ComponentOptions<'_>, &mut DiagnosticList);
 
-const CHECKS: [ComponentCheck; 32] = [
+const CHECKS: [ComponentCheck; 31] = [
     required::validate,
     batch::validate,
     buffer::validate,
@@ -113,7 +130,6 @@ const CHECKS: [ComponentCheck; 32] = [
     formats::validate,
     journald::validate,
     kafka::validate,
-    kafka_combinations::validate,
     loki::validate,
     lua::validate,
     multicast::validate,

@@ -11,7 +11,13 @@ pub struct VrlEnvironment {
     pub limits: &'static ProgramLimits,
     /// Reads the file with the program of a `remap` transform.
     pub read_file: fn(&str) -> Result<String, ProgramFileError>,
+    /// Checks that a file that Vector reads while it compiles a program can be read, and returns why not. None if the files
+    /// of Vector are on another machine: programs that need them are rejected.
+    pub check_file: Option<CheckFile>,
 }
+
+/// Function that returns why a file cannot be read.
+pub type CheckFile = fn(&str) -> Result<(), String>;
 
 /// Reason why the program of a `remap` transform that is in a file is not validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +36,7 @@ impl VrlEnvironment {
             compiler,
             limits: &ProgramLimits::SHARED,
             read_file: |_| Err(ProgramFileError::OfHost),
+            check_file: None,
         }
     }
 }

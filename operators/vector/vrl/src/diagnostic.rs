@@ -25,6 +25,8 @@ pub struct VrlDiagnostic {
     /// Hints of the compiler, such as a corrected statement. If the detail has no excerpt of the source, it contains
     /// them already, and this list is empty.
     pub hints: Vec<String>,
+    /// File that Vector reads while it compiles the program. If it can be read, the diagnostic is no error.
+    pub file: Option<String>,
 }
 
 impl VrlDiagnostic {
@@ -34,6 +36,15 @@ impl VrlDiagnostic {
             detail,
             within: None,
             hints: Vec::new(),
+            file: None,
+        }
+    }
+
+    pub(crate) fn file(name: String, call: Range<usize>) -> Self {
+        Self {
+            within: Some(call),
+            file: Some(name),
+            ..Self::error("reads a file".to_owned())
         }
     }
 }
@@ -79,6 +90,7 @@ fn vrl_diagnostics(
             detail,
             within,
             hints,
+            file: None,
         }
     };
     first.map(finding).collect()

@@ -12,7 +12,7 @@ use vrl::owned_value_path;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 
 use crate::diagnostic::VrlDiagnostic;
-use crate::stdlib::{AllowedFunctions, Meanings, Tables};
+use crate::stdlib::{AllowedFunctions, Files, Meanings, Tables};
 use crate::{diagnostic, limits};
 
 /// Purpose of a program.
@@ -38,6 +38,9 @@ pub struct Program<'a> {
     pub tables: Cow<'a, [String]>,
     /// Functions that the program must not call.
     pub denied: Cow<'a, BTreeSet<String>>,
+    /// If true, the files that Vector reads while it compiles the program are those of this machine. The diagnostics name
+    /// them, and nothing that depends on their contents is validated. If false, a program that needs files is rejected.
+    pub has_files: bool,
 }
 
 impl Program<'_> {
@@ -46,11 +49,13 @@ impl Program<'_> {
         limits::on_a_large_stack(|| match self.purpose {
             Purpose::Search => self.search(),
             Purpose::Remap | Purpose::Condition => match self.in_its_language(functions) {
-                Ok((warnings, problem)) => {
+                Ok((warnings, problem, files)) => {
                     let advice = diagnostic::warnings(&self.source, warnings);
+                    let files = files.0.into_iter();
                     problem
                         .map(VrlDiagnostic::error)
                         .into_iter()
+                        .chain(files.map(|(name, call)| VrlDiagnostic::file(name, call)))
                         .chain(advice)
                         .collect()
                 }
@@ -66,15 +71,18 @@ impl Program<'_> {
         reported.collect()
     }
 
-    /// Compiles a VRL program. Returns the warnings of the compiler, and the error of a program that compiles but that
-    /// Vector does not accept.
+    /// Compiles a VRL program. Returns the warnings of the compiler, the error of a program that compiles but that Vector
+    /// does not accept, and the files that Vector reads.
     fn in_its_language(
         &self,
         functions: &mut AllowedFunctions,
-    ) -> Result<(DiagnosticList, Option<String>), DiagnosticList> {
+    ) -> Result<(DiagnosticList, Option<String>, Files), DiagnosticList> {
         let mut config = CompileConfig::default();
         config.set_custom(Tables(self.tables.to_vec()));
         config.set_custom(Meanings::default());
+        if self.has_files {
+            config.set_custom(Files::default());
+        }
         // Vector stores the namespace of a log and metadata for its sinks at this path.
         config.set_read_only_path(OwnedTargetPath::metadata(owned_value_path!("vector")), true);
         if self.purpose == Purpose::Condition {
@@ -87,7 +95,8 @@ impl Program<'_> {
             Purpose::Condition => not_boolean(&compiled),
             Purpose::Remap | Purpose::Search => dangling(&compiled),
         };
-        Ok((compiled.warnings, problem))
+        let files = compiled.config.get_custom::<Files>().cloned();
+        Ok((compiled.warnings, problem, files.unwrap_or_default()))
     }
 }
 
@@ -142,6 +151,7 @@ mod tests {
             purpose,
             tables: Cow::Borrowed(&[]),
             denied: Cow::Owned(denied),
+            has_files: false,
         };
         let findings = program.compile(&mut AllowedFunctions::default());
         let findings = findings.into_iter();
@@ -169,6 +179,45 @@ mod tests {
     }
 
     #[test]
+    fn the_files_of_a_program_are_named_or_the_program_is_rejected() {
+        let compiled = |source: &'static str, has_files| {
+            let program = Program {
+                source: source.into(),
+                purpose: Purpose::Remap,
+                tables: Cow::Borrowed(&[]),
+                denied: Cow::Owned(BTreeSet::new()),
+                has_files,
+            };
+            program.compile(&mut AllowedFunctions::default())
+        };
+        for source in [
+            ".e = parse_etld!(\"a.com\", psl: \"/list\")",
+            ".e = parse_proto!(\"x\", \"/list\", \"A\")",
+            ".e = encode_proto!({}, \"/list\", \"A\")",
+        ] {
+            let named = compiled(source, true);
+            let [only] = &named[..] else {
+                panic!("{source}: {named:?}");
+            };
+            assert_eq!(only.file.as_deref(), Some("/list"));
+            assert_eq!(only.within, Some(5..source.len()));
+            let rejected = compiled(source, false);
+            assert!(
+                rejected[0].detail.contains("cannot be validated"),
+                "{rejected:?}"
+            );
+            assert_eq!(rejected[0].file, None);
+        }
+        let groks = ".e = parse_groks!(\"x\", patterns: [\"%{a}\"], alias_sources: [\"/nowhere\"])";
+        assert_eq!(compiled(groks, true)[0].file.as_deref(), Some("/nowhere"));
+        assert!(
+            compiled(groks, false)[0]
+                .detail
+                .contains("not read during validation")
+        );
+    }
+
+    #[test]
     fn the_error_of_a_search_query_has_its_position_and_no_text_of_the_parser() {
         assert_eq!(
             errors("a:(", Purpose::Search),
@@ -185,6 +234,7 @@ mod tests {
             purpose: Purpose::Remap,
             tables: Cow::Borrowed(&[]),
             denied: Cow::Owned(BTreeSet::new()),
+            has_files: false,
         };
         let findings = program.compile(&mut AllowedFunctions::default());
         let lines: Vec<_> = findings

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use vrl::compiler::Function;
 
 use crate::stdlib::restricted::RestrictedFunction;
-pub(crate) use crate::stdlib::signature::{Meanings, Tables};
+pub(crate) use crate::stdlib::signature::{Files, Meanings, Tables};
 
 /// Returns every function.
 fn all() -> &'static [Box<dyn Function>] {

@@ -69,9 +69,13 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 );
             }
             let hosts = hosts.rsplit('@').next().unwrap_or_default();
+            // The path of a socket is escaped.
+            let has_port = hosts.contains('%')
+                || port(hosts).is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
             hosts
                 .contains(',')
                 .then_some("must name one host: Vector connects to it directly")
+                .or((!has_port).then_some("must have a port from 1 to 65535"))
         }),
         "sources/postgresql_metrics" => ("endpoints", postgresql),
         "sinks/socket"
@@ -130,11 +134,22 @@ fn postgresql(text: &str) -> Option<&'static str> {
             if host.contains(',') {
                 return Some("must name one host");
             }
+            // An empty port is the default.
+            let port = port(host).filter(|port| !port.is_empty() && !port.contains('%'));
+            if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+                return Some("must have a port from 0 to 65535");
+            }
             !host.is_empty() || rest.contains("host=")
         }
         None => text.contains("host=") || text.contains("host ="),
     };
     (!names_host).then_some("must name a host, such as `postgresql://user@example.com/database`")
+}
+
+/// Returns the text of the port behind a host, if it has one. The text is not a list of hosts.
+fn port(host: &str) -> Option<&str> {
+    let after_address = host.rsplit(']').next().unwrap_or_default();
+    after_address.split_once(':').map(|(_, port)| port)
 }
 
 /// Mechanisms by which a `MongoDB` server knows a client without a user name.
@@ -148,4 +163,22 @@ fn has_mechanism(address: &str) -> bool {
         let value = value.to_ascii_lowercase();
         name.eq_ignore_ascii_case("authMechanism") && MONGODB_MECHANISMS.contains(&value.as_str())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::port;
+
+    #[test]
+    fn ports_are_behind_names_and_addresses() {
+        for (host, expected) in [
+            ("h", None),
+            ("h:1", Some("1")),
+            ("h:", Some("")),
+            ("[::1]", None),
+            ("[::1]:5432", Some("5432")),
+        ] {
+            assert_eq!(port(host), expected, "{host}");
+        }
+    }
 }

@@ -1,7 +1,11 @@
 //! Programs of the transform `lua`.
 
+mod literals;
+mod rewritten;
+mod scopes;
+
 use full_moon::ast::{Ast, Expression, LastStmt};
-use full_moon::tokenizer::{Lexer, LexerResult, Symbol, TokenType};
+use full_moon::tokenizer::{Lexer, LexerResult, Position, Symbol, Token, TokenType};
 use full_moon::{LuaVersion, parse_fallible};
 use lockstep_shared_validation::FieldPath;
 use serde_json::Value;
@@ -78,7 +82,7 @@ enum Parsed {
     Valid(Box<Ast>),
     /// The message for the user.
     Invalid(String),
-    /// Too deep for the parser, or with an empty statement, which is valid since Lua 5.2 and which the parser does not know.
+    /// Too deep for the parser, or with an escape sequence that it does not know.
     Unknown,
 }
 
@@ -87,38 +91,67 @@ fn expression(text: &str) -> Parsed {
 }
 
 fn parse(text: &str) -> Parsed {
-    if depth(text) > MAX_DEPTH {
+    let tokens = match Lexer::new(text, LuaVersion::lua54()).collect() {
+        LexerResult::Ok(tokens) | LexerResult::Recovered(tokens, _) => tokens,
+        // The parser reports the error before it builds a tree.
+        LexerResult::Fatal(_) => Vec::new(),
+    };
+    if depth(&tokens) > MAX_DEPTH {
         return Parsed::Unknown;
     }
+    let known = rewritten::rewritten(text, &tokens);
     stacker::grow(STACK_BYTES, || {
-        match parse_fallible(text, LuaVersion::lua54()).into_result() {
-            Ok(program) => Parsed::Valid(Box::new(program)),
+        match parse_fallible(&known.text, LuaVersion::lua54()).into_result() {
+            Ok(program) => {
+                let mistake = literals::mistake(text, &tokens);
+                match mistake.or_else(|| scopes::mistake(&program, known.breaks)) {
+                    Some(mistake) => mistake.into(),
+                    None => Parsed::Valid(Box::new(program)),
+                }
+            }
             Err(errors) => {
                 let first = errors.first();
                 let place = first.map(|error| error.range().0);
-                let at = place.and_then(|place| text.as_bytes().get(place.bytes()));
-                if at == Some(&b';') {
+                // The parser reads `\z` only before a single line break.
+                if text.contains("\\z") {
                     return Parsed::Unknown;
                 }
                 let message = first.map(full_moon::Error::error_message);
-                Parsed::Invalid(format!(
-                    "is no Lua program: line {}, column {}: {}",
-                    place.map_or(1, |place| place.line()),
-                    place.map_or(1, |place| place.character()),
-                    message.unwrap_or_default()
-                ))
+                let message = message.unwrap_or_default().to_string();
+                Mistake { place, message }.into()
             }
         }
     })
 }
 
+/// Reason why Lua does not compile a program.
+pub(crate) struct Mistake {
+    place: Option<Position>,
+    message: String,
+}
+
+impl Mistake {
+    fn at(place: Position, message: impl Into<String>) -> Self {
+        Self {
+            place: Some(place),
+            message: message.into(),
+        }
+    }
+}
+
+impl From<Mistake> for Parsed {
+    fn from(mistake: Mistake) -> Self {
+        Self::Invalid(format!(
+            "is no Lua program: line {}, column {}: {}",
+            mistake.place.map_or(1, |place| place.line()),
+            mistake.place.map_or(1, |place| place.character()),
+            mistake.message
+        ))
+    }
+}
+
 /// Returns how deep blocks, brackets and operators contain each other, or more.
-fn depth(text: &str) -> usize {
-    let tokens = match Lexer::new(text, LuaVersion::lua54()).collect() {
-        LexerResult::Ok(tokens) | LexerResult::Recovered(tokens, _) => tokens,
-        // The parser reports the error before it builds a tree.
-        LexerResult::Fatal(_) => return 0,
-    };
+fn depth(tokens: &[Token]) -> usize {
     let (mut open, mut operators, mut deepest) = (0_usize, 0_usize, 0_usize);
     for token in tokens {
         let TokenType::Symbol { symbol } = token.token_type() else {
@@ -138,6 +171,8 @@ fn depth(text: &str) -> usize {
             | Symbol::End
             | Symbol::ElseIf
             | Symbol::Until => open = open.saturating_sub(1),
+            // The parser reads lists without calling itself.
+            Symbol::Comma => {}
             Symbol::Local | Symbol::Return | Symbol::Semicolon | Symbol::Equal => operators = 0,
             _ => operators += 1,
         }
@@ -199,6 +234,9 @@ mod tests {
             "local s = [==[ text ]] ]==] .. \"\\u{48}\\x41\"\nreturn require('os')",
             "repeat local done = true until done\nwhile false do end",
             "x = 1;;\nif x then ; end",
+            "while x do ;\nf '' end",
+            "while x do break\nf() end",
+            "x = 'a\\z\n\n  b'",
             "x = #t; y = not -z ^ 2; t.a.b['c']:d{1}:e'f'",
         ] {
             assert_eq!(messages("process", source), "", "{source}");
@@ -216,6 +254,8 @@ mod tests {
 
     #[test]
     fn errors_have_their_line_and_column() {
+        let message = messages("process", "while x do f() end\nbreak f()");
+        assert!(message.contains("line 2, column 1: `break`"), "{message}");
         let message = messages("process", "x = 1\ny = = 2");
         assert!(message.contains("line 2, column 3"), "{message}");
         let message = messages("function process(event, emit) emit(event) end", "");

@@ -21,8 +21,6 @@ const NOT_EMPTY: &[(ComponentKind, &str, &str)] = &[
     (Sink, "redis", "key"),
     (Source, "exec", "command"),
     (Source, "file", "include"),
-    (Source, "kafka", "group_id"),
-    (Source, "kafka", "topics"),
     (Source, "mqtt", "client_id"),
     (Source, "redis", "key"),
 ];

@@ -107,7 +107,12 @@ fn own(
     let detail = match component {
         "sinks/azure_logs_ingestion" => {
             let is_http = scheme.is_none_or(|scheme| HTTP.contains(&scheme));
-            (!is_http).then_some("must have the scheme `https` or `http`")
+            let is_complete = !has_host || has_valid_authority(uri);
+            (!is_http)
+                .then_some("must have the scheme `https` or `http`")
+                .or((!is_complete).then_some(
+                    "must have a host and, if any, a port from 0 to 65535: Vector panics at start",
+                ))
         }
         "sinks/vector" => {
             // An authority without a host needs at least a port.

@@ -1,14 +1,16 @@
 //! Wrapper for functions: calls of denied functions do not compile, and no function reads a file of the validating
-//! machine.
+//! machine, unless the files of Vector are there.
 
 use vrl::compiler::function::{Parameter, closure};
 use vrl::compiler::state::TypeState;
-use vrl::prelude::{ArgumentList, Compiled, Example, Function, FunctionCompileContext};
+use vrl::prelude::{ArgumentList, Compiled, Example, Expression, Function, FunctionCompileContext};
 
 use crate::stdlib::call_error::wrong;
 use crate::stdlib::redactor::HashRedactor;
+use crate::stdlib::signature::{Files, not_compiled};
+use crate::stdlib::signatures::uncertain_object;
 
-/// Arguments that refer to files which the compiler would read.
+/// Arguments that are lists of files which the compiler would read. The result of the function is an object.
 const READ_BY_THE_COMPILER: [(&str, &str); 1] = [("parse_groks", "alias_sources")];
 
 /// Function that can be denied.
@@ -70,6 +72,15 @@ impl Function for RestrictedFunction {
         let read = reading
             .find(|(function, keyword)| *function == name && arguments.optional(keyword).is_some());
         if let Some((_, keyword)) = read {
+            if let Some(files) = context.get_external_context_mut::<Files>() {
+                let items = arguments.optional_array(keyword)?.unwrap_or_default();
+                let names = items.iter().filter_map(|item| item.resolve_constant(state));
+                let names = names.filter_map(|name| Some(name.as_str()?.into_owned()));
+                files
+                    .0
+                    .extend(names.map(|name| (name, span.start()..span.end())));
+                return Ok(not_compiled(uncertain_object()));
+            }
             let message =
                 format!("`{keyword}` refers to files, which are not read during validation");
             return Err(wrong(

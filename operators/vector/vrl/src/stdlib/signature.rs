@@ -1,6 +1,7 @@
 //! Signature of a function for the compiler: its parameters, its result type, and the validation of its calls.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use vrl::compiler::function::{Error, Parameter};
 use vrl::compiler::state::TypeState;
@@ -49,6 +50,11 @@ pub(crate) enum CallRequirement {
 /// Names of the enrichment tables of a configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables(pub(crate) Vec<String>);
+
+/// Files that the compiler of Vector reads for a program, with the calls that name them. They are known only if the
+/// caller of the compiler validates them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files(pub(crate) Vec<(String, Range<usize>)>);
 
 /// Fields to which a program assigned a meaning.
 #[derive(Clone, Debug, Default)]
@@ -123,9 +129,7 @@ impl Function for &'static Signature {
             }
             CallRequirement::File(keyword) => {
                 if let Some(value) = arguments.optional_literal(keyword, state)? {
-                    let error =
-                        "a file that is read when the program is compiled cannot be validated";
-                    return Err(invalid(keyword, value, error));
+                    file(keyword, value, context)?;
                 }
                 result
             }
@@ -138,7 +142,27 @@ impl Function for &'static Signature {
                 result
             }
         };
-        Ok(Call { gives: result }.as_expr())
+        Ok(not_compiled(result))
+    }
+}
+
+/// Notes a file that is read when the program is compiled, or rejects it.
+fn file(
+    keyword: &'static str,
+    value: Value,
+    context: &mut FunctionCompileContext,
+) -> Result<(), Box<dyn DiagnosticMessage>> {
+    let call = context.span();
+    let name = value.as_str().map(|name| name.into_owned());
+    match (context.get_external_context_mut::<Files>(), name) {
+        (Some(files), Some(name)) => {
+            files.0.push((name, call.start()..call.end()));
+            Ok(())
+        }
+        _ => {
+            let error = "a file that is read when the program is compiled cannot be validated";
+            Err(invalid(keyword, value, error))
+        }
     }
 }
 
@@ -229,6 +253,11 @@ fn meaning(
         meanings.0.insert(name, path);
     }
     Ok(())
+}
+
+/// Returns a call with this result type, whatever its arguments are.
+pub(crate) fn not_compiled(gives: TypeDef) -> Box<dyn Expression> {
+    Call { gives }.as_expr()
 }
 
 /// Function call that is never run.

@@ -337,7 +337,7 @@ fn uncertain_text() -> TypeDef {
     TypeDef::bytes().fallible()
 }
 
-fn uncertain_object() -> TypeDef {
+pub(crate) fn uncertain_object() -> TypeDef {
     TypeDef::object(Collection::any()).fallible()
 }
 
