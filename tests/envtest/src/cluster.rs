@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use crate::cache::on_path;
 use crate::cluster::control_plane::ControlPlane;
 use crate::cluster::endpoints::{Endpoints, Workloads};
+pub(crate) use crate::cluster::site::NODE;
 use crate::cluster::site::Site;
 use crate::components::{ClusterOptions, Components, Programs};
 use crate::error::Error;
@@ -29,9 +30,6 @@ use crate::node::Namespaces;
 use crate::pool::{Pool, PoolUser};
 use crate::process::{free_port, run};
 use crate::tools::Tools;
-
-/// Name of the real node of a cluster that has one.
-pub(crate) const NODE: &str = "node";
 
 /// Control planes whose tests have succeeded.
 static POOL: Pool<ControlPlane> = Pool::new();

@@ -11,9 +11,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 
-use crate::cluster::NODE;
 use crate::cluster::serving_certificate;
-use crate::cluster::site::Site;
+use crate::cluster::site::{NODE, Site};
 use crate::error::Error;
 use crate::kubeconfig;
 use crate::process::{Process, free_port};

@@ -6,6 +6,9 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
+/// Name of the real node of a cluster that has one.
+pub(crate) const NODE: &str = "node";
+
 /// Place where the components run.
 pub(crate) enum Site {
     /// On loopback addresses of this machine, with nodes that kwok simulates.
