@@ -67,8 +67,8 @@ pub(crate) fn parse(text: &str, format: Format) -> Result<Table, String> {
         }),
         Format::Yaml => {
             // The parser reads the whole text before it counts, and takes a time that grows with the square of the depth.
-            if let Some(line) = nesting::too_deep(text) {
-                return Err(format!("line {line}: {}", too_deep(LEVELS)));
+            if nesting::is_too_deep(text) {
+                return Err(too_deep(LEVELS));
             }
             let mut read: serde_yaml::Value =
                 serde_yaml::from_str(text).map_err(|error| describe_yaml_error(&error))?;

@@ -14,10 +14,7 @@ mod topics;
 use crate::component::ComponentKind;
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, forbid};
-use crate::start_up::kafka::client::Client;
-
-/// Option with properties of librdkafka.
-const PROPERTIES: &str = "librdkafka_options";
+use crate::start_up::kafka::client::{Client, PROPERTIES};
 
 /// Options of a batch and the properties that set the same: option, property.
 const BATCH: [(&str, &str); 3] = [

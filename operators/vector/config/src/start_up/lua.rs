@@ -1,11 +1,12 @@
 //! Programs of the transform `lua`.
 
 mod literals;
+mod mistake;
 mod rewritten;
 mod scopes;
 
 use full_moon::ast::{Ast, Expression, LastStmt};
-use full_moon::tokenizer::{Lexer, LexerResult, Position, Symbol, Token, TokenType};
+use full_moon::tokenizer::{Lexer, LexerResult, Symbol, Token, TokenType};
 use full_moon::{LuaVersion, parse_fallible};
 use lockstep_shared_validation::FieldPath;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::component::ComponentKind;
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, refuse};
+use crate::start_up::lua::mistake::Mistake;
 
 /// Maximum number of blocks, brackets and operators that contain each other. A program with more is not validated: the
 /// parser calls itself for each of them.
@@ -122,21 +124,6 @@ fn parse(text: &str) -> Parsed {
             }
         }
     })
-}
-
-/// Reason why Lua does not compile a program.
-pub(crate) struct Mistake {
-    place: Option<Position>,
-    message: String,
-}
-
-impl Mistake {
-    fn at(place: Position, message: impl Into<String>) -> Self {
-        Self {
-            place: Some(place),
-            message: message.into(),
-        }
-    }
 }
 
 impl From<Mistake> for Parsed {

@@ -10,8 +10,10 @@ use crate::component::ComponentKind;
 use crate::component::ComponentKind::{Sink, Source};
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::{ComponentOptions, SetOption, forbid};
-use crate::start_up::kafka::PROPERTIES;
 use crate::start_up::kafka::c_number::{self, Integer};
+
+/// Option with properties of librdkafka.
+pub(crate) const PROPERTIES: &str = "librdkafka_options";
 
 /// Options of Vector that become properties: family, option, property, milliseconds of its unit, default.
 const OPTIONS: &[(ComponentKind, &str, &str, f64, Option<&str>)] = &[

@@ -2,8 +2,7 @@
 
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::require;
-use crate::start_up::kafka::PROPERTIES;
-use crate::start_up::kafka::client::{Client, State};
+use crate::start_up::kafka::client::{Client, PROPERTIES, State};
 
 /// Property with the mechanism.
 const MECHANISM: &str = "sasl.mechanisms";

@@ -2,7 +2,7 @@
 
 use full_moon::tokenizer::{StringLiteralQuoteType, Token, TokenType};
 
-use crate::start_up::lua::Mistake;
+use crate::start_up::lua::mistake::Mistake;
 
 /// Escape sequences of one letter.
 const ESCAPES: &str = "abfnrtv\\'\"\n\r";

@@ -12,7 +12,7 @@ use full_moon::ast::{
 };
 use full_moon::tokenizer::{Position, Symbol, TokenReference, TokenType};
 
-use crate::start_up::lua::Mistake;
+use crate::start_up::lua::mistake::Mistake;
 
 /// Maximum number of local variables of a function.
 const MAX_LOCALS: usize = 200;
