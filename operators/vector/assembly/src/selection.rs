@@ -1,0 +1,168 @@
+//! Parts → parts that can run together in one process.
+
+use std::collections::BTreeMap;
+
+use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::port_allocation::ListenEndpoint;
+use lockstep_vector_config::{ComponentKind, components, listen_address};
+
+use crate::globals::METRICS_ADDRESS;
+use crate::options::AssemblyOptions;
+use crate::part::PipelinePart;
+use crate::pipeline::{PipelineKey, PipelineProblem};
+
+/// Parts that run together.
+pub(crate) struct Selection {
+    pub(crate) parts: Vec<PipelinePart>,
+    pub(crate) problems: Vec<PipelineProblem>,
+    /// If true, no pipeline serves metrics, so that Vector serves its own.
+    pub(crate) has_own_metrics: bool,
+}
+
+/// Selects the parts that can run together. Of two that exclude each other, the later one, by namespace and name, is left
+/// out.
+pub(crate) fn select(options: &AssemblyOptions, parts: &[PipelinePart]) -> Selection {
+    let mut has_own_metrics = options.internal_metrics && !parts.iter().any(has_exporter);
+    loop {
+        let selection = select_with(options, parts, has_own_metrics);
+        // The exporter may have been left out.
+        let has_exporter = selection.parts.iter().any(has_exporter);
+        if has_own_metrics || !options.internal_metrics || has_exporter {
+            return selection;
+        }
+        has_own_metrics = true;
+    }
+}
+
+fn has_exporter(part: &PipelinePart) -> bool {
+    let mut sinks = part.sinks.values();
+    sinks.any(|sink| sink["type"] == "prometheus_exporter")
+}
+
+/// Owner of an address or a name.
+#[derive(Clone, Copy)]
+enum Owner<'p> {
+    Vector(&'static str),
+    Pipeline(&'p PipelineKey),
+}
+
+impl Owner<'_> {
+    /// Describes the owner for the author of another pipeline. Tenants learn nothing about those of other namespaces.
+    fn describe(self, other: &PipelineKey) -> String {
+        match self {
+            Self::Vector(what) => what.to_owned(),
+            Self::Pipeline(key)
+                if other.namespace.is_none() || other.namespace == key.namespace =>
+            {
+                format!("the pipeline {key}")
+            }
+            Self::Pipeline(_) => "a pipeline outside this namespace".to_owned(),
+        }
+    }
+}
+
+struct Claims<'p> {
+    role: RunnerKind,
+    endpoints: Vec<(ListenEndpoint, Owner<'p>)>,
+    names: BTreeMap<&'p str, Owner<'p>>,
+}
+
+impl<'p> Claims<'p> {
+    /// Returns the reason why a part cannot run with those that were selected.
+    fn conflict(&self, part: &PipelinePart) -> Option<String> {
+        let mut ids = part.component_ids();
+        let name = ids.find_map(|id| Some((id, self.names.get(id)?)));
+        if let Some((id, owner)) = name {
+            let owner = owner.describe(&part.pipeline);
+            return Some(format!(
+                "a component of {owner} has the name `{id}` already; rename a component or the pipeline"
+            ));
+        }
+        let own = Owner::Pipeline(&part.pipeline);
+        let is_own =
+            |owner: &Owner<'_>| matches!(owner, Owner::Pipeline(key) if *key == &part.pipeline);
+        endpoints(part).into_iter().find_map(|(address, endpoint)| {
+            let mut others = self.endpoints.iter().filter(|(_, owner)| !is_own(owner));
+            let (_, owner) = others.find(|(other, _)| endpoint.conflicts_with(other, self.role))?;
+            debug_assert!(matches!(own, Owner::Pipeline(_)));
+            let owner = owner.describe(&part.pipeline);
+            Some(format!(
+                "{address} is already used by {owner}; use another port"
+            ))
+        })
+    }
+
+    fn add(&mut self, part: &'p PipelinePart) {
+        let owner = Owner::Pipeline(&part.pipeline);
+        let endpoints = endpoints(part).into_iter();
+        self.endpoints
+            .extend(endpoints.map(|(_, endpoint)| (endpoint, owner)));
+        self.names
+            .extend(part.component_ids().map(|id| (id, owner)));
+    }
+}
+
+fn select_with(
+    options: &AssemblyOptions,
+    parts: &[PipelinePart],
+    has_own_metrics: bool,
+) -> Selection {
+    let mut claims = Claims {
+        role: options.kind,
+        endpoints: Vec::new(),
+        names: BTreeMap::new(),
+    };
+    if let Some(api) = options.api {
+        let endpoint = ListenEndpoint::new("tcp", &api.address.to_string(), false);
+        claims
+            .endpoints
+            .push((endpoint, Owner::Vector("Vector's own API")));
+    }
+    if has_own_metrics {
+        let endpoint = ListenEndpoint::new("tcp", METRICS_ADDRESS, false);
+        claims
+            .endpoints
+            .push((endpoint, Owner::Vector("Vector's own metrics")));
+    }
+    // The author of a pipeline cannot choose the port for events, so that others have to give way.
+    for part in parts {
+        if let Some(port) = part.event_port() {
+            let endpoint = ListenEndpoint::new("tcp", &format!("0.0.0.0:{port}"), true);
+            claims
+                .endpoints
+                .push((endpoint, Owner::Pipeline(&part.pipeline)));
+        }
+    }
+    let mut selection = Selection {
+        parts: Vec::new(),
+        problems: Vec::new(),
+        has_own_metrics,
+    };
+    for part in parts {
+        match claims.conflict(part) {
+            None => {
+                claims.add(part);
+                selection.parts.push(part.clone());
+            }
+            Some(message) => selection.problems.push(PipelineProblem {
+                pipeline: part.pipeline.clone(),
+                message,
+            }),
+        }
+    }
+    selection
+}
+
+/// Returns the addresses on which a part listens.
+fn endpoints(part: &PipelinePart) -> Vec<(String, ListenEndpoint)> {
+    let config = part.configuration();
+    let all = components(&config).flat_map(|component| {
+        let is_source = component.family == ComponentKind::Source;
+        let addresses = listen_address::of(&component).into_iter();
+        addresses.map(move |address| {
+            let endpoint = ListenEndpoint::new(address.protocol, &address.endpoint, is_source);
+            (address.to_string(), endpoint)
+        })
+    });
+    all.collect()
+}
