@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_config::{Component, ComponentKind, components, listen_address};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
+use crate::canonical::{bytes, hash};
 use crate::events;
 use crate::events::EventReceiver;
 use crate::globals;
@@ -58,15 +58,6 @@ impl Assembly {
         let global = global.map(|(name, value)| (name.clone(), value.clone()));
         hash(&Value::Object(global.collect()))
     }
-}
-
-pub(crate) fn bytes(config: &Value) -> Vec<u8> {
-    serde_json::to_vec(config).expect("a JSON value can be written")
-}
-
-fn hash(value: &Value) -> String {
-    let digest = Sha256::digest(bytes(value));
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Assembles the configuration of a workload. A pipeline that cannot be a part of it is left out, and named in

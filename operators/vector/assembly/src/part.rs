@@ -6,6 +6,7 @@ use lockstep_vector_config::ComponentKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::canonical;
 use crate::pipeline::PipelineKey;
 use crate::secrets::SecretReference;
 use crate::services::PipelineService;
@@ -64,6 +65,13 @@ impl PipelinePart {
         let ports = self.service.iter().flat_map(|service| &service.ports);
         let mut ports = ports.filter(|port| port.is_for_events);
         ports.next().map(|port| port.port)
+    }
+
+    /// Returns a fingerprint of the part.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let part = serde_json::to_value(self).expect("a part is JSON");
+        canonical::hash(&part)
     }
 
     /// Returns true if the pipeline has no components.

@@ -184,3 +184,118 @@ impl<'a> SecretRewriter<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::SecretKind;
+
+    use super::*;
+
+    fn declared(names: &[(&str, Option<&str>)]) -> BTreeMap<String, SecretSource> {
+        let sources = names.iter().map(|(alias, namespace)| {
+            let source = SecretSource {
+                kind: SecretKind::KubernetesSecret,
+                name: format!("{alias}-secret"),
+                namespace: namespace.map(str::to_owned),
+            };
+            ((*alias).to_owned(), source)
+        });
+        sources.collect()
+    }
+
+    fn rewritten(
+        namespace: Option<&str>,
+        name: &str,
+        declared: &BTreeMap<String, SecretSource>,
+        mut value: Value,
+    ) -> Result<(Value, Vec<SecretReference>), String> {
+        let key = PipelineKey {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        let mut rewriter = SecretRewriter::new(&key, declared);
+        rewriter.rewrite(&mut value)?;
+        Ok((value, rewriter.into_references()))
+    }
+
+    #[test]
+    fn references_become_files_of_the_pipeline() {
+        let declared = declared(&[("es", None)]);
+        let value = json!({
+            "user": "SECRET[es.user]", "url": ["http://SECRET[es.host]:SECRET[es.user]/"],
+            "SECRET[es.user]": 1, "plain": "SECRET[es]",
+        });
+        let (value, references) =
+            rewritten(Some("a"), "p-q", &declared, value).expect("references");
+        let expected = json!({
+            "user": "SECRET[k8s.a__p-q__es.user]",
+            "url": ["http://SECRET[k8s.a__p-q__es.host]:SECRET[k8s.a__p-q__es.user]/"],
+            "SECRET[k8s.a__p-q__es.user]": 1, "plain": "SECRET[es]",
+        });
+        assert_eq!(value, expected);
+        let reference = |key: &str| SecretReference {
+            file_name: format!("a__p-q__es.{key}"),
+            namespace: "a".to_owned(),
+            name: "es-secret".to_owned(),
+            key: key.to_owned(),
+        };
+        assert_eq!(references, ["host", "user"].map(reference));
+    }
+
+    #[test]
+    fn pipelines_whose_names_differ_only_in_dashes_have_different_files() {
+        let declared = declared(&[("x", None), ("x__y", None)]);
+        let file = |namespace, name, text: &str| {
+            let (_, references) =
+                rewritten(Some(namespace), name, &declared, text.into()).expect("a reference");
+            references[0].file_name.clone()
+        };
+        let files = BTreeSet::from([
+            file("team", "a-x", "SECRET[x.k]"),
+            file("team-a", "x", "SECRET[x.k]"),
+            file("team-a", "x", "SECRET[x__y.k]"),
+            file("team-a", "x", "SECRET[x.y__k]"),
+            file("team-a", "x", "SECRET[x.y.k]"),
+        ]);
+        assert_eq!(files.len(), 5, "{files:?}");
+    }
+
+    #[test]
+    fn only_declared_secrets_of_the_own_namespace_are_read() {
+        let declared = declared(&[("own", None), ("other", Some("b")), ("empty", Some(""))]);
+        let found = |namespace, text: &str| {
+            let found = rewritten(namespace, "p", &declared, text.into());
+            found.map(|(_, references)| references[0].namespace.clone())
+        };
+        assert_eq!(found(Some("a"), "SECRET[own.k]").as_deref(), Ok("a"));
+        assert_eq!(found(Some("a"), "SECRET[empty.k]").as_deref(), Ok("a"));
+        assert_eq!(found(None, "SECRET[other.k]").as_deref(), Ok("b"));
+        for (namespace, text, part) in [
+            (Some("a"), "SECRET[k8s.b__p__own.k]", "has no `k8s`"),
+            (
+                Some("a"),
+                "SECRET[other.k]",
+                "only to Secrets of its own namespace",
+            ),
+            (None, "SECRET[own.k]", "set the namespace"),
+            (Some("a"), "SECRET[own.a/../b]", "has only letters"),
+            (Some("a"), "SECRET[own.ä]", "has only letters"),
+        ] {
+            let error = found(namespace, text).expect_err(text);
+            assert!(error.contains(part), "{error}");
+        }
+        let long = format!("SECRET[own.{}]", "k".repeat(250));
+        let error = found(Some("a"), &long).expect_err("too long");
+        assert!(error.contains("261 bytes"), "{error}");
+    }
+
+    #[test]
+    fn values_that_would_change_the_text_of_a_configuration_are_rejected() {
+        for value in ["a", "a b", "ä/+=$", "\u{7f}"] {
+            assert_eq!(validate_value(value.as_bytes()), Ok(()), "{value:?}");
+        }
+        for value in [&b""[..], b"a\"", b"\\", b"a\n", b"\0", b"\xff"] {
+            assert!(validate_value(value).is_err(), "{value:?}");
+        }
+    }
+}

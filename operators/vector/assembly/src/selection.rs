@@ -78,13 +78,11 @@ impl<'p> Claims<'p> {
                 "a component of {owner} has the name `{id}` already; rename a component or the pipeline"
             ));
         }
-        let own = Owner::Pipeline(&part.pipeline);
         let is_own =
             |owner: &Owner<'_>| matches!(owner, Owner::Pipeline(key) if *key == &part.pipeline);
         endpoints(part).into_iter().find_map(|(address, endpoint)| {
             let mut others = self.endpoints.iter().filter(|(_, owner)| !is_own(owner));
             let (_, owner) = others.find(|(other, _)| endpoint.conflicts_with(other, self.role))?;
-            debug_assert!(matches!(own, Owner::Pipeline(_)));
             let owner = owner.describe(&part.pipeline);
             Some(format!(
                 "{address} is already used by {owner}; use another port"

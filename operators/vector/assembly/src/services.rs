@@ -140,3 +140,97 @@ fn port_name(source: &str, port: u16) -> String {
         format!("port-{port}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ports(sources: &Value, event_source: Option<&str>) -> Vec<(String, u16, &'static str)> {
+        let pipeline = PipelineKey {
+            namespace: None,
+            name: "p".to_owned(),
+        };
+        let sources = sources.as_object().expect("sources");
+        let service = service(&pipeline, &BTreeMap::new(), sources, event_source);
+        let ports = service.into_iter().flat_map(|service| service.ports);
+        ports
+            .map(|port| {
+                assert_eq!(port.is_for_events, event_source.is_some());
+                (port.name, port.port, port.protocol.as_str())
+            })
+            .collect()
+    }
+
+    fn port(name: &str, port: u16, protocol: &'static str) -> (String, u16, &'static str) {
+        (name.to_owned(), port, protocol)
+    }
+
+    #[test]
+    fn a_port_has_the_name_of_its_source() {
+        let sources = json!({
+            "logs_in": {"type": "vector", "address": "0.0.0.0:6000"},
+            "statsdIn": {"type": "statsd", "mode": "udp", "address": "[::]:8125"},
+            "any": {"type": "http_server", "address": "0.0.0.0:0"},
+            "file": {"type": "socket", "mode": "unix", "path": "/a"},
+            "pulled": {"type": "kafka"},
+            "fd": {"type": "socket", "mode": "tcp", "address": "systemd#1"},
+        });
+        let expected = [port("logs-in", 6000, "TCP"), port("statsd-in", 8125, "UDP")];
+        assert_eq!(ports(&sources, None), expected);
+    }
+
+    #[test]
+    fn a_source_with_two_addresses_has_two_ports() {
+        let sources = json!({"otel": {
+            "type": "opentelemetry",
+            "grpc": {"address": "0.0.0.0:4317"}, "http": {"address": "0.0.0.0:4318"},
+        }});
+        let expected = [
+            port("otel-grpc", 4317, "TCP"),
+            port("otel-http", 4318, "TCP"),
+        ];
+        assert_eq!(ports(&sources, None), expected);
+    }
+
+    #[test]
+    fn a_name_that_kubernetes_does_not_allow_is_replaced() {
+        let long = "a".repeat(64);
+        let sources = json!({
+            "in": {"type": "vector", "address": "0.0.0.0:1"},
+            "In": {"type": "vector", "address": "0.0.0.0:2"},
+            "ä": {"type": "vector", "address": "0.0.0.0:3"},
+            long: {"type": "vector", "address": "0.0.0.0:4"},
+            "_": {"type": "vector", "address": "0.0.0.0:5"},
+        });
+        let mut found = ports(&sources, None);
+        found.sort_by_key(|(_, port, _)| *port);
+        let names: Vec<_> = found.iter().map(|(name, _, _)| name.as_str()).collect();
+        // Of two equal names, the second in alphabetical order is replaced.
+        assert_eq!(names, ["port-1", "in", "port-3", "port-4", "port-5"]);
+    }
+
+    #[test]
+    fn the_port_for_events_is_marked_and_the_service_has_the_name_of_the_annotation() {
+        let sources = json!({"events": {"type": "vector", "address": "0.0.0.0:42001"}});
+        assert_eq!(
+            ports(&sources, Some("events")),
+            [port("events", 42_001, "TCP")]
+        );
+        let pipeline = PipelineKey {
+            namespace: None,
+            name: "p".to_owned(),
+        };
+        for (name, expected) in [("mine", Some("mine")), ("", None)] {
+            let annotations = BTreeMap::from([(SERVICE_NAME.to_owned(), name.to_owned())]);
+            let sources = sources.as_object().expect("sources");
+            let service = service(&pipeline, &annotations, sources, None).expect("a service");
+            assert_eq!(service.service_name.as_deref(), expected);
+        }
+        assert_eq!(
+            service(&pipeline, &BTreeMap::new(), &Map::new(), None),
+            None
+        );
+    }
+}
