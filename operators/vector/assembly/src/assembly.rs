@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockstep_vector_config::{Component, ComponentKind, components, listen_address};
+use lockstep_vector_config::{Component, ComponentKind, listen_address};
 use serde_json::{Map, Value};
 
 use crate::canonical::{bytes, hash};
 use crate::events;
 use crate::events::EventReceiver;
 use crate::globals;
+use crate::merged_sources;
 use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
 use crate::pipeline::{PipelineProblem, RunnablePipeline};
@@ -159,6 +160,9 @@ pub(crate) fn join(
             .map(|(id, value)| (id.clone(), value.clone()))
             .collect()
     });
+    if options.merge_sources {
+        merged_sources::merge(&parts, &mut blocks);
+    }
     let is_empty = blocks.iter().all(Map::is_empty);
     let own = if selection.has_own_metrics {
         globals::metrics()

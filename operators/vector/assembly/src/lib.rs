@@ -13,6 +13,7 @@ mod globals;
 mod inputs;
 mod isolation;
 mod kebab_case;
+mod merged_sources;
 mod names;
 mod options;
 mod part;

@@ -124,6 +124,7 @@ fn split(
             files[0].insert(name.clone(), value.clone());
             continue;
         };
+        files[0].insert(name.clone(), Map::new().into());
         for (id, component) in components {
             let file = owners
                 .get(id.as_str())
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn the_files_of_a_large_configuration_are_small_enough_and_merge_to_it() {
         let assembly = assembly(200);
-        let max_file_bytes = 10_000;
+        let max_file_bytes = 6_000;
         let limits = PublicationLimits {
             max_file_bytes,
             ..UNLIMITED
@@ -281,10 +282,10 @@ mod tests {
     #[test]
     fn a_pipeline_that_is_larger_than_a_file_is_an_error() {
         let limits = PublicationLimits {
-            max_file_bytes: 300,
+            max_file_bytes: 200,
             ..UNLIMITED
         };
         let error = publish(&assembly(2), "agent", limits).expect_err("an error");
-        assert_eq!(error.max_file_bytes, 300);
+        assert_eq!(error.max_file_bytes, 200);
     }
 }

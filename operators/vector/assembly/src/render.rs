@@ -157,3 +157,222 @@ fn receive_events<'c>(
         _ => Err("a pipeline may have only one source of type `kubernetes_events`".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::options::ComponentNames;
+
+    fn pipeline(namespace: Option<&str>, spec: Value) -> RunnablePipeline {
+        RunnablePipeline {
+            namespace: namespace.map(str::to_owned),
+            name: "p".to_owned(),
+            generation: 3,
+            spec,
+            ..RunnablePipeline::default()
+        }
+    }
+
+    fn agent() -> AssemblyOptions {
+        AssemblyOptions::new(RunnerKind::Agent)
+    }
+
+    fn aggregator() -> AssemblyOptions {
+        AssemblyOptions::new(RunnerKind::Aggregator)
+    }
+
+    /// Returns the components of a part.
+    fn rendered(options: &AssemblyOptions, namespace: Option<&str>, spec: Value) -> Value {
+        let part = render(options, &pipeline(namespace, spec), Some(42_007)).expect("a part");
+        part.configuration().into()
+    }
+
+    fn error(options: &AssemblyOptions, namespace: Option<&str>, spec: Value) -> String {
+        let problem = render(options, &pipeline(namespace, spec), None).expect_err("a problem");
+        assert_eq!(problem.pipeline.name, "p");
+        problem.message
+    }
+
+    #[test]
+    fn names_inputs_and_selectors_of_a_tenant_are_its_own() {
+        let spec = json!({
+            "sources": {"in": {"type": "kubernetes_logs"}},
+            "transforms": {
+                "r": {"type": "route", "inputs": ["in"], "route": {"a": ".a == 1"}},
+                "m": {
+                    "type": "remap", "inputs": ["r.a"], "source": ".b = 1", "reroute_dropped": true,
+                    "graph": {"edge_attributes": {"r.a": {"color": "red"}, "other": {}}},
+                },
+            },
+            "sinks": {
+                "out": {"type": "console", "inputs": ["m"], "encoding": {"codec": "json"}},
+                "rest": {"type": "blackhole", "inputs": ["*._unmatched", "m.*"]},
+            },
+        });
+        let options = AssemblyOptions {
+            use_api_server_cache: true,
+            ..agent()
+        };
+        let expected = json!({
+            "sources": {"a__p__in": {
+                "type": "kubernetes_logs", "use_apiserver_cache": true,
+                "extra_namespace_label_selector": "kubernetes.io/metadata.name=a",
+            }},
+            "transforms": {
+                "a__p__r": {"type": "route", "inputs": ["a__p__in"], "route": {"a": ".a == 1"}},
+                "a__p__m": {
+                    "type": "remap", "inputs": ["a__p__r.a"], "source": ".b = 1",
+                    "reroute_dropped": true,
+                    "graph": {"edge_attributes": {"a__p__r.a": {"color": "red"}, "other": {}}},
+                },
+            },
+            "sinks": {
+                "a__p__out": {
+                    "type": "console", "inputs": ["a__p__m"], "encoding": {"codec": "json"},
+                },
+                "a__p__rest": {
+                    "type": "blackhole", "inputs": ["a__p__r._unmatched", "a__p__m.dropped"],
+                },
+            },
+        });
+        assert_eq!(rendered(&options, Some("a"), spec), expected);
+    }
+
+    #[test]
+    fn the_pipeline_of_an_administrator_has_no_namespace() {
+        let spec = |skip_prefix: bool| {
+            json!({
+                "sources": {"in": {"type": "journald"}},
+                "sinks": {"out": {"type": "blackhole", "inputs": ["*"]}},
+                "skipPrefix": skip_prefix,
+            })
+        };
+        let config = |prefix: &str| {
+            let id = |name: &str| format!("{prefix}{name}");
+            json!({
+                "sources": {id("in"): {"type": "journald"}},
+                "transforms": {},
+                "sinks": {id("out"): {"type": "blackhole", "inputs": [id("in")]}},
+            })
+        };
+        assert_eq!(rendered(&agent(), None, spec(false)), config("__p__"));
+        assert_eq!(rendered(&agent(), None, spec(true)), config(""));
+        let dashes = AssemblyOptions {
+            component_names: ComponentNames::Dashes,
+            ..agent()
+        };
+        assert_eq!(rendered(&dashes, None, spec(false)), config("p-"));
+    }
+
+    #[test]
+    fn kubernetes_events_come_from_the_collector() {
+        let spec = json!({
+            "sources": {"in": {"type": "kubernetes_events"}},
+            "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+        });
+        let part = render(
+            &aggregator(),
+            &pipeline(Some("a"), spec.clone()),
+            Some(42_007),
+        );
+        let part = part.expect("a part");
+        let source = json!({"type": "vector", "address": "0.0.0.0:42007"});
+        assert_eq!(part.sources["a__p__in"], source);
+        assert_eq!(part.event_port(), Some(42_007));
+        let error = error(&aggregator(), Some("a"), spec);
+        assert_eq!(error, "no port is free for Kubernetes Events");
+    }
+
+    #[test]
+    fn only_aggregators_have_services() {
+        let spec = json!({
+            "sources": {"in": {"type": "opentelemetry",
+                "grpc": {"address": "0.0.0.0:4317"}, "http": {"address": "0.0.0.0:4318"}}},
+            "sinks": {"out": {"type": "blackhole", "inputs": ["in.logs"]}},
+        });
+        for (options, has_service) in [(agent(), false), (aggregator(), true)] {
+            let part = render(&options, &pipeline(None, spec.clone()), None).expect("a part");
+            assert_eq!(part.service.is_some(), has_service);
+            assert_eq!(part.sinks["__p__out"]["inputs"], json!(["__p__in.logs"]));
+        }
+    }
+
+    #[test]
+    fn secrets_are_files_and_the_annotation_keeps_sources() {
+        let spec = json!({
+            "sources": {"in": {"type": "kubernetes_logs"}},
+            "sinks": {"out": {"type": "loki", "inputs": ["in"], "tenant_id": "SECRET[s.id]"}},
+            "secret": {"s": {"type": "kubernetes_secret", "name": "creds"}},
+        });
+        let mut pipeline = pipeline(Some("a"), spec);
+        let part = render(&agent(), &pipeline, None).expect("a part");
+        assert_eq!(
+            part.sinks["a__p__out"]["tenant_id"],
+            "SECRET[k8s.a__p__s.id]"
+        );
+        assert_eq!(part.secrets[0].name, "creds");
+        assert_eq!((part.generation, part.keeps_own_sources), (3, false));
+        pipeline.annotations = BTreeMap::from([(OPTIMIZATION.to_owned(), "disabled".to_owned())]);
+        let part = render(&agent(), &pipeline, None).expect("a part");
+        assert!(part.keeps_own_sources);
+        let stored = serde_json::to_value(&part).expect("it is JSON");
+        assert_eq!(PipelinePart::deserialize(&stored).expect("a part"), part);
+    }
+
+    #[test]
+    fn a_pipeline_that_no_configuration_can_contain_is_a_problem() {
+        let sink = json!({"type": "blackhole", "inputs": ["in"]});
+        for (namespace, spec, part) in [
+            (None, json!({"sources": 1}), "`spec` cannot be read"),
+            (
+                None,
+                json!({"sources": {"in": 1}}),
+                "`in` must be a mapping",
+            ),
+            (
+                None,
+                json!({"sources": {"in": {"type": "journald"}}, "sinks": {"in": sink}}),
+                "two components have the name `in`",
+            ),
+            (
+                None,
+                json!({"sinks": {"out": sink}}),
+                "the input `in` of `out`",
+            ),
+            (
+                None,
+                json!({"sources": {"a.b": {"type": "journald"}}}),
+                "contains a dot",
+            ),
+            (
+                Some("a"),
+                json!({"sources": {"in": {"type": "journald"}}}),
+                "may read only",
+            ),
+            (Some("a"), json!({"skipPrefix": true}), "`spec.skipPrefix`"),
+            (
+                None,
+                json!({"sources": {"in": {"type": "journald", "units": ["SECRET[a.b]"]}}}),
+                "has no `a`",
+            ),
+            (
+                None,
+                json!({"sources": {"in": {"type": "kubernetes_events"}}}),
+                "only aggregators",
+            ),
+        ] {
+            let error = error(&agent(), namespace, spec);
+            assert!(error.contains(part), "{error}");
+        }
+        let events = json!({"type": "kubernetes_events"});
+        let both = json!({"sources": {"a": events, "b": events}});
+        let error = error(&aggregator(), None, both);
+        assert!(error.contains("only one source"), "{error}");
+        let empty = rendered(&agent(), Some("a"), Value::Null);
+        assert_eq!(empty, json!({"sources": {}, "transforms": {}, "sinks": {}}));
+    }
+}

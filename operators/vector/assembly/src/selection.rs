@@ -164,3 +164,142 @@ fn endpoints(part: &PipelinePart) -> Vec<(String, ListenEndpoint)> {
     });
     all.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::options::{ApiOptions, ComponentNames};
+    use crate::pipeline::RunnablePipeline;
+    use crate::render::render;
+
+    fn aggregator() -> AssemblyOptions {
+        AssemblyOptions::new(RunnerKind::Aggregator)
+    }
+
+    fn part(
+        options: &AssemblyOptions,
+        namespace: Option<&str>,
+        name: &str,
+        sources: Value,
+    ) -> PipelinePart {
+        let pipeline = RunnablePipeline {
+            namespace: namespace.map(str::to_owned),
+            name: name.to_owned(),
+            spec: json!({"sources": sources}),
+            ..RunnablePipeline::default()
+        };
+        render(options, &pipeline, Some(42_000)).expect("a part")
+    }
+
+    fn listening(namespace: Option<&str>, name: &str, address: &str) -> PipelinePart {
+        let sources = json!({"in": {"type": "vector", "address": address}});
+        part(&aggregator(), namespace, name, sources)
+    }
+
+    fn exporting(name: &str, address: &str) -> PipelinePart {
+        let mut part = listening(None, name, address);
+        let sink = json!({"type": "prometheus_exporter", "inputs": []});
+        part.sinks.insert(format!("__{name}__out"), sink);
+        part
+    }
+
+    /// Returns the pipelines that were selected, and the messages to the others.
+    fn selected(options: &AssemblyOptions, parts: &[PipelinePart]) -> (Vec<String>, Vec<String>) {
+        let selection = select(options, parts);
+        let names = selection.parts.iter().map(|part| part.pipeline.to_string());
+        let problems = selection.problems.into_iter();
+        let problems = problems.map(|it| format!("{}: {}", it.pipeline, it.message));
+        (names.collect(), problems.collect())
+    }
+
+    #[test]
+    fn of_two_pipelines_with_one_address_the_later_is_left_out() {
+        let parts = [
+            listening(Some("a"), "p", "0.0.0.0:9000"),
+            listening(Some("a"), "q", "127.0.0.1:9000"),
+            listening(Some("b"), "p", "[::]:9000"),
+            listening(Some("b"), "q", "0.0.0.0:9001"),
+        ];
+        let (names, problems) = selected(&aggregator(), &parts);
+        assert_eq!(names, ["a/p", "b/q"]);
+        assert_eq!(
+            problems,
+            [
+                "a/q: tcp 127.0.0.1:9000 is already used by the pipeline a/p; use another port",
+                "b/p: tcp [::]:9000 is already used by a pipeline outside this namespace; use another port",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_two_pipelines_with_one_name_joined_by_dashes_the_later_is_left_out() {
+        let options = AssemblyOptions {
+            component_names: ComponentNames::Dashes,
+            ..AssemblyOptions::new(RunnerKind::Agent)
+        };
+        let logs = json!({"in": {"type": "kubernetes_logs"}});
+        let parts = [
+            part(&options, None, "a-b-c", logs.clone()),
+            part(&options, Some("a"), "b-c", logs.clone()),
+            part(&options, Some("a-b"), "c", logs.clone()),
+            part(&options, Some("a-b"), "d", logs),
+        ];
+        let (names, problems) = selected(&options, &parts);
+        assert_eq!(names, ["a-b-c", "a-b/d"]);
+        let expected = "a component of a pipeline outside this namespace has the name `a-b-c-in` already; rename a component or the pipeline";
+        assert_eq!(
+            problems,
+            [format!("a/b-c: {expected}"), format!("a-b/c: {expected}")]
+        );
+    }
+
+    #[test]
+    fn ports_of_vector_itself_are_taken() {
+        let parts = [
+            listening(None, "api", "127.0.0.1:8686"),
+            listening(None, "metrics", "0.0.0.0:9598"),
+        ];
+        let (names, _) = selected(&aggregator(), &parts);
+        assert_eq!(names, ["api", "metrics"]);
+        let options = AssemblyOptions {
+            api: Some(ApiOptions::default()),
+            internal_metrics: true,
+            ..aggregator()
+        };
+        let (names, problems) = selected(&options, &parts);
+        assert!(names.is_empty(), "{names:?}");
+        assert!(problems[0].contains("Vector's own API"), "{problems:?}");
+        assert!(problems[1].contains("Vector's own metrics"), "{problems:?}");
+    }
+
+    #[test]
+    fn vector_serves_its_metrics_unless_a_pipeline_does() {
+        let options = AssemblyOptions {
+            internal_metrics: true,
+            ..aggregator()
+        };
+        assert!(select(&options, &[]).has_own_metrics);
+        assert!(!select(&aggregator(), &[]).has_own_metrics);
+        let exporter = exporting("x", "0.0.0.0:9000");
+        assert!(!select(&options, std::slice::from_ref(&exporter)).has_own_metrics);
+        // The pipeline with the exporter is left out for another reason.
+        let parts = [listening(None, "a", "0.0.0.0:9000"), exporter];
+        let selection = select(&options, &parts);
+        assert!(selection.has_own_metrics);
+        assert_eq!(selection.parts.len(), 1);
+    }
+
+    #[test]
+    fn the_port_for_events_comes_first() {
+        let events = json!({"in": {"type": "kubernetes_events"}});
+        let parts = [
+            listening(Some("a"), "p", "0.0.0.0:42000"),
+            part(&aggregator(), Some("b"), "p", events),
+        ];
+        let (names, problems) = selected(&aggregator(), &parts);
+        assert_eq!(names, ["b/p"]);
+        assert_eq!(problems.len(), 1);
+    }
+}

@@ -1,0 +1,184 @@
+//! Merged sources: sources of `kubernetes_logs` that differ only in their namespace become one, with a transform behind
+//! it that gives each pipeline the events of its namespace.
+//!
+//! Each source watches Pods, namespaces and nodes by itself, so that many sources are a load for the API server and the
+//! agents. The price is that one slow pipeline slows down all that share its source, and that a source under a new name
+//! begins to read anew. Merging is an option therefore, and an annotation keeps a pipeline out of it.
+//!
+//! It changes nothing else: a source is merged only if its events have the field by which they are divided, and no
+//! pipeline has two of the sources that become one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use glob::Pattern;
+use lockstep_vector_config::ComponentKind;
+use serde_json::{Map, Value, json};
+
+use crate::canonical;
+use crate::isolation::{KUBERNETES_LOGS, NAMESPACE_LABEL, NAMESPACE_SELECTOR};
+use crate::names::SHARED;
+use crate::part::PipelinePart;
+
+/// Maximum number of namespaces of a source: their names are in the address of each request to the API server.
+const MAX_NAMESPACES: usize = 1000;
+
+/// Maximum number of namespaces that one transform divides. It compares each event with all of them.
+const MAX_ROUTES: usize = 16;
+
+/// Source of a pipeline.
+struct MergedSource<'p> {
+    id: &'p str,
+    namespace: &'p str,
+    source: &'p Map<String, Value>,
+}
+
+/// Merges sources in the blocks of a configuration, which are those of the parts.
+pub(crate) fn merge(parts: &[PipelinePart], blocks: &mut [Map<String, Value>; 3]) {
+    // Names of sources, as inputs, with the outputs that replace them.
+    let mut outputs = BTreeMap::new();
+    for (signature, sources) in groups(parts) {
+        let namespaces: BTreeSet<_> = sources.iter().map(|it| it.namespace).collect();
+        let namespaces: Vec<_> = namespaces.into_iter().collect();
+        let chunks = namespaces.chunks(MAX_NAMESPACES).enumerate();
+        let hash = &canonical::hash(&signature.into())[..8];
+        for (index, chunk) in chunks {
+            let of_chunk = sources.iter().filter(|it| chunk.contains(&it.namespace));
+            let of_chunk: Vec<_> = of_chunk.collect();
+            if of_chunk.len() > 1 {
+                let name = format!("{hash}-{index}");
+                outputs.extend(merge_group(&name, chunk, &of_chunk, blocks));
+            }
+        }
+    }
+    for kind in [ComponentKind::Transform, ComponentKind::Sink] {
+        for component in blocks[kind as usize].values_mut() {
+            let inputs = component["inputs"].as_array_mut().into_iter().flatten();
+            for input in inputs {
+                let output = input.as_str().and_then(|input| outputs.get(input));
+                if let Some(output) = output {
+                    *input = output.as_str().into();
+                }
+            }
+        }
+    }
+}
+
+/// Returns the sources that can be merged, by what they have in common.
+fn groups(parts: &[PipelinePart]) -> BTreeMap<String, Vec<MergedSource<'_>>> {
+    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for part in parts.iter().filter(|part| !part.keeps_own_sources) {
+        let mut own = BTreeSet::new();
+        for (id, source) in &part.sources {
+            let Some((namespace, source)) = divisible(source) else {
+                continue;
+            };
+            let mut common = source.clone();
+            common.remove(NAMESPACE_SELECTOR);
+            let signature = Value::Object(common).to_string();
+            // A component that has two equal sources gets each event twice.
+            if own.insert(signature.clone()) {
+                let source = MergedSource {
+                    id,
+                    namespace,
+                    source,
+                };
+                groups.entry(signature).or_default().push(source);
+            }
+        }
+    }
+    groups
+}
+
+/// Returns the namespace of a source whose events can be told from those of other namespaces.
+fn divisible(source: &Value) -> Option<(&str, &Map<String, Value>)> {
+    let source = source.as_object()?;
+    let is_logs = source.get("type")? == KUBERNETES_LOGS;
+    // Both can move the field with the namespace.
+    let has_own_fields = source.contains_key("pod_annotation_fields");
+    let is_elsewhere = source.get("log_namespace").is_some_and(|it| *it != false);
+    let selector = source.get(NAMESPACE_SELECTOR)?.as_str()?;
+    let namespace = selector.strip_prefix(NAMESPACE_LABEL)?;
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_one = !namespace.is_empty() && namespace.chars().all(is_name);
+    (is_logs && !has_own_fields && !is_elsewhere && is_one).then_some((namespace, source))
+}
+
+/// Merges the sources of a group, and returns the outputs by the inputs that they replace.
+fn merge_group(
+    name: &str,
+    namespaces: &[&str],
+    sources: &[&MergedSource<'_>],
+    blocks: &mut [Map<String, Value>; 3],
+) -> Vec<(String, String)> {
+    let merged = format!("{SHARED}Source-{name}");
+    let mut source = sources[0].source.clone();
+    let outputs = if let [only] = namespaces {
+        BTreeMap::from([(*only, merged.clone())])
+    } else {
+        let label = NAMESPACE_LABEL.trim_end_matches('=');
+        let selector = format!("{label} in ({})", namespaces.join(","));
+        source.insert(NAMESPACE_SELECTOR.to_owned(), selector.into());
+        let transforms = &mut blocks[ComponentKind::Transform as usize];
+        divide(name, &merged, namespaces, transforms)
+    };
+    let block = &mut blocks[ComponentKind::Source as usize];
+    for source in sources {
+        block.remove(source.id);
+    }
+    block.insert(merged, source.into());
+    let replaced = sources.iter().filter_map(|source| {
+        let output = outputs.get(source.namespace)?;
+        Some((Pattern::escape(source.id), output.clone()))
+    });
+    replaced.collect()
+}
+
+/// Adds transforms that divide the events of a source by namespace, and returns their outputs.
+fn divide<'n>(
+    name: &str,
+    source: &str,
+    namespaces: &[&'n str],
+    transforms: &mut Map<String, Value>,
+) -> BTreeMap<&'n str, String> {
+    if namespaces.len() <= MAX_ROUTES {
+        return divide_range(name, source, namespaces, transforms);
+    }
+    let router = format!("{SHARED}Router-{name}");
+    // Ranges of names first: an event is compared with some sixty names instead of a thousand.
+    let ranges: Vec<_> = namespaces.chunks(namespaces.len().isqrt() + 1).collect();
+    let mut outputs = BTreeMap::new();
+    let mut routes = Map::new();
+    for (index, range) in ranges.iter().enumerate() {
+        let (first, last) = (range[0], range[range.len() - 1]);
+        let condition = format!(
+            "namespace = string(.kubernetes.pod_namespace) ?? \"\"\nnamespace >= {first:?} && namespace <= {last:?}"
+        );
+        routes.insert(index.to_string(), condition.into());
+        let range_name = format!("{name}-{index}");
+        let input = format!("{router}.{index}");
+        outputs.extend(divide_range(&range_name, &input, range, transforms));
+    }
+    transforms.insert(router, route(source, routes));
+    outputs
+}
+
+/// Adds one transform that divides events by namespace, and returns its outputs.
+fn divide_range<'n>(
+    name: &str,
+    input: &str,
+    range: &[&'n str],
+    transforms: &mut Map<String, Value>,
+) -> BTreeMap<&'n str, String> {
+    let router = format!("{SHARED}Router-{name}");
+    let routes = range.iter().map(|namespace| {
+        let condition = format!(".kubernetes.pod_namespace == {namespace:?}");
+        ((*namespace).to_owned(), condition.into())
+    });
+    transforms.insert(router.clone(), route(input, routes.collect()));
+    let outputs = range.iter().map(|it| (*it, format!("{router}.{it}")));
+    outputs.collect()
+}
+
+fn route(input: &str, routes: Map<String, Value>) -> Value {
+    json!({"type": "route", "inputs": [input], "reroute_unmatched": false, "route": routes})
+}
