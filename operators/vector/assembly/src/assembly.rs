@@ -191,3 +191,135 @@ pub(crate) fn join(
         problems,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::RunnerKind;
+    use serde_json::json;
+
+    use super::*;
+    use crate::options::ApiOptions;
+
+    fn agent() -> AssemblyOptions {
+        AssemblyOptions::new(RunnerKind::Agent)
+    }
+
+    fn aggregator() -> AssemblyOptions {
+        AssemblyOptions::new(RunnerKind::Aggregator)
+    }
+
+    fn pipeline(namespace: &str, source: Value) -> RunnablePipeline {
+        RunnablePipeline {
+            namespace: Some(namespace.to_owned()),
+            name: "p".to_owned(),
+            spec: json!({
+                "sources": {"in": source},
+                "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+            }),
+            ..RunnablePipeline::default()
+        }
+    }
+
+    fn logs(namespace: &str) -> RunnablePipeline {
+        pipeline(namespace, json!({"type": "kubernetes_logs"}))
+    }
+
+    #[test]
+    fn without_pipelines_agents_read_logs_and_aggregators_listen() {
+        let sink = json!({
+            "type": "blackhole", "inputs": ["defaultSource"], "rate": 100, "print_interval_secs": 60,
+        });
+        let config = |source: &Value| {
+            json!({
+                "data_dir": "/vector-data-dir",
+                "sources": {"defaultSource": source}, "transforms": {}, "sinks": {"defaultSink": sink},
+            })
+        };
+        let found = assemble(&agent(), &[]);
+        assert_eq!(found.config, config(&json!({"type": "kubernetes_logs"})));
+        assert_eq!(found.services, []);
+        let found = assemble(&aggregator(), &[]);
+        let source = json!({"type": "vector", "address": "[::]:8989"});
+        assert_eq!(found.config, config(&source));
+        assert_eq!(found.services.len(), 1);
+        assert_eq!(found.services[0].ports[0].port, 8989);
+    }
+
+    #[test]
+    fn options_of_the_workload_are_global_options() {
+        let options = AssemblyOptions {
+            api: Some(ApiOptions::default()),
+            expire_metrics_secs: Some(300),
+            internal_metrics: true,
+            ..agent()
+        };
+        let expected = json!({
+            "data_dir": "/vector-data-dir",
+            "api": {"enabled": true, "address": "[::]:8686"},
+            "expire_metrics_secs": 300,
+            "sources": {"internalMetricsSource": {"type": "internal_metrics"}},
+            "transforms": {},
+            "sinks": {"internalMetricsSink": {
+                "type": "prometheus_exporter", "inputs": ["internalMetricsSource"],
+                "address": "[::]:9598",
+            }},
+        });
+        assert_eq!(assemble(&options, &[]).config, expected);
+    }
+
+    #[test]
+    fn a_pipeline_with_a_problem_does_not_keep_others_from_running() {
+        let wrong = pipeline("a", json!({"type": "file", "include": ["/etc/passwd"]}));
+        let found = assemble(&agent(), &[logs("b"), wrong]);
+        let names: Vec<_> = found
+            .parts
+            .iter()
+            .flat_map(|part| part.component_ids())
+            .collect();
+        assert_eq!(names, ["b__p__in", "b__p__out"]);
+        assert_eq!(found.problems.len(), 1);
+        assert_eq!(found.problems[0].pipeline.to_string(), "a/p");
+    }
+
+    #[test]
+    fn only_global_options_change_the_global_hash() {
+        let empty = assemble(&agent(), &[]);
+        let with_pipeline = assemble(&agent(), &[logs("a")]);
+        assert_ne!(empty.hash(), with_pipeline.hash());
+        assert_eq!(empty.global_hash(), with_pipeline.global_hash());
+        let expiring = AssemblyOptions {
+            expire_metrics_secs: Some(1),
+            ..agent()
+        };
+        let expiring = assemble(&expiring, &[logs("a")]);
+        assert_ne!(expiring.global_hash(), with_pipeline.global_hash());
+        let mut secret = logs("a");
+        secret.spec["secret"] = json!({"s": {"type": "kubernetes_secret", "name": "n"}});
+        secret.spec["sinks"]["out"]["x"] = "SECRET[s.k]".into();
+        let secret = assemble(&agent(), &[secret]);
+        let backend = json!({"k8s": {"type": "directory", "path": "/etc/vector/secrets"}});
+        assert_eq!(secret.config["secret"], backend);
+        assert_eq!(secret.secrets[0].file_name, "a__p__s.k");
+        assert_eq!(secret.global_hash(), with_pipeline.global_hash());
+    }
+
+    #[test]
+    fn a_part_that_is_kept_runs_as_it_last_ran() {
+        let events = |namespace| pipeline(namespace, json!({"type": "kubernetes_events"}));
+        let before = assemble(&aggregator(), &[events("a"), events("b")]);
+        assert!(before.has_event_collector);
+        let part = &before.parts[0];
+        let changed = pipeline("a", json!({"type": "vector", "address": "0.0.0.0:1"}));
+        let kept = std::slice::from_ref(part);
+        let after = assemble_with(&aggregator(), &[changed, events("b")], kept);
+        assert_eq!(after, before);
+        // A new pipeline does not get the port of the kept one, even if the port follows from its name.
+        let mut other = part.clone();
+        other.pipeline.name = "other".to_owned();
+        other.sources = BTreeMap::new();
+        other.sinks = BTreeMap::new();
+        let after = assemble_with(&aggregator(), &[events("a")], &[other]);
+        assert_eq!(after.problems, []);
+        assert_ne!(after.parts[1].event_port(), part.event_port());
+    }
+}

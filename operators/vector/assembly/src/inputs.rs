@@ -46,15 +46,18 @@ pub(crate) fn rewrite(
 }
 
 fn matching<'o>(id: &str, input: &str, outputs: &'o [String]) -> Vec<&'o str> {
-    let outputs = outputs.iter().map(String::as_str);
+    let others = outputs.iter().map(String::as_str);
+    let others = others.filter(|output| *output != id);
     if let Ok(pattern) = Pattern::new(input) {
-        let others = outputs.clone().filter(|output| *output != id);
-        let matched: Vec<_> = others.filter(|output| pattern.matches(output)).collect();
+        let matched: Vec<_> = others
+            .clone()
+            .filter(|output| pattern.matches(output))
+            .collect();
         if !matched.is_empty() {
             return matched;
         }
     }
-    outputs.filter(|output| *output == input).collect()
+    others.filter(|output| *output == input).collect()
 }
 
 /// Renames the inputs for which `graph.edge_attributes` describes how `vector graph` draws them.
@@ -142,6 +145,10 @@ mod tests {
     fn an_input_that_matches_no_output_of_the_pipeline_is_an_error() {
         for inputs in [json!(["b__p__in"]), json!(["a__p__in"]), json!(["x*"])] {
             let error = rewritten("x", &inputs, &["in"]).expect_err("an error");
+            assert!(error.contains("matches no output"), "{error}");
+        }
+        for own in ["t", "[t]"] {
+            let error = rewritten(own, &json!([own]), &["in", own]).expect_err("an error");
             assert!(error.contains("matches no output"), "{error}");
         }
         for inputs in [json!("in"), json!([1]), json!({"in": 1})] {

@@ -182,3 +182,158 @@ fn divide_range<'n>(
 fn route(input: &str, routes: Map<String, Value>) -> Value {
     json!({"type": "route", "inputs": [input], "reroute_unmatched": false, "route": routes})
 }
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::RunnerKind;
+
+    use super::*;
+    use crate::assembly::assemble;
+    use crate::options::AssemblyOptions;
+    use crate::pipeline::RunnablePipeline;
+
+    fn pipeline(namespace: &str, name: &str, sources: Value) -> RunnablePipeline {
+        RunnablePipeline {
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+            spec: json!({
+                "sources": sources, "sinks": {"out": {"type": "blackhole", "inputs": ["*"]}},
+            }),
+            ..RunnablePipeline::default()
+        }
+    }
+
+    fn logs(namespace: &str, name: &str) -> RunnablePipeline {
+        pipeline(namespace, name, json!({"in": {"type": "kubernetes_logs"}}))
+    }
+
+    fn merged(pipelines: &[RunnablePipeline]) -> Value {
+        let options = AssemblyOptions {
+            merge_sources: true,
+            ..AssemblyOptions::new(RunnerKind::Agent)
+        };
+        assemble(&options, pipelines).config
+    }
+
+    /// Returns the name of the only merged source.
+    fn source(config: &Value) -> &str {
+        let sources = config["sources"].as_object().expect("sources");
+        let mut merged = sources.keys().filter(|id| id.starts_with(SHARED));
+        let found = merged.next().expect("a merged source");
+        assert_eq!(merged.next(), None);
+        found
+    }
+
+    #[test]
+    fn sources_of_several_namespaces_become_one_with_a_route_for_each() {
+        let config = merged(&[logs("b", "p"), logs("a", "p"), logs("a", "q")]);
+        let source = source(&config);
+        let expected = json!({
+            "type": "kubernetes_logs",
+            "extra_namespace_label_selector": "kubernetes.io/metadata.name in (a,b)",
+        });
+        assert_eq!(config["sources"], json!({source: expected}));
+        let router = source.replace("Source", "Router");
+        let route = json!({
+            "type": "route", "inputs": [source], "reroute_unmatched": false,
+            "route": {
+                "a": ".kubernetes.pod_namespace == \"a\"", "b": ".kubernetes.pod_namespace == \"b\"",
+            },
+        });
+        assert_eq!(config["transforms"], json!({router.as_str(): route}));
+        for (sink, namespace) in [("a__p__out", "a"), ("a__q__out", "a"), ("b__p__out", "b")] {
+            let expected = json!([format!("{router}.{namespace}")]);
+            assert_eq!(config["sinks"][sink]["inputs"], expected);
+        }
+    }
+
+    #[test]
+    fn sources_of_one_namespace_become_one_without_a_route() {
+        let config = merged(&[logs("a", "p"), logs("a", "q")]);
+        let source = source(&config);
+        assert_eq!(
+            config["sources"][source][NAMESPACE_SELECTOR],
+            "kubernetes.io/metadata.name=a"
+        );
+        assert_eq!(config["transforms"], json!({}));
+        assert_eq!(config["sinks"]["a__q__out"]["inputs"], json!([source]));
+    }
+
+    #[test]
+    fn many_namespaces_are_divided_in_two_steps() {
+        let names: Vec<_> = (0..100).map(|index| format!("n{index:03}")).collect();
+        let pipelines: Vec<_> = names.iter().map(|name| logs(name, "p")).collect();
+        let config = merged(&pipelines);
+        let transforms = config["transforms"].as_object().expect("transforms");
+        let routes = |transform: &Value| transform["route"].as_object().map_or(0, Map::len);
+        assert!(transforms.values().all(|it| routes(it) <= MAX_ROUTES));
+        let ends: usize = transforms.values().map(routes).sum();
+        assert_eq!(ends, 100 + transforms.len() - 1);
+        // Each namespace is within the one range that leads to its route.
+        let router = source(&config).replace("Source", "Router");
+        let ranges = transforms[&router]["route"].as_object().expect("ranges");
+        for name in &names {
+            let sink = &config["sinks"][format!("{name}__p__out")]["inputs"][0];
+            let input = sink.as_str().expect("an input");
+            let (end, route) = input.split_once('.').expect("a route");
+            assert_eq!(route, name);
+            let from = transforms[end]["inputs"][0].as_str().expect("an input");
+            let (_, range) = from.split_once('.').expect("a range");
+            let within = |range: &Value| {
+                let texts: Vec<_> = range.as_str().expect("a program").split('"').collect();
+                (texts[3]..=texts[5]).contains(&name.as_str())
+            };
+            assert!(within(&ranges[range]), "{name} {}", ranges[range]);
+            assert_eq!(ranges.values().filter(|range| within(range)).count(), 1);
+        }
+    }
+
+    #[test]
+    fn sources_that_differ_or_must_be_apart_stay() {
+        let mut opted_out = logs("a", "out");
+        let annotation = "vector-operator.kaasops.io/config-optimization";
+        opted_out
+            .annotations
+            .insert(annotation.to_owned(), "disabled".to_owned());
+        let with = |option: &str, value: Value| {
+            pipeline(
+                "a",
+                "x",
+                json!({"in": {"type": "kubernetes_logs", option: value}}),
+            )
+        };
+        for other in [
+            opted_out,
+            with("extra_label_selector", json!("app=x")),
+            with("pod_annotation_fields", json!({"pod_namespace": "x"})),
+            with("log_namespace", json!(true)),
+        ] {
+            let pipelines = [other.clone(), logs("b", "p")];
+            let config = merged(&pipelines);
+            let sources = config["sources"].as_object().expect("sources");
+            assert!(
+                sources.keys().all(|id| !id.starts_with(SHARED)),
+                "{sources:?}"
+            );
+            // Two equal ones with an option that moves the field are not divisible either.
+            let moves = other.spec["sources"]["in"]
+                .get("extra_label_selector")
+                .is_none();
+            let mut second = other;
+            second.namespace = Some("c".to_owned());
+            let config = merged(&[pipelines[0].clone(), second]);
+            let sources = config["sources"].as_object().expect("sources");
+            assert_eq!(sources.keys().all(|id| !id.starts_with(SHARED)), moves);
+        }
+    }
+
+    #[test]
+    fn of_two_equal_sources_of_a_pipeline_one_stays() {
+        let logs_of = json!({"type": "kubernetes_logs"});
+        let twice = pipeline("a", "p", json!({"x": logs_of, "y": logs_of}));
+        let config = merged(&[twice, logs("b", "p")]);
+        let router = source(&config).replace("Source", "Router");
+        let inputs = &config["sinks"]["a__p__out"]["inputs"];
+        assert_eq!(*inputs, json!([format!("{router}.a"), "a__p__y"]));
+    }
+}

@@ -1,5 +1,6 @@
 //! Options: what of a workload decides its configuration.
 
+use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 
 use lockstep_vector_api::RunnerKind;
@@ -40,6 +41,21 @@ impl AssemblyOptions {
             internal_metrics: false,
             merge_sources: false,
         }
+    }
+}
+
+impl fmt::Debug for AssemblyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AssemblyOptions")
+            .field("kind", &self.kind)
+            .field("component_names", &self.component_names)
+            .field("catalogue", &self.catalogue.version)
+            .field("use_api_server_cache", &self.use_api_server_cache)
+            .field("expire_metrics_secs", &self.expire_metrics_secs)
+            .field("api", &self.api)
+            .field("internal_metrics", &self.internal_metrics)
+            .field("merge_sources", &self.merge_sources)
+            .finish()
     }
 }
 

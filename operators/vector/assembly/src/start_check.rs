@@ -222,3 +222,211 @@ fn problem(part: &PipelinePart, error: &Diagnostic) -> PipelineProblem {
         message,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::{InProcessCompiler, RunnerKind};
+    use serde_json::json;
+
+    use super::*;
+
+    fn agent() -> AssemblyOptions {
+        AssemblyOptions::new(RunnerKind::Agent)
+    }
+
+    fn pipeline(namespace: &str, program: &str, sink: Value) -> RunnablePipeline {
+        RunnablePipeline {
+            namespace: Some(namespace.to_owned()),
+            name: "p".to_owned(),
+            spec: json!({
+                "sources": {"in": {"type": "kubernetes_logs"}},
+                "transforms": {"t": {"type": "remap", "inputs": ["in"], "source": program}},
+                "sinks": {"out": sink},
+            }),
+            ..RunnablePipeline::default()
+        }
+    }
+
+    fn valid(namespace: &str) -> RunnablePipeline {
+        let sink = json!({"type": "blackhole", "inputs": ["t"]});
+        pipeline(namespace, ".a = 1", sink)
+    }
+
+    fn check(
+        compiler: fn() -> Box<dyn Compiler>,
+        accepted: &[Check],
+        passed: &mut BTreeSet<String>,
+        options: &AssemblyOptions,
+        pipelines: &[RunnablePipeline],
+    ) -> Result<Assembly, StartError> {
+        let mut check = StartCheck {
+            environment: &VrlEnvironment::shared(compiler),
+            interpolation: Interpolation::Off,
+            accepted: &accepted.iter().copied().collect(),
+            passed,
+        };
+        check.assemble(options, pipelines, &[])
+    }
+
+    fn checked(options: &AssemblyOptions, pipelines: &[RunnablePipeline]) -> Assembly {
+        let passed = &mut BTreeSet::new();
+        check(InProcessCompiler::boxed, &[], passed, options, pipelines).expect("a configuration")
+    }
+
+    fn names(assembly: &Assembly) -> Vec<String> {
+        let names = assembly.parts.iter().map(|part| part.pipeline.to_string());
+        names.collect()
+    }
+
+    #[test]
+    fn pipelines_with_which_vector_does_not_start_are_left_out() {
+        let file = json!({"type": "file", "inputs": ["t"], "path": "{{ a }}", "encoding": {"codec": "json"}});
+        let unknown = json!({"type": "blackhole", "inputs": ["t"], "rates": 1});
+        let loki = json!({
+            "type": "loki", "inputs": ["t"], "endpoint": "example:3100", "labels": {"a": "b"},
+            "encoding": {"codec": "json"},
+        });
+        let sink = json!({"type": "blackhole", "inputs": ["t"]});
+        let pipelines = [
+            pipeline("confinement", ".a = 1", file),
+            pipeline("options", ".a = 1", unknown),
+            pipeline("program", ".a = to_int(.b)", sink),
+            pipeline("start", ".a = 1", loki),
+            valid("valid"),
+        ];
+        let found = checked(&agent(), &pipelines);
+        assert_eq!(names(&found), ["valid/p"]);
+        let messages = found.problems.iter().map(|it| it.message.as_str());
+        let messages: Vec<_> = messages.collect();
+        for (message, part) in messages.iter().zip([
+            "spec.sinks[out].path",
+            "spec.sinks[out].rates",
+            "spec.transforms[t].source",
+            "spec.sinks[out].endpoint",
+        ]) {
+            assert!(message.starts_with(part), "{message}");
+        }
+        assert_eq!(messages.len(), 4);
+    }
+
+    #[test]
+    fn errors_that_the_policy_only_warns_about_do_not_count() {
+        let sink = json!({"type": "blackhole", "inputs": ["t"]});
+        let pipelines = [pipeline("a", ".a = to_int(.b)", sink)];
+        let passed = &mut BTreeSet::new();
+        let accepted = &[Check::Programs];
+        let found = check(
+            InProcessCompiler::boxed,
+            accepted,
+            passed,
+            &agent(),
+            &pipelines,
+        );
+        assert_eq!(names(&found.expect("a configuration")), ["a/p"]);
+    }
+
+    /// Compiler that is out of resources.
+    struct BusyCompiler;
+
+    impl Compiler for BusyCompiler {
+        fn compile(&mut self, _: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
+            Err("busy".to_owned())
+        }
+    }
+
+    #[test]
+    fn a_part_that_passed_is_not_compiled_again() {
+        let mut passed = BTreeSet::new();
+        let busy: fn() -> Box<dyn Compiler> = || Box::new(BusyCompiler);
+        let unclear = check(busy, &[], &mut passed, &agent(), &[valid("a")]);
+        let error = unclear.expect_err("it is busy").to_string();
+        assert!(
+            error.starts_with("a/p could not be checked: spec.transforms[t]"),
+            "{error}"
+        );
+        let both = [valid("a"), valid("b")];
+        let first = check(InProcessCompiler::boxed, &[], &mut passed, &agent(), &both);
+        let first = first.expect("a configuration");
+        assert_eq!(passed.len(), 2);
+        assert_eq!(check(busy, &[], &mut passed, &agent(), &both), Ok(first));
+        let one = check(busy, &[], &mut passed, &agent(), &both[..1]);
+        assert_eq!(names(&one.expect("a configuration")), ["a/p"]);
+        assert_eq!(passed.len(), 1);
+        let changed = check(busy, &[], &mut passed, &agent(), &[valid("c")]);
+        assert!(matches!(changed, Err(StartError::Unclear(_))));
+    }
+
+    #[test]
+    fn more_pipelines_than_one_validation_allows_are_checked() {
+        let pipelines: Vec<_> = (0..400).map(|index| valid(&format!("n{index}"))).collect();
+        let found = checked(&agent(), &pipelines);
+        assert_eq!(found.problems, []);
+        assert_eq!(found.parts.len(), 400);
+    }
+
+    #[test]
+    fn of_parts_that_are_valid_alone_and_not_together_the_last_is_to_blame() {
+        let part = |name: &str, port: u16| {
+            let pipeline = RunnablePipeline {
+                name: name.to_owned(),
+                spec: json!({
+                    "sources": {"in": {"type": "vector", "address": format!("0.0.0.0:{port}")}},
+                    "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+                }),
+                ..RunnablePipeline::default()
+            };
+            crate::render(
+                &AssemblyOptions::new(RunnerKind::Aggregator),
+                &pipeline,
+                None,
+            )
+            .expect("a part")
+        };
+        let parts = [
+            part("a", 1),
+            part("b", 9000),
+            part("c", 2),
+            part("d", 3),
+            part("e", 9000),
+            part("f", 4),
+        ];
+        let parts: Vec<_> = parts.iter().collect();
+        let check = StartCheck {
+            environment: &VrlEnvironment::shared(InProcessCompiler::boxed),
+            interpolation: Interpolation::Off,
+            accepted: &BTreeSet::new(),
+            passed: &mut BTreeSet::new(),
+        };
+        let options = AssemblyOptions::new(RunnerKind::Aggregator);
+        let culprits = check.culprits(&options, &parts);
+        assert_eq!(culprits.len(), 1, "{culprits:?}");
+        assert_eq!(culprits[0].pipeline.name, "e");
+        assert!(culprits[0].message.contains("already used"), "{culprits:?}");
+        let others = [&parts[..4], &parts[5..]].concat();
+        assert_eq!(check.culprits(&options, &others), []);
+    }
+
+    #[test]
+    fn merged_sources_compile_and_start() {
+        let options = AssemblyOptions {
+            merge_sources: true,
+            ..agent()
+        };
+        for number in [2, 17, 40] {
+            let pipelines: Vec<_> = (0..number).map(|it| valid(&format!("n{it}"))).collect();
+            let found = checked(&options, &pipelines);
+            assert_eq!(found.problems, []);
+            let sources = found.config["sources"].as_object().expect("sources");
+            assert_eq!(sources.len(), 1, "{sources:?}");
+            let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
+            let problems = validate_config(
+                options.catalogue,
+                &found.config,
+                &BTreeSet::new(),
+                &environment,
+                ProgramScope::Start,
+            );
+            assert_eq!(problems, []);
+        }
+    }
+}
