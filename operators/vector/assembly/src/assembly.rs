@@ -208,7 +208,7 @@ mod tests {
         AssemblyOptions::new(RunnerKind::Aggregator)
     }
 
-    fn pipeline(namespace: &str, source: Value) -> RunnablePipeline {
+    fn pipeline(namespace: &str, source: &Value) -> RunnablePipeline {
         RunnablePipeline {
             namespace: Some(namespace.to_owned()),
             name: "p".to_owned(),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn logs(namespace: &str) -> RunnablePipeline {
-        pipeline(namespace, json!({"type": "kubernetes_logs"}))
+        pipeline(namespace, &json!({"type": "kubernetes_logs"}))
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_pipeline_with_a_problem_does_not_keep_others_from_running() {
-        let wrong = pipeline("a", json!({"type": "file", "include": ["/etc/passwd"]}));
+        let wrong = pipeline("a", &json!({"type": "file", "include": ["/etc/passwd"]}));
         let found = assemble(&agent(), &[logs("b"), wrong]);
         let names: Vec<_> = found
             .parts
@@ -305,11 +305,11 @@ mod tests {
 
     #[test]
     fn a_part_that_is_kept_runs_as_it_last_ran() {
-        let events = |namespace| pipeline(namespace, json!({"type": "kubernetes_events"}));
+        let events = |namespace| pipeline(namespace, &json!({"type": "kubernetes_events"}));
         let before = assemble(&aggregator(), &[events("a"), events("b")]);
         assert!(before.has_event_collector);
         let part = &before.parts[0];
-        let changed = pipeline("a", json!({"type": "vector", "address": "0.0.0.0:1"}));
+        let changed = pipeline("a", &json!({"type": "vector", "address": "0.0.0.0:1"}));
         let kept = std::slice::from_ref(part);
         let after = assemble_with(&aggregator(), &[changed, events("b")], kept);
         assert_eq!(after, before);

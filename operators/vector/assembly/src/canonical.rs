@@ -11,7 +11,10 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
 /// Returns a fingerprint of a value.
 pub(crate) fn hash(value: &Value) -> String {
     let digest = Sha256::digest(bytes(value));
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::new(), |mut hash, byte| {
+        hash.push_str(&format!("{byte:02x}"));
+        hash
+    })
 }
 
 #[cfg(test)]

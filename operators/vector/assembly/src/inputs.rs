@@ -60,7 +60,8 @@ fn matching<'o>(id: &str, input: &str, outputs: &'o [String]) -> Vec<&'o str> {
     others.filter(|output| *output == input).collect()
 }
 
-/// Renames the inputs for which `graph.edge_attributes` describes how `vector graph` draws them.
+/// Renames the inputs for which `graph.edge_attributes` describes how `vector graph` draws them. Besides `inputs`, it is
+/// the only option of sources, transforms and sinks that contains names of components.
 pub(crate) fn rewrite_graph(
     component: &mut Map<String, Value>,
     is_own: impl Fn(&str) -> bool,

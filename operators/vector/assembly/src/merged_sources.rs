@@ -143,7 +143,7 @@ fn divide<'n>(
     if namespaces.len() <= MAX_ROUTES {
         return divide_range(name, source, namespaces, transforms);
     }
-    let router = format!("{SHARED}Router-{name}");
+    let divider = format!("{SHARED}Router-{name}");
     // Ranges of names first: an event is compared with some sixty names instead of a thousand.
     let ranges: Vec<_> = namespaces.chunks(namespaces.len().isqrt() + 1).collect();
     let mut outputs = BTreeMap::new();
@@ -155,10 +155,10 @@ fn divide<'n>(
         );
         routes.insert(index.to_string(), condition.into());
         let range_name = format!("{name}-{index}");
-        let input = format!("{router}.{index}");
+        let input = format!("{divider}.{index}");
         outputs.extend(divide_range(&range_name, &input, range, transforms));
     }
-    transforms.insert(router, route(source, routes));
+    transforms.insert(divider, route(source, routes));
     outputs
 }
 
@@ -169,17 +169,18 @@ fn divide_range<'n>(
     range: &[&'n str],
     transforms: &mut Map<String, Value>,
 ) -> BTreeMap<&'n str, String> {
-    let router = format!("{SHARED}Router-{name}");
+    let divider = format!("{SHARED}Router-{name}");
     let routes = range.iter().map(|namespace| {
         let condition = format!(".kubernetes.pod_namespace == {namespace:?}");
         ((*namespace).to_owned(), condition.into())
     });
-    transforms.insert(router.clone(), route(input, routes.collect()));
-    let outputs = range.iter().map(|it| (*it, format!("{router}.{it}")));
+    transforms.insert(divider.clone(), route(input, routes.collect()));
+    let outputs = range.iter().map(|it| (*it, format!("{divider}.{it}")));
     outputs.collect()
 }
 
 fn route(input: &str, routes: Map<String, Value>) -> Value {
+    let routes = Value::Object(routes);
     json!({"type": "route", "inputs": [input], "reroute_unmatched": false, "route": routes})
 }
 
@@ -192,7 +193,7 @@ mod tests {
     use crate::options::AssemblyOptions;
     use crate::pipeline::RunnablePipeline;
 
-    fn pipeline(namespace: &str, name: &str, sources: Value) -> RunnablePipeline {
+    fn pipeline(namespace: &str, name: &str, sources: &Value) -> RunnablePipeline {
         RunnablePipeline {
             namespace: Some(namespace.to_owned()),
             name: name.to_owned(),
@@ -204,7 +205,7 @@ mod tests {
     }
 
     fn logs(namespace: &str, name: &str) -> RunnablePipeline {
-        pipeline(namespace, name, json!({"in": {"type": "kubernetes_logs"}}))
+        pipeline(namespace, name, &json!({"in": {"type": "kubernetes_logs"}}))
     }
 
     fn merged(pipelines: &[RunnablePipeline]) -> Value {
@@ -265,9 +266,9 @@ mod tests {
         let pipelines: Vec<_> = names.iter().map(|name| logs(name, "p")).collect();
         let config = merged(&pipelines);
         let transforms = config["transforms"].as_object().expect("transforms");
-        let routes = |transform: &Value| transform["route"].as_object().map_or(0, Map::len);
-        assert!(transforms.values().all(|it| routes(it) <= MAX_ROUTES));
-        let ends: usize = transforms.values().map(routes).sum();
+        let width = |transform: &Value| transform["route"].as_object().map_or(0, Map::len);
+        assert!(transforms.values().all(|it| width(it) <= MAX_ROUTES));
+        let ends: usize = transforms.values().map(width).sum();
         assert_eq!(ends, 100 + transforms.len() - 1);
         // Each namespace is within the one range that leads to its route.
         let router = source(&config).replace("Source", "Router");
@@ -299,7 +300,7 @@ mod tests {
             pipeline(
                 "a",
                 "x",
-                json!({"in": {"type": "kubernetes_logs", option: value}}),
+                &json!({"in": {"type": "kubernetes_logs", option: value}}),
             )
         };
         for other in [
@@ -330,7 +331,7 @@ mod tests {
     #[test]
     fn of_two_equal_sources_of_a_pipeline_one_stays() {
         let logs_of = json!({"type": "kubernetes_logs"});
-        let twice = pipeline("a", "p", json!({"x": logs_of, "y": logs_of}));
+        let twice = pipeline("a", "p", &json!({"x": logs_of, "y": logs_of}));
         let config = merged(&[twice, logs("b", "p")]);
         let router = source(&config).replace("Source", "Router");
         let inputs = &config["sinks"]["a__p__out"]["inputs"];

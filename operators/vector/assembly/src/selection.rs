@@ -182,7 +182,7 @@ mod tests {
         options: &AssemblyOptions,
         namespace: Option<&str>,
         name: &str,
-        sources: Value,
+        sources: &Value,
     ) -> PipelinePart {
         let pipeline = RunnablePipeline {
             namespace: namespace.map(str::to_owned),
@@ -195,7 +195,7 @@ mod tests {
 
     fn listening(namespace: Option<&str>, name: &str, address: &str) -> PipelinePart {
         let sources = json!({"in": {"type": "vector", "address": address}});
-        part(&aggregator(), namespace, name, sources)
+        part(&aggregator(), namespace, name, &sources)
     }
 
     fn exporting(name: &str, address: &str) -> PipelinePart {
@@ -241,10 +241,10 @@ mod tests {
         };
         let logs = json!({"in": {"type": "kubernetes_logs"}});
         let parts = [
-            part(&options, None, "a-b-c", logs.clone()),
-            part(&options, Some("a"), "b-c", logs.clone()),
-            part(&options, Some("a-b"), "c", logs.clone()),
-            part(&options, Some("a-b"), "d", logs),
+            part(&options, None, "a-b-c", &logs),
+            part(&options, Some("a"), "b-c", &logs),
+            part(&options, Some("a-b"), "c", &logs),
+            part(&options, Some("a-b"), "d", &logs),
         ];
         let (names, problems) = selected(&options, &parts);
         assert_eq!(names, ["a-b-c", "a-b/d"]);
@@ -296,7 +296,7 @@ mod tests {
         let events = json!({"in": {"type": "kubernetes_events"}});
         let parts = [
             listening(Some("a"), "p", "0.0.0.0:42000"),
-            part(&aggregator(), Some("b"), "p", events),
+            part(&aggregator(), Some("b"), "p", &events),
         ];
         let (names, problems) = selected(&aggregator(), &parts);
         assert_eq!(names, ["b/p"]);

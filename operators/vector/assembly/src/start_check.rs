@@ -67,12 +67,12 @@ impl StartCheck<'_> {
             let culprits = self.culprits(&options, &together);
             if culprits.is_empty() {
                 let errors = self.structure(&options, &assembly.config);
-                let is_wrong = errors.iter().any(|it| it.check != Check::Limits);
-                if !is_wrong || !options.merge_sources {
-                    return Ok(assembly);
+                match errors.iter().find(|it| it.check != Check::Limits) {
+                    None => return Ok(assembly),
+                    // The parts are valid, and what was made of them is not.
+                    Some(_) if options.merge_sources => options.merge_sources = false,
+                    Some(error) => return Err(StartError::Options(error.error.to_string())),
                 }
-                // The parts are valid, and what was made of them is not.
-                options.merge_sources = false;
                 continue;
             }
             parts.retain(|part| culprits.iter().all(|it| it.pipeline != part.pipeline));
@@ -100,6 +100,8 @@ impl StartCheck<'_> {
             let errors = self.errors(options, &config, self.environment);
             let problem = |error: &Diagnostic| problem(&part, error);
             if let Some(error) = errors.iter().find(|it| is_internal(it)) {
+                // The next attempt begins with the part that could not be checked.
+                self.passed.extend(passed);
                 return Err(StartError::Unclear(problem(error)));
             }
             match errors.first() {
@@ -234,7 +236,7 @@ mod tests {
         AssemblyOptions::new(RunnerKind::Agent)
     }
 
-    fn pipeline(namespace: &str, program: &str, sink: Value) -> RunnablePipeline {
+    fn pipeline(namespace: &str, program: &str, sink: &Value) -> RunnablePipeline {
         RunnablePipeline {
             namespace: Some(namespace.to_owned()),
             name: "p".to_owned(),
@@ -249,7 +251,7 @@ mod tests {
 
     fn valid(namespace: &str) -> RunnablePipeline {
         let sink = json!({"type": "blackhole", "inputs": ["t"]});
-        pipeline(namespace, ".a = 1", sink)
+        pipeline(namespace, ".a = 1", &sink)
     }
 
     fn check(
@@ -288,10 +290,10 @@ mod tests {
         });
         let sink = json!({"type": "blackhole", "inputs": ["t"]});
         let pipelines = [
-            pipeline("confinement", ".a = 1", file),
-            pipeline("options", ".a = 1", unknown),
-            pipeline("program", ".a = to_int(.b)", sink),
-            pipeline("start", ".a = 1", loki),
+            pipeline("confinement", ".a = 1", &file),
+            pipeline("options", ".a = 1", &unknown),
+            pipeline("program", ".a = to_int(.b)", &sink),
+            pipeline("start", ".a = 1", &loki),
             valid("valid"),
         ];
         let found = checked(&agent(), &pipelines);
@@ -312,7 +314,7 @@ mod tests {
     #[test]
     fn errors_that_the_policy_only_warns_about_do_not_count() {
         let sink = json!({"type": "blackhole", "inputs": ["t"]});
-        let pipelines = [pipeline("a", ".a = to_int(.b)", sink)];
+        let pipelines = [pipeline("a", ".a = to_int(.b)", &sink)];
         let passed = &mut BTreeSet::new();
         let accepted = &[Check::Programs];
         let found = check(
@@ -351,6 +353,9 @@ mod tests {
         assert_eq!(check(busy, &[], &mut passed, &agent(), &both), Ok(first));
         let one = check(busy, &[], &mut passed, &agent(), &both[..1]);
         assert_eq!(names(&one.expect("a configuration")), ["a/p"]);
+        assert_eq!(passed.len(), 1);
+        let unclear = check(busy, &[], &mut passed, &agent(), &[valid("a"), valid("c")]);
+        assert!(matches!(unclear, Err(StartError::Unclear(_))));
         assert_eq!(passed.len(), 1);
         let changed = check(busy, &[], &mut passed, &agent(), &[valid("c")]);
         assert!(matches!(changed, Err(StartError::Unclear(_))));
