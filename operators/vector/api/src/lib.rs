@@ -19,6 +19,7 @@ mod types;
 mod vector_release;
 
 pub use crate::catalogues::Catalogues;
+pub use crate::component_namespace::ComponentNamespace;
 pub use crate::rules::context::VectorContext;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{

@@ -30,6 +30,7 @@ pub use crate::port_allocation::claim::PortClaims;
 use crate::port_allocation::claim::listeners;
 pub use crate::port_allocation::conflict::shared;
 use crate::port_allocation::conflict::{AddressConflict, SharedAddresses};
+pub use crate::port_allocation::endpoint::ListenEndpoint;
 use crate::port_allocation::name_collision::NameCollision;
 pub use crate::port_allocation::runner::Runner;
 pub use crate::port_allocation::snapshot::ClusterSnapshot;
