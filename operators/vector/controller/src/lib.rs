@@ -2,6 +2,7 @@
 //! create the workloads that run pipelines.
 
 mod fingerprint;
+pub mod owned;
 mod related_pipelines;
 mod validate_only;
 

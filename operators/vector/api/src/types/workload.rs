@@ -108,13 +108,15 @@ pub struct Workload {
     #[schemars(regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$"))]
     pub scrape_timeout: Option<String>,
     /// Volumes of the Pods.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    // An empty list differs from none: it replaces the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
-    pub volumes: AllOfKubernetes,
+    pub volumes: Option<AllOfKubernetes>,
     /// Volume mounts of the Vector container.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    // An empty list differs from none: it replaces the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
-    pub volume_mounts: AllOfKubernetes,
+    pub volume_mounts: Option<AllOfKubernetes>,
     /// Readiness probe of the Vector container.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
