@@ -40,8 +40,10 @@ mod image;
 mod labels;
 mod observed;
 mod owned_types;
+mod persistence;
 mod pod;
 mod pod_monitor;
+mod ports;
 mod probes;
 mod publication;
 mod quantity;
@@ -147,7 +149,7 @@ fn of_aggregator_runner(
     objects.extend(service::of_aggregator(
         runner, aggregator, &services, observed,
     ));
-    if stateful_set::is_persistent(aggregator) {
+    if persistence::is_enabled(aggregator) {
         let (stateful_set, notice) = stateful_set::of(runner, aggregator, observed)?;
         objects.extend([stateful_set]);
         objects.notices.extend(notice);

@@ -87,6 +87,9 @@ pub struct Workload {
     /// `--dangerously-allow-env-var-interpolation`. The policy must allow it. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env_var_interpolation: Option<bool>,
+    /// Format of the component ids in Vector's configuration. Default: `underscores`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub component_names: Option<ComponentNames>,
     /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
@@ -138,6 +141,17 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
     pub config_reloader_resources: OfKubernetes,
+}
+
+/// Format of the component ids in Vector's configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ComponentNames {
+    /// `NAMESPACE__PIPELINE__COMPONENT`: no two pipelines have the same id.
+    #[default]
+    Underscores,
+    /// `NAMESPACE-PIPELINE-COMPONENT`, as in the operator of kaasops, to keep its buffers and read positions.
+    Dashes,
 }
 
 /// Image pull policy.

@@ -4,8 +4,8 @@ use lockstep_vector_api::Aggregator;
 use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
+use crate::owned::persistence;
 use crate::owned::runner::{Runner, object};
-use crate::owned::stateful_set;
 
 /// Returns true if an autoscaler decides the number of Pods.
 pub(crate) fn is_enabled(aggregator: &Aggregator) -> bool {
@@ -19,7 +19,7 @@ pub(crate) fn of(runner: &Runner<'_>, aggregator: &Aggregator) -> Option<Value> 
     if !is_enabled(aggregator) {
         return None;
     }
-    let kind = if stateful_set::is_persistent(aggregator) {
+    let kind = if persistence::is_enabled(aggregator) {
         "StatefulSet"
     } else {
         "Deployment"

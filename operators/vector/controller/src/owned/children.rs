@@ -27,8 +27,7 @@ pub enum OwnedObjectsError {
     NoNamespace,
     /// The `PersistentVolumeClaim` templates have no volume for Vector's data directory.
     #[error(
-        "spec.persistence.volumeClaimTemplates needs a claim with the name `{}`, the volume of Vector's data directory",
-        crate::owned::volumes::DATA
+        "spec.persistence.volumeClaimTemplates needs a claim with the name `data`, the volume of Vector's data directory"
     )]
     NoDataClaim,
     /// A Secret would be larger than the API server accepts.

@@ -4,13 +4,7 @@ use serde_json::{Value, json};
 
 use crate::owned::fields::Fields;
 use crate::owned::runner::Runner;
-use crate::owned::{environment, image, probes, resources, volumes};
-
-/// Name of the port of Vector's own metrics.
-pub(crate) const METRICS_PORT_NAME: &str = "prom-exporter";
-
-/// Port of Vector's own metrics.
-const METRICS_PORT: u16 = 9598;
+use crate::owned::{environment, image, ports, probes, resources, volumes};
 
 /// Returns the Vector container. The ports of pipelines are not part of it: they would only be documentation, and
 /// each change of them would restart the Pods.
@@ -21,7 +15,8 @@ pub(crate) fn of(runner: &Runner<'_>) -> Value {
     if workload.env_var_interpolation.unwrap_or_default() && image::has_interpolation_flag(&image) {
         args.push("--dangerously-allow-env-var-interpolation");
     }
-    let port = json!({"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"});
+    let port =
+        json!({"name": ports::METRICS_NAME, "containerPort": ports::METRICS, "protocol": "TCP"});
     Fields::new()
         .with("name", runner.object_name())
         .with("image", image)

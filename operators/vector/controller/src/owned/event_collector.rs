@@ -19,11 +19,6 @@ const CONFIG: &str = "event-collector-config";
 /// Default number of events in a batch.
 const MAX_BATCH_SIZE: i32 = 250;
 
-/// Returns the name of all objects of the event collector.
-pub(crate) fn name(runner: &Runner<'_>) -> String {
-    format!("{}-event-collector", runner.name)
-}
-
 /// Returns the objects of the event collector, if a pipeline has a `kubernetes_events` source.
 pub(crate) fn of(
     runner: &Runner<'_>,
@@ -34,7 +29,7 @@ pub(crate) fn of(
     if receivers.is_empty() {
         return Vec::new();
     }
-    let name = name(runner);
+    let name = runner.event_collector_name();
     let labels = labels::match_labels(&runner.name, Component::EventCollector);
     let metadata = || runner.metadata_with_labels(&name, labels.clone());
     let default = EventCollector::default();
@@ -109,7 +104,7 @@ fn configuration(runner: &Runner<'_>, settings: &EventCollector, receivers: &[Re
 
 fn deployment(runner: &Runner<'_>, aggregator: &Aggregator, settings: &EventCollector) -> Value {
     let workload = runner.workload;
-    let name = name(runner);
+    let name = runner.event_collector_name();
     let labels = labels::match_labels(&runner.name, Component::EventCollector);
     let mut annotations = workload.annotations.clone();
     for (key, value) in [

@@ -3,8 +3,8 @@
 use lockstep_vector_api::Aggregator;
 use serde_json::{Value, json};
 
+use crate::owned::persistence;
 use crate::owned::runner::Runner;
-use crate::owned::stateful_set;
 
 /// Observed workloads of an aggregator, as the API server stores them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ impl ObservedAggregator<'_> {
         runner: &Runner<'_>,
         aggregator: &Aggregator,
     ) -> Option<Value> {
-        let (kind, other) = if stateful_set::is_persistent(aggregator) {
+        let (kind, other) = if persistence::is_enabled(aggregator) {
             ("Deployment", self.deployment)
         } else {
             ("StatefulSet", self.stateful_set)

@@ -4,8 +4,8 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use crate::owned::container::METRICS_PORT_NAME;
 use crate::owned::fields::Fields;
+use crate::owned::ports;
 use crate::owned::runner::{Runner, object};
 
 const GROUP: &str = "monitoring.coreos.com";
@@ -26,7 +26,7 @@ pub(crate) fn of(runner: &Runner<'_>) -> Option<Value> {
     }
     let endpoint = Fields::new()
         .with("path", "/metrics")
-        .with("port", METRICS_PORT_NAME)
+        .with("port", ports::METRICS_NAME)
         .with_text("interval", workload.scrape_interval.as_deref())
         .with_text("scrapeTimeout", workload.scrape_timeout.as_deref());
     let spec = Fields::new()

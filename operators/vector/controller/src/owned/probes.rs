@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::owned::ports;
 use crate::owned::runner::Runner;
-use crate::owned::service::API_PORT;
 
 /// Returns a probe: that of the user, or one of Vector's API if the user has asked for it.
 pub(crate) fn of(runner: &Runner<'_>, of_user: Option<&Map<String, Value>>) -> Option<Value> {
@@ -14,7 +14,7 @@ pub(crate) fn of(runner: &Runner<'_>, of_user: Option<&Map<String, Value>>) -> O
     let is_wanted = api.and_then(|api| api.healthcheck).unwrap_or_default();
     (runner.has_api() && is_wanted).then(|| {
         json!({
-            "httpGet": {"path": "/health", "port": API_PORT},
+            "httpGet": {"path": "/health", "port": ports::API},
             "initialDelaySeconds": 15,
             "periodSeconds": 20,
             "timeoutSeconds": 3,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// What a workload runs, as far as its owned objects depend on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publication {
-    /// Content of Vector's configuration directory by file name, such as `agent.json`.
+    /// Content of Vector's configuration directory by file name, such as `agent.json`. It is not compressed yet.
     pub files: BTreeMap<String, Vec<u8>>,
     /// Values of the Secrets that pipelines refer to, by the name of the file from which Vector reads them. Empty if no
     /// pipeline refers to a Secret.

@@ -28,6 +28,21 @@ impl Runner<'_> {
         format!("{}-{}", self.name, self.kind.as_str())
     }
 
+    /// Returns the name of the Service that gives each Pod of a `StatefulSet` a DNS name.
+    pub(crate) fn headless_service_name(&self) -> String {
+        format!("{}-headless", self.object_name())
+    }
+
+    /// Returns the name of the Secret with the values of the Secrets that pipelines refer to.
+    pub(crate) fn secret_assets_name(&self) -> String {
+        format!("{}-secret-assets", self.object_name())
+    }
+
+    /// Returns the name of the objects of the event collector.
+    pub(crate) fn event_collector_name(&self) -> String {
+        format!("{}-event-collector", self.name)
+    }
+
     /// Returns the labels that select the Pods.
     pub(crate) fn match_labels(&self) -> BTreeMap<String, String> {
         let component = match self.kind {
@@ -81,6 +96,11 @@ impl Runner<'_> {
     /// Returns true if the configuration is stored compressed.
     pub(crate) fn is_compressed(&self) -> bool {
         self.workload.compress_config_file.unwrap_or_default()
+    }
+
+    /// Returns true if a pipeline refers to a Secret.
+    pub(crate) fn uses_secrets(&self) -> bool {
+        !self.publication.secrets.is_empty()
     }
 
     /// Returns true if Vector has a token for the Kubernetes API and the permissions to read from it.

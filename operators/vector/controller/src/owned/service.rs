@@ -9,10 +9,7 @@ use crate::owned::dns_label::{dns_label, is_dns_label, kebab_case};
 use crate::owned::observed::ObservedAggregator;
 use crate::owned::publication::{PipelineService, Protocol};
 use crate::owned::runner::{Runner, object};
-use crate::owned::{event_collector, stateful_set};
-
-/// Port of Vector's API.
-pub(crate) const API_PORT: u16 = 8686;
+use crate::owned::{persistence, ports};
 
 /// Ports of a Service by number and protocol, with their names.
 type Ports = BTreeMap<(u16, Protocol), String>;
@@ -52,7 +49,7 @@ impl<'a> PipelineServices<'a> {
             return default();
         };
         // A pipeline must not change to which Pods this Service leads.
-        let is_reserved = name == event_collector::name(runner);
+        let is_reserved = name == runner.event_collector_name();
         if is_dns_label(name) && !is_reserved {
             return name.to_owned();
         }
@@ -72,7 +69,7 @@ impl<'a> PipelineServices<'a> {
 
 /// Returns the Service of the API of agents.
 pub(crate) fn of_agent(runner: &Runner<'_>) -> Option<Value> {
-    let ports = [((API_PORT, Protocol::Tcp), "api".to_owned())];
+    let ports = [((ports::API, Protocol::Tcp), "api".to_owned())];
     let ports = ports.into_iter().collect();
     runner
         .has_api()
@@ -90,7 +87,7 @@ pub(crate) fn of_aggregator(
     let mut by_name = BTreeMap::<String, Ports>::new();
     if runner.has_api() {
         let ports = by_name.entry(runner.object_name()).or_default();
-        ports.insert((API_PORT, Protocol::Tcp), "api".to_owned());
+        ports.insert((ports::API, Protocol::Tcp), "api".to_owned());
     }
     for (service, name) in services.iter() {
         let ports = by_name.entry(name.to_owned()).or_default();
@@ -103,8 +100,8 @@ pub(crate) fn of_aggregator(
     by_name.retain(|_, ports| !ports.is_empty());
     // The headless Service lives as long as the StatefulSet: its Pods are found by it.
     let is_kept = observed.predecessor(runner, aggregator).is_some();
-    let headless = (stateful_set::is_persistent(aggregator) || is_kept)
-        .then(|| stateful_set::headless_service_name(runner));
+    let headless =
+        (persistence::is_enabled(aggregator) || is_kept).then(|| runner.headless_service_name());
     let of_headless = headless.map(|name| {
         let ports = by_name.remove(&name).unwrap_or_default();
         let mut headless = service(runner, &name, &ports);

@@ -7,22 +7,10 @@ use crate::owned::children::OwnedObjectsError;
 use crate::owned::fields::Fields;
 use crate::owned::observed::ObservedAggregator;
 use crate::owned::runner::{Runner, object};
-use crate::owned::{pod, quantity, replicas, volumes};
+use crate::owned::{persistence, pod, quantity, replicas};
 
 /// Fields of a `StatefulSet` that can be changed only by creating it again.
 const IMMUTABLE: [&str; 3] = ["podManagementPolicy", "serviceName", "volumeClaimTemplates"];
-
-/// Returns true if each Pod has a PersistentVolumeClaim.
-pub(crate) fn is_persistent(aggregator: &Aggregator) -> bool {
-    aggregator.persistence.as_ref().is_some_and(|persistence| {
-        persistence.enabled.unwrap_or_default() || !persistence.volume_claim_templates.is_empty()
-    })
-}
-
-/// Returns the name of the headless Service, which gives each Pod a DNS name.
-pub(crate) fn headless_service_name(runner: &Runner<'_>) -> String {
-    format!("{}-headless", runner.object_name())
-}
 
 /// Returns the `StatefulSet`, and a notice if the existing one keeps values that cannot be changed.
 pub(crate) fn of(
@@ -31,13 +19,15 @@ pub(crate) fn of(
     observed: &ObservedAggregator<'_>,
 ) -> Result<(Value, Option<String>), OwnedObjectsError> {
     let default = Persistence::default();
-    let persistence = aggregator.persistence.as_ref().unwrap_or(&default);
-    let retention = persistence.retention_policy.clone().unwrap_or_default();
+    let settings = aggregator.persistence.as_ref().unwrap_or(&default);
     let mut spec: Map<String, Value> = [
-        ("serviceName", json!(headless_service_name(runner))),
+        ("serviceName", json!(runner.headless_service_name())),
         // Every Pod has a volume of its own, so that none has to wait for another one.
         ("podManagementPolicy", json!("Parallel")),
-        ("volumeClaimTemplates", json!(claims(persistence)?)),
+        (
+            "volumeClaimTemplates",
+            json!(persistence::claims(settings)?),
+        ),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into_iter()
@@ -47,7 +37,7 @@ pub(crate) fn of(
         .with_some("replicas", replicas::of(aggregator, observed.stateful_set))
         .with(
             "persistentVolumeClaimRetentionPolicy",
-            retention_policy(retention),
+            persistence::retention_policy(settings),
         )
         .with("selector", json!({"matchLabels": runner.match_labels()}))
         .with("template", pod::template(runner, Some(aggregator), true));
@@ -60,42 +50,6 @@ pub(crate) fn of(
         )
     });
     Ok((stateful_set.into(), notice))
-}
-
-/// Returns the templates of the PersistentVolumeClaims.
-fn claims(persistence: &Persistence) -> Result<Vec<Value>, OwnedObjectsError> {
-    let templates = &persistence.volume_claim_templates;
-    if !templates.is_empty() {
-        let is_data = |claim: &Map<String, Value>| {
-            let metadata = claim.get("metadata");
-            metadata.is_some_and(|metadata| metadata["name"] == volumes::DATA)
-        };
-        if !templates.iter().any(is_data) {
-            return Err(OwnedObjectsError::NoDataClaim);
-        }
-        return Ok(templates.iter().cloned().map(Value::Object).collect());
-    }
-    let modes = match &persistence.access_modes[..] {
-        [] => vec!["ReadWriteOnce".to_owned()],
-        modes => modes.to_vec(),
-    };
-    let size = persistence.size.clone().unwrap_or_else(|| json!("10Gi"));
-    let spec = Fields::new()
-        .with("accessModes", modes)
-        .with("resources", json!({"requests": {"storage": size}}))
-        .with_some("storageClassName", persistence.storage_class_name.clone());
-    let claim = Fields::new()
-        .with("metadata", json!({"name": volumes::DATA}))
-        .with("spec", spec);
-    Ok(vec![claim.into()])
-}
-
-/// Returns the policy for PersistentVolumeClaims. By default they are kept: they contain events.
-fn retention_policy(mut policy: Map<String, Value>) -> Value {
-    for case in ["whenDeleted", "whenScaled"] {
-        policy.entry(case).or_insert_with(|| json!("Retain"));
-    }
-    Value::Object(policy)
 }
 
 /// Replaces the values of immutable fields that differ from the observed ones. Returns the names of these fields.

@@ -4,7 +4,6 @@ use lockstep_vector_api::Workload;
 use serde_json::{Map, Value, json};
 
 use crate::owned::runner::Runner;
-use crate::owned::secret_assets;
 
 /// Name of the volume of Vector's data directory.
 pub(crate) const DATA: &str = "data";
@@ -62,10 +61,10 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
             volumes.push(volume);
         }
     }
-    if secret_assets::are_used(runner) {
+    if runner.uses_secrets() {
         // This volume holds the credentials of pipelines: another one of its name would replace them.
         volumes.retain(|volume| volume["name"] != SECRETS);
-        volumes.push(json!({"name": SECRETS, "secret": secret(&secret_assets::name(runner))}));
+        volumes.push(json!({"name": SECRETS, "secret": secret(&runner.secret_assets_name())}));
     }
     volumes
 }
@@ -98,7 +97,7 @@ pub(crate) fn mounts(runner: &Runner<'_>) -> Vec<Value> {
             mounts.push(required);
         }
     }
-    if secret_assets::are_used(runner) {
+    if runner.uses_secrets() {
         mounts.retain(|mount| mount["name"] != SECRETS && !hides_secrets(mount));
         mounts.push(mount(SECRETS, SECRETS_DIRECTORY));
     }

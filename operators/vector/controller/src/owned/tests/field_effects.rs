@@ -218,6 +218,7 @@ fn of_every_workload() -> Vec<Row> {
             "/spec/template/spec/volumes/4",
             json!({"name": "data", "hostPath": {"path": "/data"}}),
         ),
+        row("componentNames", json!("dashes"), Effect::Configuration),
         row("expireMetricsSecs", json!(60), Effect::Configuration),
         row(
             "api.enabled",
