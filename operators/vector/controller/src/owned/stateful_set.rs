@@ -76,8 +76,8 @@ fn has_fields_of(observed: &Value, desired: &Value) -> bool {
             live.is_some_and(|live| has_fields_of(live, value))
         }),
         (Value::Array(observed), Value::Array(desired)) => {
-            let pairs = observed.iter().zip(desired);
-            observed.len() == desired.len() && pairs.into_iter().all(|(o, d)| has_fields_of(o, d))
+            let mut pairs = observed.iter().zip(desired);
+            observed.len() == desired.len() && pairs.all(|(o, d)| has_fields_of(o, d))
         }
         _ => observed == desired || quantity::are_equal(observed, desired),
     }

@@ -178,10 +178,11 @@ fn a_pod_monitor_needs_the_prometheus_operator() {
 }
 
 #[test]
-fn labels_of_users_change_no_selector() {
+fn labels_of_users_change_no_selector_and_no_label_of_the_operator() {
     for kind in Kind::ALL {
         let prefix = if kind == Kind::Vector { "agent." } else { "" };
-        let labels = json!({"app.kubernetes.io/component": "mine", "team": "a"});
+        let component = "app.kubernetes.io/component";
+        let labels = json!({component: "mine", "team": "a"});
         for input in all_inputs(kind) {
             let before = input.objects().children;
             let after = input.with(&format!("{prefix}labels"), labels.clone());
@@ -190,6 +191,10 @@ fn labels_of_users_change_no_selector() {
             for (before, after) in before.iter().zip(&after) {
                 assert_eq!(before["spec"]["selector"], after["spec"]["selector"]);
                 selectors += usize::from(!before["spec"]["selector"].is_null());
+                for path in ["/metadata/labels", "/spec/template/metadata/labels"] {
+                    let label = |child: &Value| child.pointer(path)?.get(component).cloned();
+                    assert_eq!(label(before), label(after), "{path} {after}");
+                }
             }
             assert!(selectors > 1, "{kind:?}");
         }
