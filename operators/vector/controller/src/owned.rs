@@ -8,7 +8,7 @@
 //! without a status, as `lockstep-controller` expects them from a reconciler.
 //!
 //! Names, labels, mounts, arguments and defaults are those of the operator of kaasops, so that its users keep their
-//! dashboards, NetworkPolicies and volumes. Where a child differs, it needs fewer permissions, or it is valid where the
+//! dashboards, `NetworkPolicies` and volumes. Where a child differs, it needs fewer permissions, or it is valid where the
 //! one of that operator would be rejected.
 //!
 //! # Restarts

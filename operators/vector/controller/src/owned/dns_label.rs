@@ -46,10 +46,14 @@ pub(crate) fn dns_label(text: &str) -> String {
         }
     };
     let label: String = text.chars().map(valid).collect();
-    let mut label = label.trim_matches('-').to_owned();
-    if !label.starts_with(|c: char| c.is_ascii_lowercase()) {
-        label = format!("x-{label}").trim_end_matches('-').to_owned();
-    }
+    let label = label.trim_matches('-');
+    let mut label = if label.is_empty() {
+        "x".to_owned()
+    } else if label.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("x-{label}")
+    } else {
+        label.to_owned()
+    };
     if label.len() <= MAX {
         return label;
     }

@@ -31,7 +31,7 @@ pub(crate) fn of(
     }
     let name = runner.event_collector_name();
     let labels = labels::match_labels(&runner.name, Component::EventCollector);
-    let metadata = || runner.metadata_with_labels(&name, labels.clone());
+    let metadata = || runner.metadata_with_labels(&name, &labels);
     let default = EventCollector::default();
     let settings = aggregator.event_collector.as_ref().unwrap_or(&default);
     let account = Account {
@@ -113,7 +113,7 @@ fn deployment(runner: &Runner<'_>, aggregator: &Aggregator, settings: &EventColl
     ] {
         annotations.insert(key.to_owned(), value);
     }
-    let metadata = runner::metadata(labels.clone(), annotations);
+    let metadata = runner::metadata(&labels, &annotations);
     let policy = image::pull_policy(settings.image_pull_policy).unwrap_or("IfNotPresent");
     let collector_image = image::set(settings.image.as_deref()).unwrap_or(image::EVENT_COLLECTOR);
     let mount = json!({"name": CONFIG, "mountPath": "/etc/event-collector"});

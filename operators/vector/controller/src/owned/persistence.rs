@@ -7,14 +7,14 @@ use crate::owned::children::OwnedObjectsError;
 use crate::owned::fields::Fields;
 use crate::owned::volumes;
 
-/// Returns true if each Pod has a PersistentVolumeClaim.
+/// Returns true if each Pod has a `PersistentVolumeClaim`.
 pub(crate) fn is_enabled(aggregator: &Aggregator) -> bool {
     aggregator.persistence.as_ref().is_some_and(|persistence| {
         persistence.enabled.unwrap_or_default() || !persistence.volume_claim_templates.is_empty()
     })
 }
 
-/// Returns the templates of the PersistentVolumeClaims.
+/// Returns the templates of the `PersistentVolumeClaims`.
 pub(crate) fn claims(persistence: &Persistence) -> Result<Vec<Value>, OwnedObjectsError> {
     let templates = &persistence.volume_claim_templates;
     if !templates.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn claims(persistence: &Persistence) -> Result<Vec<Value>, OwnedObjec
     Ok(vec![claim.into()])
 }
 
-/// Returns what happens to PersistentVolumeClaims without a Pod. By default they are kept: they contain events.
+/// Returns what happens to `PersistentVolumeClaims` without a Pod. By default they are kept: they contain events.
 pub(crate) fn retention_policy(persistence: &Persistence) -> Value {
     let mut policy = persistence.retention_policy.clone().unwrap_or_default();
     for case in ["whenDeleted", "whenScaled"] {

@@ -9,7 +9,7 @@ use crate::owned::runner::{self, Runner};
 use crate::owned::{config_reloader, container, volumes};
 
 /// Returns the template of the Pods that run Vector. `aggregator` has the settings that only aggregators have;
-/// `has_claim` is true if Vector's data directory is a PersistentVolumeClaim.
+/// `has_claim` is true if Vector's data directory is a `PersistentVolumeClaim`.
 pub(crate) fn template(
     runner: &Runner<'_>,
     aggregator: Option<&Aggregator>,
@@ -34,7 +34,7 @@ pub(crate) fn template(
         .with_list("initContainers", init_containers)
         .with("containers", containers);
     Fields::new()
-        .with("metadata", runner::metadata(runner.labels(), annotations))
+        .with("metadata", runner::metadata(&runner.labels(), &annotations))
         .with("spec", spec)
         .into()
 }

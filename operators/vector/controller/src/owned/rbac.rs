@@ -43,9 +43,7 @@ pub(crate) struct Account<'a> {
 impl Account<'_> {
     /// Returns the service account. Pods that need its token say so.
     pub(crate) fn service_account(&self) -> Value {
-        let metadata = self
-            .runner
-            .metadata_with_labels(&self.name, self.labels.clone());
+        let metadata = self.runner.metadata_with_labels(&self.name, &self.labels);
         object("v1", "ServiceAccount", metadata)
             .with("automountServiceAccountToken", false)
             .into()
@@ -53,10 +51,7 @@ impl Account<'_> {
 
     /// Returns objects that grant permissions in the whole cluster.
     pub(crate) fn in_cluster(&self, rule: &Value) -> [Value; 2] {
-        let metadata = || {
-            self.runner
-                .cluster_metadata(&self.name, self.labels.clone())
-        };
+        let metadata = || self.runner.cluster_metadata(&self.name, &self.labels);
         let name = self.runner.cluster_name(&self.name);
         [
             object(API_VERSION, "ClusterRole", metadata())
@@ -71,10 +66,7 @@ impl Account<'_> {
 
     /// Returns objects that grant permissions in the namespace of the service account.
     pub(crate) fn in_namespace(&self, rule: &Value) -> [Value; 2] {
-        let metadata = || {
-            self.runner
-                .metadata_with_labels(&self.name, self.labels.clone())
-        };
+        let metadata = || self.runner.metadata_with_labels(&self.name, &self.labels);
         [
             object(API_VERSION, "Role", metadata())
                 .with("rules", json!([rule]))

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::owned::autoscaler;
 
-/// Returns the number of Pods, or none if a HorizontalPodAutoscaler or the Kubernetes API decides it. `observed` is the
+/// Returns the number of Pods, or none if a `HorizontalPodAutoscaler` or the Kubernetes API decides it. `observed` is the
 /// existing Deployment or `StatefulSet`.
 ///
 /// While an autoscaler has not yet written the number, it stays as it is: server-side apply removes a field that its

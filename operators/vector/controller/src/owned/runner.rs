@@ -59,24 +59,24 @@ impl Runner<'_> {
 
     /// Returns the metadata of a namespaced object.
     pub(crate) fn metadata(&self, name: &str) -> Fields {
-        self.metadata_with_labels(name, self.labels())
+        self.metadata_with_labels(name, &self.labels())
     }
 
     /// Returns the metadata of a namespaced object with these labels.
     pub(crate) fn metadata_with_labels(
         &self,
         name: &str,
-        labels: BTreeMap<String, String>,
+        labels: &BTreeMap<String, String>,
     ) -> Fields {
-        let metadata = metadata(labels, self.workload.annotations.clone());
+        let metadata = metadata(labels, &self.workload.annotations);
         metadata
             .with("name", name)
             .with("namespace", self.namespace.as_str())
     }
 
     /// Returns the metadata of a cluster-scoped object with these labels.
-    pub(crate) fn cluster_metadata(&self, name: &str, labels: BTreeMap<String, String>) -> Fields {
-        metadata(labels, self.workload.annotations.clone()).with("name", self.cluster_name(name))
+    pub(crate) fn cluster_metadata(&self, name: &str, labels: &BTreeMap<String, String>) -> Fields {
+        metadata(labels, &self.workload.annotations).with("name", self.cluster_name(name))
     }
 
     /// Returns the name of a cluster-scoped object.
@@ -113,8 +113,8 @@ impl Runner<'_> {
 
 /// Returns metadata without a name.
 pub(crate) fn metadata(
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
 ) -> Fields {
     let annotations = (!annotations.is_empty()).then(|| json!(annotations));
     Fields::new()

@@ -29,8 +29,8 @@ const SECRETS: &str = "secret-assets";
 /// Directory from which Vector reads the values of Secrets.
 const SECRETS_DIRECTORY: &str = "/etc/vector/secrets";
 
-/// Returns the volumes of the Pods. `has_claim` is true if the data directory is a PersistentVolumeClaim of the
-/// StatefulSet instead of a directory of the node.
+/// Returns the volumes of the Pods. `has_claim` is true if the data directory is a `PersistentVolumeClaim` of the
+/// `StatefulSet` instead of a directory of the node.
 pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
     let name = runner.object_name();
     let secret = |secret: &str| json!({"secretName": secret});
