@@ -14,6 +14,7 @@ mod component_namespace;
 pub mod port_allocation;
 mod rules;
 mod runner_release;
+pub mod selection;
 mod tenancy;
 mod types;
 mod vector_release;

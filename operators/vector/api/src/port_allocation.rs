@@ -11,12 +11,12 @@ mod conflict;
 mod convergence;
 mod endpoint;
 mod intra_pipeline;
-mod labels;
+pub(crate) mod labels;
 mod listener;
 mod name_collision;
-mod runner;
+pub(crate) mod runner;
 mod snapshot;
-mod status_view;
+pub(crate) mod status_view;
 #[cfg(test)]
 mod tests;
 

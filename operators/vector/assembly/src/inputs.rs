@@ -87,8 +87,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::options::ComponentNames;
     use crate::pipeline::PipelineKey;
+    use lockstep_vector_api::ComponentNames;
 
     fn rewritten(id: &str, inputs: &Value, outputs: &[&str]) -> Result<Value, String> {
         let key = PipelineKey {

@@ -27,7 +27,7 @@ mod start_check;
 
 pub use crate::assembly::{Assembly, assemble, assemble_with};
 pub use crate::kebab_case::kebab_case;
-pub use crate::options::{ApiOptions, AssemblyOptions, ComponentNames};
+pub use crate::options::{ApiOptions, AssemblyOptions};
 pub use crate::part::{Components, PipelinePart};
 pub use crate::pipeline::{PipelineKey, PipelineProblem, RunnablePipeline};
 pub use crate::publication::{PublicationLimits, PublishedFile, TooLarge, publish};
@@ -35,4 +35,4 @@ pub use crate::render::render;
 pub use crate::secrets::SecretReference;
 pub use crate::services::{PipelineService, Protocol, SERVICE_NAME, ServicePort};
 pub use crate::start_check::{StartCheck, StartError};
-pub use lockstep_vector_api::RunnerKind;
+pub use lockstep_vector_api::{ComponentNames, RunnerKind};

@@ -1,8 +1,7 @@
 //! Final names of the components of a pipeline.
 
-use lockstep_vector_api::ComponentNamespace;
+use lockstep_vector_api::{ComponentNames, ComponentNamespace};
 
-use crate::options::ComponentNames;
 use crate::pipeline::PipelineKey;
 
 /// Names that the configuration itself uses. All begin with a lower-case word and an upper-case letter, which no

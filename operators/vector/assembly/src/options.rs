@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 
-use lockstep_vector_api::RunnerKind;
+use lockstep_vector_api::{ComponentNames, RunnerKind};
 use lockstep_vector_config::Catalogue;
 
 /// Options of a workload.
@@ -57,17 +57,6 @@ impl fmt::Debug for AssemblyOptions {
             .field("merge_sources", &self.merge_sources)
             .finish()
     }
-}
-
-/// Names of components in the configuration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ComponentNames {
-    /// `NAMESPACE__PIPELINE__COMPONENT`, which no two pipelines have.
-    #[default]
-    Underscores,
-    /// `NAMESPACE-PIPELINE-COMPONENT`, as the operator of kaasops names components. Several pipelines may have the same
-    /// name.
-    Dashes,
 }
 
 /// Vector's API.

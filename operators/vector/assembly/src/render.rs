@@ -165,7 +165,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::options::ComponentNames;
+    use lockstep_vector_api::ComponentNames;
 
     fn pipeline(namespace: Option<&str>, spec: Value) -> RunnablePipeline {
         RunnablePipeline {

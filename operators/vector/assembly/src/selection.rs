@@ -170,7 +170,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::options::{ApiOptions, ComponentNames};
+    use lockstep_vector_api::ComponentNames;
+
+    use crate::options::ApiOptions;
     use crate::pipeline::RunnablePipeline;
     use crate::render::render;
 

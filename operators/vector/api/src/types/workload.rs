@@ -250,6 +250,16 @@ pub struct WorkloadStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub last_applied_global_config_hash: Option<i64>,
+    /// Fingerprint of the configuration that was last published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published_config_hash: Option<String>,
+    /// Number of pipelines that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_pipelines: Option<i64>,
+    /// Valid pipelines whose last change does not run, and why not, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 1024)))]
+    pub not_running: Vec<String>,
     /// Time at which a configuration was last published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
