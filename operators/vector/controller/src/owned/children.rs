@@ -8,8 +8,8 @@ use thiserror::Error;
 pub struct OwnedObjects {
     /// Desired children.
     pub children: Vec<Value>,
-    /// What the workload asks for and its children do not have, such as a change of a field that is immutable. Each is
-    /// a sentence for an Event.
+    /// Differences between the workload and its children, such as a change of a field that is immutable. Each is a
+    /// sentence for an Event.
     pub notices: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub enum OwnedObjectsError {
         bytes: usize,
         /// Maximum size.
         max: usize,
-        /// What a user can do.
+        /// Advice for the user.
         remedy: &'static str,
     },
 }

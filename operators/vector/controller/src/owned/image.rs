@@ -31,7 +31,7 @@ pub(crate) fn of_config_reloader(workload: &Workload) -> &str {
     set(workload.config_reloader_image.as_deref()).unwrap_or(CONFIG_RELOADER)
 }
 
-/// Returns false if the version of an image is known, and replaces environment variables without being told to.
+/// Returns false if the version of an image is known, and that version replaces environment variables without the flag.
 pub(crate) fn has_interpolation_flag(image: &str) -> bool {
     !VectorVersion::of_image(image).is_some_and(VectorVersion::always_interpolates)
 }

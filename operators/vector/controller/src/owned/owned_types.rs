@@ -47,8 +47,8 @@ pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
     types
 }
 
-/// Returns the permissions that the owned objects grant. The controller needs them, too: Kubernetes lets nobody grant
-/// what they do not have.
+/// Returns the permissions that the owned objects grant. The controller needs them, too: Kubernetes denies the
+/// grant of a permission to a client without this permission.
 pub fn granted_rules(kind: RunnerKind) -> Vec<Value> {
     match kind {
         RunnerKind::Agent => vec![rbac::of_kubernetes_logs()],

@@ -1,8 +1,8 @@
-//! Publication: what a workload runs, as far as its owned objects depend on it.
+//! Publication: the configuration and the ports of a workload, as far as its owned objects depend on them.
 
 use std::collections::BTreeMap;
 
-/// What a workload runs, as far as its owned objects depend on it.
+/// Configuration and ports of a workload, as far as its owned objects depend on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publication {
     /// Content of Vector's configuration directory by file name, such as `agent.json`. It is not compressed yet.
