@@ -282,6 +282,31 @@ mod tests {
     }
 
     #[test]
+    fn problems_are_sorted_whatever_their_reasons_are() {
+        let listening = json!({"type": "vector", "address": "0.0.0.0:9000"});
+        let pipelines = [
+            pipeline("c", &json!({"type": "file"})),
+            pipeline("b", &listening),
+            pipeline("a", &listening),
+        ];
+        let problems = assemble(&aggregator(), &pipelines).problems.into_iter();
+        let names: Vec<_> = problems.map(|it| it.pipeline.to_string()).collect();
+        assert_eq!(names, ["b/p", "c/p"]);
+    }
+
+    #[test]
+    fn a_new_port_for_events_is_none_on_which_another_pipeline_listens() {
+        let events = pipeline("a", &json!({"type": "kubernetes_events"}));
+        let alone = assemble(&aggregator(), std::slice::from_ref(&events));
+        let port = alone.parts[0].event_port().expect("a port");
+        let address = format!("0.0.0.0:{port}");
+        let other = pipeline("b", &json!({"type": "vector", "address": address}));
+        let found = assemble(&aggregator(), &[events, other]);
+        assert_eq!(found.problems, []);
+        assert_ne!(found.parts[0].event_port(), Some(port));
+    }
+
+    #[test]
     fn only_global_options_change_the_global_hash() {
         let empty = assemble(&agent(), &[]);
         let with_pipeline = assemble(&agent(), &[logs("a")]);

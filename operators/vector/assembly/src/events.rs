@@ -107,6 +107,15 @@ mod tests {
     }
 
     #[test]
+    fn a_pipeline_keeps_its_port_even_if_the_port_follows_from_the_name_of_another() {
+        let new = receiver("a", None);
+        let port = assign(std::slice::from_ref(&new), BTreeSet::new())[&new.pipeline];
+        let ports = assign(&[new, receiver("b", Some(port))], BTreeSet::new());
+        assert_eq!(ports[&receiver("b", None).pipeline], port);
+        assert_ne!(ports[&receiver("a", None).pipeline], port);
+    }
+
+    #[test]
     fn a_port_that_another_source_listens_on_is_not_assigned() {
         let key = receiver("p", None).pipeline;
         let port = assign(&[receiver("p", None)], BTreeSet::new())[&key];
