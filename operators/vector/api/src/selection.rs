@@ -64,13 +64,8 @@ pub fn index_selectable(pipeline: &Value) -> (Vec<String>, SelectablePipeline) {
 
 /// Returns the group of a workload: the index key of the pipelines that it may run.
 #[must_use]
-pub fn group(workload: &Value) -> String {
-    let role = if workload["kind"] == "Vector" {
-        RunnerKind::Agent
-    } else {
-        RunnerKind::Aggregator
-    };
-    together(workload, role)
+pub fn group(workload: &Value, kind: RunnerKind) -> String {
+    together(workload, kind)
 }
 
 /// Returns true if the selector of a workload selects a pipeline.
@@ -133,11 +128,11 @@ mod tests {
             json!({"kind": "Vector", "metadata": {"name": "v", "namespace": "n"},
                 "spec": {"selector": {"matchLabels": labels}}})
         };
-        assert_eq!(group(&workload(&json!({}))), "agent");
+        assert_eq!(group(&workload(&json!({})), RunnerKind::Agent), "agent");
         assert!(selects(&workload(&json!({})), &entry));
         assert!(selects(&workload(&json!({"team": "a"})), &entry));
         assert!(!selects(&workload(&json!({"team": "b"})), &entry));
         let aggregator = json!({"kind": "VectorAggregator", "metadata": {"namespace": "n"}});
-        assert_eq!(group(&aggregator), "aggregator n");
+        assert_eq!(group(&aggregator, RunnerKind::Aggregator), "aggregator n");
     }
 }

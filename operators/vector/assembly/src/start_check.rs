@@ -119,6 +119,10 @@ impl StartCheck<'_> {
 
     /// Returns the parts that cannot run with the others, by halving the configuration until the part is found.
     fn culprits(&self, options: &AssemblyOptions, parts: &[&PipelinePart]) -> Vec<PipelineProblem> {
+        // Nothing alone is no configuration, and nothing is to blame for it.
+        if parts.is_empty() {
+            return Vec::new();
+        }
         let errors = self.structure(options, &together(options, parts));
         let Some(error) = errors.first() else {
             return Vec::new();
@@ -309,6 +313,16 @@ mod tests {
             assert!(message.starts_with(part), "{message}");
         }
         assert_eq!(messages.len(), 4);
+    }
+
+    #[test]
+    fn a_workload_without_pipelines_starts() {
+        let found = checked(&agent(), &[]);
+        assert_eq!(
+            found.config["sources"]["defaultSource"]["type"],
+            "kubernetes_logs"
+        );
+        assert_eq!(found.problems, []);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         request: &SyncRequest<'_, K>,
     ) -> Result<Vec<Arc<SelectablePipeline>>, ReconcileError> {
         let workload = request.raw_parent();
-        let group = [selection::group(workload)];
+        let group = [selection::group(workload, K::KIND_OF_RUNNER)];
         let mut selected = Vec::new();
         for resource in &self.pipelines {
             let pipelines: Vec<Arc<SelectablePipeline>> =
@@ -149,7 +149,12 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
 
     fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
-            let group = |workload: &Value| vec![Reference::IndexKey(selection::group(workload))];
+            let group = |workload: &Value| {
+                vec![Reference::IndexKey(selection::group(
+                    workload,
+                    K::KIND_OF_RUNNER,
+                ))]
+            };
             Watch::dynamic(resource.clone(), group).index_by(selection::index_selectable)
         });
         pipelines.collect()
@@ -157,10 +162,6 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
 
     fn rbac_rules(&self) -> Vec<Value> {
         rbac_rules(K::KIND_OF_RUNNER)
-    }
-
-    fn is_up_to_date(&self, request: &ValidationRequest<'_>) -> bool {
-        self.validation.is_up_to_date(request)
     }
 
     fn on_validated(
@@ -325,7 +326,12 @@ impl Names {
 fn status(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
     let hash = assembly.hash();
     let before = &raw["status"];
-    let global = u64::from_str_radix(&assembly.global_hash(), 16).unwrap_or_default();
+    // The field of the operator of kaasops has 64 bits.
+    let global = assembly.global_hash();
+    let global = global
+        .get(..16)
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let global = global.unwrap_or_default();
     let mut status = Map::new();
     if before["publishedConfigHash"] != hash.as_str() {
         let now = k8s_openapi::jiff::Timestamp::now();
