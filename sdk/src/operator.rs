@@ -129,6 +129,23 @@ impl<S: Send + Sync + 'static> Operator<S> {
         self
     }
 
+    /// Adds a kind whose objects own objects of these types. `rbac_rules` returns all RBAC rules that it needs in addition to
+    /// those of its own kind, as `PolicyRule`s; they are granted only where this kind is installed.
+    #[must_use]
+    pub fn kind_that_owns<R: Reconciler>(
+        self,
+        types: &[OwnedType],
+        rbac_rules: fn() -> Vec<Value>,
+        reconciler: impl Fn(&S, &OperatorContext) -> R + Send + Sync + 'static,
+    ) -> Self {
+        let mut operator = self.kind(reconciler);
+        if let Some(kind) = operator.definition.kinds.last_mut() {
+            kind.rbac_rules = rbac_rules;
+            kind.creates_cluster_scoped = !types.iter().all(OwnedType::is_namespaced);
+        }
+        operator
+    }
+
     /// Adds RBAC rules that the operator needs besides those for its own kinds, as `PolicyRule`s.
     #[must_use]
     pub fn rbac_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {

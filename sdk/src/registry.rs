@@ -111,8 +111,9 @@ impl SelectedKinds<'_> {
     /// Returns a kind that is cluster-scoped or whose operator creates cluster-scoped objects, if any.
     pub(crate) fn cluster_scoped_kind(&self) -> Option<&'static str> {
         let mut chosen = self.chosen.iter();
-        let beyond = chosen.find(|(operator, _, ruleset)| {
+        let beyond = chosen.find(|(operator, kind, ruleset)| {
             operator.definition.creates_cluster_scoped
+                || kind.creates_cluster_scoped
                 || ruleset.crd()["spec"]["scope"] == "Cluster"
         });
         beyond.map(|(_, registered, _)| registered.kind)
@@ -126,13 +127,19 @@ impl SelectedKinds<'_> {
             .collect()
     }
 
-    /// Returns the RBAC rules of the operators, in addition to those for their own kinds.
+    /// Returns the RBAC rules of the operators and kinds, in addition to those for their own kinds. Each occurs once.
     pub(crate) fn rbac_rules(&self) -> Vec<Value> {
-        let access = self
-            .operators()
-            .into_iter()
-            .map(|operator| &operator.definition.rbac_rules);
-        access.flatten().cloned().collect()
+        let operators = self.operators().into_iter();
+        let of_operators = operators.flat_map(|operator| &operator.definition.rbac_rules);
+        let of_kinds = self.chosen.iter();
+        let of_kinds = of_kinds.flat_map(|(_, kind, _)| (kind.rbac_rules)());
+        let mut rules: Vec<Value> = Vec::new();
+        for rule in of_operators.cloned().chain(of_kinds) {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        rules
     }
 
     /// Returns the names of the arguments that get the folder of the policy.

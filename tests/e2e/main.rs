@@ -57,6 +57,7 @@ mod traces;
 mod uninstall;
 mod vector;
 mod vector_catalogues;
+mod vector_run;
 mod vector_validate;
 mod vrl_limits;
 mod webhook;

@@ -1,30 +1,41 @@
-//! Vector: log pipelines, validated completely and not yet run.
+//! Vector: log pipelines, and the agents and aggregators that run them.
 
 use std::any::Any;
 use std::sync::Arc;
 
+use anyhow::Context;
 use lockstep_controller::Reconciler;
 use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext};
-use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
     VectorContext, VectorPipeline,
 };
-use lockstep_vector_controller::ValidateOnlyReconciler;
+use lockstep_vector_controller::{
+    RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler, owned,
+};
 use serde_json::Value;
 
 use crate::vector;
 use crate::vector::catalogue_files::CatalogueArgs;
 
+/// Properties of the cluster.
+pub(crate) struct ClusterFeatures {
+    /// If true, the cluster has the API type `PodMonitor` of the Prometheus Operator.
+    has_pod_monitors: bool,
+}
+
+#[derive(clap::Args)]
+struct NoArgs {}
+
 /// Returns the operator.
-pub(crate) fn operator() -> Operator {
-    Operator::new()
-        .kind(|(), context| pipelines::<VectorPipeline>(context))
-        .kind(|(), context| pipelines::<ClusterVectorPipeline>(context))
-        .kind(|(), context| workloads::<Vector>(context))
-        .kind(|(), context| workloads::<VectorAggregator>(context))
-        .kind(|(), context| workloads::<ClusterVectorAggregator>(context))
+pub(crate) fn operator() -> Operator<ClusterFeatures> {
+    let operator = Operator::with_args(features)
+        .kind(|_, context| pipelines::<VectorPipeline>(context))
+        .kind(|_, context| pipelines::<ClusterVectorPipeline>(context));
+    let operator = workload_kind::<Vector>(operator);
+    let operator = workload_kind::<VectorAggregator>(operator);
+    workload_kind::<ClusterVectorAggregator>(operator)
         // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
         .only_when_named()
         .audit_snapshot::<PipelineSnapshot>()
@@ -33,20 +44,37 @@ pub(crate) fn operator() -> Operator {
         .policy_folder_arg("--vector-catalogues")
 }
 
+/// Finds out whether the cluster has the API type `PodMonitor`. If it is installed later, the controller must be restarted.
+async fn features(_: NoArgs, context: OperatorContext) -> anyhow::Result<ClusterFeatures> {
+    let found = lockstep_vector_controller::has_pod_monitors(&context.client).await;
+    let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
+    Ok(ClusterFeatures { has_pod_monitors })
+}
+
+fn workload_kind<K: RunsPipelines>(
+    operator: Operator<ClusterFeatures>,
+) -> Operator<ClusterFeatures> {
+    let types = owned::owned_types(K::KIND_OF_RUNNER, true);
+    let rules = || lockstep_vector_controller::rbac_rules(K::KIND_OF_RUNNER);
+    operator.kind_that_owns(&types, rules, |features: &ClusterFeatures, context| {
+        WorkloadReconciler::<K>::new(
+            context.client.clone(),
+            vector_context(context),
+            &context.installed_kinds,
+            features.has_pod_monitors,
+        )
+    })
+}
+
 fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K> + use<K> {
-    ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds, catalogues(context))
+    let catalogues = vector_context(context).catalogues().digest();
+    ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds, catalogues)
 }
 
-fn workloads<K: ValidatedResource>(
-    context: &OperatorContext,
-) -> impl Reconciler<Kind = K> + use<K> {
-    ValidateOnlyReconciler::<K>::workloads(catalogues(context))
-}
-
-/// Returns a fingerprint of the catalogues.
-fn catalogues(context: &OperatorContext) -> u64 {
+/// Returns the context of the rules.
+fn vector_context(context: &OperatorContext) -> Arc<VectorContext> {
     let extension = context.ruleset_extension::<VectorContext>();
-    extension.map_or(0, |context| context.catalogues().digest())
+    extension.expect("the operator sets the extension of its rulesets")
 }
 
 /// Creates the environment of VRL programs and the validation cache for a subcommand, and reads the catalogues.

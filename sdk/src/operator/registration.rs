@@ -49,6 +49,10 @@ pub(crate) struct KindDefinition {
     pub(crate) kind: &'static str,
     pub(crate) compile: fn(Option<&Extension>) -> anyhow::Result<Arc<dyn Validator>>,
     pub(crate) deletion_effect: DeletionEffectFn,
+    /// Returns the RBAC rules of this kind, in addition to those of the operator.
+    pub(crate) rbac_rules: fn() -> Vec<Value>,
+    /// If true, its objects own cluster-scoped objects.
+    pub(crate) creates_cluster_scoped: bool,
 }
 
 impl KindDefinition {
@@ -58,6 +62,8 @@ impl KindDefinition {
             kind: R::Kind::KIND,
             compile: compile::<R::Kind>,
             deletion_effect: R::deletion_effect,
+            rbac_rules: Vec::new,
+            creates_cluster_scoped: false,
         }
     }
 }

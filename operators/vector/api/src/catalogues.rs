@@ -1,6 +1,7 @@
 //! Catalogues of the versions of Vector for which pipelines can be validated.
 
 use lockstep_vector_config::{Catalogue, VectorVersion};
+use serde_json::Value;
 
 use crate::runner_release::{ImageRelease, RunnerRelease};
 
@@ -34,6 +35,16 @@ impl Catalogues {
     pub fn digest(&self) -> u64 {
         let digests = self.all.iter().map(|catalogue| catalogue.digest());
         digests.fold(0, |all: u64, one| all.rotate_left(1) ^ one)
+    }
+
+    /// Returns the catalogue for which a workload is validated: that of the release of its image, or the shipped one.
+    #[must_use]
+    pub fn of_workload(&self, workload: &Value) -> &'static Catalogue {
+        let shipped = self.preferred(None);
+        match ImageRelease::of_workload(workload) {
+            ImageRelease::Named(version) => self.get(version).unwrap_or(shipped),
+            ImageRelease::Unset | ImageRelease::Unknown => shipped,
+        }
     }
 
     /// Returns the catalogue of a version.

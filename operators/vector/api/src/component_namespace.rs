@@ -8,21 +8,33 @@
 pub(crate) const DIVIDER: &str = "__";
 
 /// Prefix of the component names of a pipeline.
-pub(crate) struct ComponentNamespace(String);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComponentNamespace(String);
 
 impl ComponentNamespace {
-    pub(crate) fn of(namespace: Option<&str>, pipeline: &str) -> Self {
+    /// Returns the prefix of a pipeline. The namespace of a cluster-scoped pipeline is `None`.
+    #[must_use]
+    pub fn of(namespace: Option<&str>, pipeline: &str) -> Self {
         let namespace = namespace.unwrap_or_default();
         Self(format!("{namespace}{DIVIDER}{pipeline}{DIVIDER}"))
     }
 
     /// Returns the prefix of the kaasops operator, with which several pipelines may get the same name.
-    pub(crate) fn of_kaasops(namespace: Option<&str>, pipeline: &str) -> Self {
+    #[must_use]
+    pub fn of_kaasops(namespace: Option<&str>, pipeline: &str) -> Self {
         let namespace = namespace.map(|namespace| format!("{namespace}-"));
         Self(format!("{}{pipeline}-", namespace.unwrap_or_default()))
     }
 
-    pub(crate) fn prepend_to(&self, id: &str) -> String {
+    /// Returns the prefix as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the name of a component, or of an output of one, with the prefix.
+    #[must_use]
+    pub fn prepend_to(&self, id: &str) -> String {
         format!("{}{id}", self.0)
     }
 }

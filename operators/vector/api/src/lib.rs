@@ -14,11 +14,13 @@ mod component_namespace;
 pub mod port_allocation;
 mod rules;
 mod runner_release;
+pub mod selection;
 mod tenancy;
 mod types;
 mod vector_release;
 
 pub use crate::catalogues::Catalogues;
+pub use crate::component_namespace::ComponentNamespace;
 pub use crate::rules::context::VectorContext;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
@@ -32,7 +34,7 @@ pub use crate::types::pipeline::{
 };
 pub use crate::types::runner_kind::RunnerKind;
 pub use crate::types::workload::{
-    Api, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
+    Api, ComponentNames, ConfigCheck, PipelineSelector, PullPolicy, Workload, WorkloadStatus,
 };
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{

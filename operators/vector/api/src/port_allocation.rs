@@ -11,12 +11,12 @@ mod conflict;
 mod convergence;
 mod endpoint;
 mod intra_pipeline;
-mod labels;
+pub(crate) mod labels;
 mod listener;
 mod name_collision;
-mod runner;
+pub(crate) mod runner;
 mod snapshot;
-mod status_view;
+pub(crate) mod status_view;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +30,7 @@ pub use crate::port_allocation::claim::PortClaims;
 use crate::port_allocation::claim::listeners;
 pub use crate::port_allocation::conflict::shared;
 use crate::port_allocation::conflict::{AddressConflict, SharedAddresses};
+pub use crate::port_allocation::endpoint::ListenEndpoint;
 use crate::port_allocation::name_collision::NameCollision;
 pub use crate::port_allocation::runner::Runner;
 pub use crate::port_allocation::snapshot::ClusterSnapshot;

@@ -45,6 +45,7 @@ pub use crate::literal_variables::find_literal_variables;
 pub use crate::option_list::{OptionEntry, Requirement};
 pub use crate::options::Options;
 pub use crate::start_up::{validate_secrets, validate_start_up};
+pub use crate::outputs::output_names;
 pub use crate::unknown_type::similar_types;
 pub use crate::validate::{ProgramScope, validate_config};
 pub use crate::vector_version::VectorVersion;

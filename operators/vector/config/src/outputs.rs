@@ -91,6 +91,13 @@ pub(crate) fn of(
     }
 }
 
+/// Returns the names of the outputs of a component, which can be inputs of others.
+#[must_use]
+pub fn output_names(catalogue: &Catalogue, component: &Component<'_>) -> Vec<String> {
+    let outputs = of(catalogue, component, &mut DiagnosticList::default());
+    outputs.into_iter().map(|(name, _)| name).collect()
+}
+
 /// Returns the event types that a component accepts, if its type is known.
 pub(crate) fn accepted_types(catalogue: &Catalogue, component: &Component<'_>) -> Option<DataType> {
     if component.block == enrichment_tables::BLOCK {

@@ -1,8 +1,11 @@
-//! Reconciler of the Vector kinds. So far, it validates the objects and reports the result in their status; it does not
-//! create the workloads that run pipelines.
+//! Reconcilers of the Vector kinds. Pipelines are validated, and the result is reported in their status. The workloads
+//! that select them run them: [`owned`] returns the objects that a workload consists of.
 
 mod fingerprint;
+pub mod owned;
 mod related_pipelines;
+mod run;
 mod validate_only;
 
+pub use crate::run::{RunsPipelines, WorkloadReconciler, has_pod_monitors, rbac_rules};
 pub use crate::validate_only::ValidateOnlyReconciler;

@@ -175,7 +175,7 @@ fn warnings(result: &ValidationResult) -> Value {
 }
 
 /// Truncates a text that is too long for a status.
-fn shortened(mut text: String, most: usize) -> String {
+pub(crate) fn shortened(mut text: String, most: usize) -> String {
     const END: &str = "…";
     if text.len() > most {
         text.truncate(text.floor_char_boundary(most - END.len()));

@@ -6,7 +6,7 @@ use crate::types::runner_kind::RunnerKind;
 
 /// Endpoint that a component listens on.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ListenEndpoint {
+pub struct ListenEndpoint {
     /// Protocol and port. Two endpoints can conflict only if these are equal.
     pub(crate) port: String,
     pub(crate) slot: PortSlot,
@@ -49,7 +49,8 @@ const ALL: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 impl ListenEndpoint {
     /// Returns the endpoint of an address in a configuration.
-    pub(crate) fn new(protocol: &str, address: &str, is_source: bool) -> Self {
+    #[must_use]
+    pub fn new(protocol: &str, address: &str, is_source: bool) -> Self {
         let socket: Option<SocketAddr> = address.parse().ok();
         let (port, host) = match socket {
             Some(socket) if socket.port() == 0 => ("0".to_owned(), Host::Written(socket.ip())),
@@ -64,6 +65,12 @@ impl ListenEndpoint {
             port: format!("{protocol} {port}"),
             slot: PortSlot { host, is_source },
         }
+    }
+
+    /// Returns true if a process in this role cannot listen on both endpoints.
+    #[must_use]
+    pub fn conflicts_with(&self, other: &Self, role: RunnerKind) -> bool {
+        self.port == other.port && self.slot.conflicts_with(other.slot, role)
     }
 }
 

@@ -40,6 +40,12 @@ impl VectorContext {
         &self.catalogues
     }
 
+    /// Returns the environment of programs.
+    #[must_use]
+    pub fn environment(&self) -> &VrlEnvironment {
+        &self.environment
+    }
+
     /// Returns the problems of a configuration whose programs must not call the `denied` functions, from the cache if
     /// possible.
     fn problems(

@@ -102,7 +102,8 @@ impl RunnerKind {
     }
 
     /// Returns true if only agents can run sources of this type.
-    pub(crate) fn is_only_for_agents(kind: &str) -> bool {
+    #[must_use]
+    pub fn is_only_for_agents(kind: &str) -> bool {
         AGENT.contains(&kind) && !AGGREGATOR.contains(&kind)
     }
 

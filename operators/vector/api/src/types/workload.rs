@@ -87,6 +87,9 @@ pub struct Workload {
     /// `--dangerously-allow-env-var-interpolation`. The policy must allow it. Default: false.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env_var_interpolation: Option<bool>,
+    /// Format of the component ids in Vector's configuration. Default: `underscores`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub component_names: Option<ComponentNames>,
     /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
@@ -108,13 +111,15 @@ pub struct Workload {
     #[schemars(regex(pattern = r"^(0|([0-9]+(\.[0-9]+)?(ms|s|m|h))+)$"))]
     pub scrape_timeout: Option<String>,
     /// Volumes of the Pods.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    // An empty list differs from none: it replaces the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
-    pub volumes: AllOfKubernetes,
+    pub volumes: Option<AllOfKubernetes>,
     /// Volume mounts of the Vector container.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    // An empty list differs from none: it replaces the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
-    pub volume_mounts: AllOfKubernetes,
+    pub volume_mounts: Option<AllOfKubernetes>,
     /// Readiness probe of the Vector container.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
@@ -136,6 +141,17 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
     pub config_reloader_resources: OfKubernetes,
+}
+
+/// Format of the component ids in Vector's configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ComponentNames {
+    /// `NAMESPACE__PIPELINE__COMPONENT`: no two pipelines have the same id.
+    #[default]
+    Underscores,
+    /// `NAMESPACE-PIPELINE-COMPONENT`, as in the operator of kaasops, to keep its buffers and read positions.
+    Dashes,
 }
 
 /// Image pull policy.
@@ -234,6 +250,16 @@ pub struct WorkloadStatus {
         skip_serializing_if = "Option::is_none"
     )]
     pub last_applied_global_config_hash: Option<i64>,
+    /// Fingerprint of the configuration that was last published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published_config_hash: Option<String>,
+    /// Number of pipelines that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running_pipelines: Option<i64>,
+    /// Valid pipelines whose last change does not run, and why not, at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 1024)))]
+    pub not_running: Vec<String>,
     /// Time at which a configuration was last published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]

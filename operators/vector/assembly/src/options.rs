@@ -1,0 +1,75 @@
+//! Options: what of a workload decides its configuration.
+
+use std::fmt;
+use std::net::{Ipv6Addr, SocketAddr};
+
+use lockstep_vector_api::{ComponentNames, RunnerKind};
+use lockstep_vector_config::Catalogue;
+
+/// Options of a workload.
+#[derive(Clone)]
+pub struct AssemblyOptions {
+    /// Agents or aggregators.
+    pub kind: RunnerKind,
+    /// Names of components.
+    pub component_names: ComponentNames,
+    /// Catalogue of the workload's version of Vector. It knows the outputs of each component.
+    pub catalogue: &'static Catalogue,
+    /// If true, the API server may answer requests of `kubernetes_logs` from its cache.
+    pub use_api_server_cache: bool,
+    /// Time in seconds after which a metric that is not updated is removed.
+    pub expire_metrics_secs: Option<i64>,
+    /// Vector's API, if it is served.
+    pub api: Option<ApiOptions>,
+    /// If true, Vector serves its own metrics, unless a pipeline does.
+    pub internal_metrics: bool,
+    /// If true, sources of `kubernetes_logs` that differ only in their namespace become one source.
+    pub merge_sources: bool,
+}
+
+impl AssemblyOptions {
+    /// Returns the defaults of a kind of workload.
+    #[must_use]
+    pub fn new(kind: RunnerKind) -> Self {
+        Self {
+            kind,
+            component_names: ComponentNames::default(),
+            catalogue: Catalogue::shipped(),
+            use_api_server_cache: false,
+            expire_metrics_secs: None,
+            api: None,
+            internal_metrics: false,
+            merge_sources: false,
+        }
+    }
+}
+
+impl fmt::Debug for AssemblyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AssemblyOptions")
+            .field("kind", &self.kind)
+            .field("component_names", &self.component_names)
+            .field("catalogue", &self.catalogue.version)
+            .field("use_api_server_cache", &self.use_api_server_cache)
+            .field("expire_metrics_secs", &self.expire_metrics_secs)
+            .field("api", &self.api)
+            .field("internal_metrics", &self.internal_metrics)
+            .field("merge_sources", &self.merge_sources)
+            .finish()
+    }
+}
+
+/// Vector's API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApiOptions {
+    /// Address on which it is served.
+    pub address: SocketAddr,
+}
+
+impl Default for ApiOptions {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from((Ipv6Addr::UNSPECIFIED, 8686)),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Part of a configuration: what one pipeline contributes to it.
+
+use std::collections::BTreeMap;
+
+use lockstep_vector_config::ComponentKind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::canonical;
+use crate::pipeline::PipelineKey;
+use crate::secrets::SecretReference;
+use crate::services::PipelineService;
+
+/// Components by name.
+pub type Components = BTreeMap<String, Value>;
+
+/// What one pipeline contributes to the configuration of a workload. It depends on no other pipeline, and can be stored,
+/// so that the pipeline runs on as it last ran while a change of it is invalid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PipelinePart {
+    /// Pipeline.
+    pub pipeline: PipelineKey,
+    /// `metadata.generation` of the pipeline.
+    pub generation: i64,
+    /// Text in front of the names of components.
+    pub prefix: String,
+    /// Sources by their final names.
+    pub sources: Components,
+    /// Transforms by their final names.
+    pub transforms: Components,
+    /// Sinks by their final names.
+    pub sinks: Components,
+    /// Secrets to which the components refer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretReference>,
+    /// Ports on which an aggregator serves the pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<PipelineService>,
+    /// If true, the pipeline keeps sources of its own, so that no other pipeline can slow them down.
+    #[serde(default)]
+    pub keeps_own_sources: bool,
+}
+
+impl PipelinePart {
+    /// Returns the components of a kind.
+    #[must_use]
+    pub fn components(&self, kind: ComponentKind) -> &Components {
+        match kind {
+            ComponentKind::Source => &self.sources,
+            ComponentKind::Transform => &self.transforms,
+            ComponentKind::Sink => &self.sinks,
+        }
+    }
+
+    /// Returns the final names of all components.
+    pub fn component_ids(&self) -> impl Iterator<Item = &str> {
+        let kinds = ComponentKind::ALL.into_iter();
+        kinds.flat_map(|kind| self.components(kind).keys().map(String::as_str))
+    }
+
+    /// Returns the port on which the pipeline receives Kubernetes Events.
+    #[must_use]
+    pub fn event_port(&self) -> Option<u16> {
+        let ports = self.service.iter().flat_map(|service| &service.ports);
+        let mut ports = ports.filter(|port| port.is_for_events);
+        ports.next().map(|port| port.port)
+    }
+
+    /// Returns a fingerprint of the part.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let part = serde_json::to_value(self).expect("a part is JSON");
+        canonical::hash(&part)
+    }
+
+    /// Returns true if the pipeline has no components.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.component_ids().next().is_none()
+    }
+
+    /// Returns the part as a configuration of its own.
+    pub(crate) fn configuration(&self) -> Map<String, Value> {
+        let kinds = ComponentKind::ALL.into_iter();
+        let blocks = kinds.map(|kind| {
+            let components = self.components(kind).clone();
+            let block: Map<String, Value> = components.into_iter().collect();
+            (kind.block().to_owned(), block.into())
+        });
+        blocks.collect()
+    }
+}

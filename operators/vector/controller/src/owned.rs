@@ -1,0 +1,165 @@
+//! Owned objects: the Kubernetes objects that run Vector for a workload.
+//!
+//! ```text
+//! workload + publication + cluster (+ observed workloads) ─► desired children
+//! ```
+//!
+//! All functions are pure: they read no clock and send no request. The children are JSON without owner references and
+//! without a status, as `lockstep-controller` expects them from a reconciler.
+//!
+//! Names, labels, mounts, arguments and defaults are those of the operator of kaasops, so that its users keep their
+//! dashboards, `NetworkPolicies` and volumes. Where a child differs, it needs fewer permissions, or it is valid where the
+//! one of that operator would be rejected.
+//!
+//! # Restarts
+//!
+//! Vector reloads its pipelines, so nothing of them is part of the Pod template, except for two cases: the first use and
+//! the last use of a Secret, which adds or removes a mount, and the first use of the Kubernetes API by an aggregator,
+//! which adds a token. The global options, which Vector does not reload, are represented by a checksum in an annotation.
+//!
+//! # Fields without an effect
+//!
+//! - `podSecurityPolicyName`: Kubernetes 1.25 removed the API `PodSecurityPolicy`.
+//! - `api.playground`: Vector 0.55 removed the playground.
+//! - `configCheck`: pipelines are validated in process, without a Pod.
+
+mod autoscaler;
+mod children;
+mod cluster;
+mod config_reloader;
+mod configuration_secret;
+mod container;
+mod daemon_set;
+mod deployment;
+mod disruption_budget;
+mod dns_label;
+mod environment;
+mod event_collector;
+mod fields;
+mod image;
+mod labels;
+mod observed;
+mod owned_types;
+mod persistence;
+mod pod;
+mod pod_monitor;
+mod ports;
+mod probes;
+mod publication;
+mod quantity;
+mod rbac;
+mod replicas;
+mod resources;
+mod runner;
+mod secret_assets;
+mod service;
+mod stateful_set;
+mod volumes;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::owned::children::{OwnedObjects, OwnedObjectsError};
+pub use crate::owned::cluster::{Cluster, ClusterScopedNames};
+pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
+pub use crate::owned::observed::ObservedAggregator;
+pub use crate::owned::owned_types::{granted_rules, owned_types};
+pub use crate::owned::publication::{PipelinePort, PipelineService, Protocol, Publication};
+
+use kube::ResourceExt;
+use lockstep_vector_api::{
+    Aggregator, ClusterVectorAggregator, RunnerKind, Vector, VectorAggregator, Workload,
+};
+
+use crate::owned::runner::Runner;
+
+/// Returns the objects that run the agents of a [`Vector`].
+pub fn of_vector(
+    vector: &Vector,
+    publication: &Publication,
+    cluster: &Cluster,
+) -> Result<OwnedObjects, OwnedObjectsError> {
+    let default = Workload::default();
+    let runner = Runner {
+        kind: RunnerKind::Agent,
+        name: vector.name_any(),
+        namespace: vector.namespace().unwrap_or_default(),
+        workload: vector.spec.agent.as_ref().unwrap_or(&default),
+        publication,
+        cluster,
+    };
+    let mut objects = OwnedObjects::default();
+    objects.extend(rbac::of_runner(&runner));
+    objects.extend([configuration_secret::of(&runner)?]);
+    objects.extend(secret_assets::of(&runner)?);
+    objects.extend(service::of_agent(&runner));
+    objects.extend([daemon_set::of(&runner)]);
+    objects.extend(pod_monitor::of(&runner));
+    Ok(objects)
+}
+
+/// Returns the objects that run a [`VectorAggregator`].
+pub fn of_aggregator(
+    aggregator: &VectorAggregator,
+    publication: &Publication,
+    cluster: &Cluster,
+    observed: &ObservedAggregator<'_>,
+) -> Result<OwnedObjects, OwnedObjectsError> {
+    let runner = Runner {
+        kind: RunnerKind::Aggregator,
+        name: aggregator.name_any(),
+        namespace: aggregator.namespace().unwrap_or_default(),
+        workload: &aggregator.spec.aggregator.workload,
+        publication,
+        cluster,
+    };
+    of_aggregator_runner(&runner, &aggregator.spec.aggregator, observed)
+}
+
+/// Returns the objects that run a [`ClusterVectorAggregator`]. They are in its `resourceNamespace`.
+pub fn of_cluster_aggregator(
+    aggregator: &ClusterVectorAggregator,
+    publication: &Publication,
+    cluster: &Cluster,
+    observed: &ObservedAggregator<'_>,
+) -> Result<OwnedObjects, OwnedObjectsError> {
+    let namespace = aggregator.spec.resource_namespace.clone();
+    let runner = Runner {
+        kind: RunnerKind::Aggregator,
+        name: aggregator.name_any(),
+        namespace: namespace.ok_or(OwnedObjectsError::NoNamespace)?,
+        workload: &aggregator.spec.aggregator.workload,
+        publication,
+        cluster,
+    };
+    of_aggregator_runner(&runner, &aggregator.spec.aggregator, observed)
+}
+
+fn of_aggregator_runner(
+    runner: &Runner<'_>,
+    aggregator: &Aggregator,
+    observed: &ObservedAggregator<'_>,
+) -> Result<OwnedObjects, OwnedObjectsError> {
+    let mut objects = OwnedObjects::default();
+    objects.extend(rbac::of_runner(runner));
+    objects.extend([configuration_secret::of(runner)?]);
+    objects.extend(secret_assets::of(runner)?);
+    let services = service::PipelineServices::of(runner);
+    objects.notices.extend(services.notices.iter().cloned());
+    objects.extend(service::of_aggregator(
+        runner, aggregator, &services, observed,
+    ));
+    if persistence::is_enabled(aggregator) {
+        let (stateful_set, notice) = stateful_set::of(runner, aggregator, observed)?;
+        objects.extend([stateful_set]);
+        objects.notices.extend(notice);
+    } else {
+        objects.extend([deployment::of(runner, aggregator, observed)]);
+    }
+    objects.extend(observed.predecessor(runner, aggregator));
+    objects.extend(pod_monitor::of(runner));
+    objects.extend(event_collector::of(runner, aggregator, &services));
+    objects.extend(autoscaler::of(runner, aggregator));
+    objects.extend(disruption_budget::of(runner, aggregator));
+    Ok(objects)
+}

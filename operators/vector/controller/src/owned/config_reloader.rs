@@ -1,0 +1,46 @@
+//! Containers that unpack a compressed configuration: once before Vector starts, and after each change.
+
+use serde_json::{Value, json};
+
+use crate::owned::fields::Fields;
+use crate::owned::runner::Runner;
+use crate::owned::{image, resources, volumes};
+
+/// Returns the init container.
+pub(crate) fn init_container(runner: &Runner<'_>) -> Value {
+    container(runner, "init-config-reloader", true)
+}
+
+/// Returns the sidecar container.
+pub(crate) fn sidecar(runner: &Runner<'_>) -> Value {
+    container(runner, "config-reloader", false)
+}
+
+fn container(runner: &Runner<'_>, name: &str, is_init: bool) -> Value {
+    let workload = runner.workload;
+    let args = [
+        format!("--init-mode={is_init}"),
+        format!("--volume-dir-archive={}", volumes::ARCHIVE_DIRECTORY),
+        format!("--dir-for-unarchive={}", volumes::CONFIG_DIRECTORY),
+    ];
+    let mounts = json!([
+        {"name": volumes::CONFIG, "mountPath": volumes::CONFIG_DIRECTORY},
+        {"name": volumes::ARCHIVE, "mountPath": volumes::ARCHIVE_DIRECTORY},
+    ]);
+    let requirements = workload.config_reloader_resources.as_ref();
+    Fields::new()
+        .with("name", name)
+        .with("image", image::of_config_reloader(workload))
+        .with_some(
+            "imagePullPolicy",
+            image::pull_policy(workload.image_pull_policy),
+        )
+        .with("args", args.to_vec())
+        .with("volumeMounts", mounts)
+        .with("resources", resources::with_defaults(requirements))
+        .with_some(
+            "securityContext",
+            workload.container_security_context.clone(),
+        )
+        .into()
+}

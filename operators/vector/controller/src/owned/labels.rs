@@ -1,0 +1,43 @@
+//! Labels and annotations of owned objects.
+
+use std::collections::BTreeMap;
+
+/// Annotation of a Pod template with the fingerprint of the options that Vector does not reload.
+pub const GLOBAL_OPTIONS_CHECKSUM: &str = "checksum/global-options";
+
+/// Component of the owned objects of a workload.
+#[derive(Clone, Copy)]
+pub(crate) enum Component {
+    Agent,
+    Aggregator,
+    EventCollector,
+}
+
+/// Returns the labels that select the Pods of a component. They never change: a selector is immutable.
+pub(crate) fn match_labels(instance: &str, component: Component) -> BTreeMap<String, String> {
+    let component = match component {
+        Component::Agent => "Agent",
+        Component::Aggregator => "Aggregator",
+        Component::EventCollector => "EventCollector",
+    };
+    let labels = [
+        ("app.kubernetes.io/managed-by", "vector-operator"),
+        ("app.kubernetes.io/name", "vector"),
+        ("app.kubernetes.io/component", component),
+        ("app.kubernetes.io/instance", instance),
+    ];
+    labels
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// Adds the labels, or annotations, of a user. Those of the operator win: without them, no selector would match.
+pub(crate) fn merge(
+    mut own: BTreeMap<String, String>,
+    of_user: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    for (name, value) in of_user {
+        own.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+    own
+}

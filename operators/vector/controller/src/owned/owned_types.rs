@@ -1,0 +1,57 @@
+//! Types of the owned objects of each kind.
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::discovery::Scope;
+use lockstep_controller::OwnedType;
+use lockstep_vector_api::RunnerKind;
+use serde_json::Value;
+
+use crate::owned::{pod_monitor, rbac};
+
+/// Returns the types of the owned objects of a `Vector` (agents) or of either kind of aggregators. Children are written
+/// in this order: a Pod needs its service account, its permissions and its configuration.
+pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
+    let mut types = vec![
+        OwnedType::namespaced::<ServiceAccount>(),
+        OwnedType::cluster_scoped::<ClusterRole>(),
+        OwnedType::cluster_scoped::<ClusterRoleBinding>(),
+    ];
+    if kind == RunnerKind::Aggregator {
+        types.extend([
+            OwnedType::namespaced::<Role>(),
+            OwnedType::namespaced::<RoleBinding>(),
+            OwnedType::namespaced::<ConfigMap>(),
+        ]);
+    }
+    types.extend([
+        OwnedType::namespaced::<Secret>(),
+        OwnedType::namespaced::<Service>(),
+    ]);
+    match kind {
+        RunnerKind::Agent => types.push(OwnedType::namespaced::<DaemonSet>()),
+        RunnerKind::Aggregator => types.extend([
+            OwnedType::namespaced::<Deployment>(),
+            OwnedType::namespaced::<StatefulSet>(),
+            OwnedType::namespaced::<HorizontalPodAutoscaler>(),
+            OwnedType::namespaced::<PodDisruptionBudget>(),
+        ]),
+    }
+    if has_pod_monitors {
+        let resource = pod_monitor::api_resource();
+        types.push(OwnedType::dynamic(resource, &Scope::Namespaced));
+    }
+    types
+}
+
+/// Returns the permissions that the owned objects grant. The controller needs them, too: Kubernetes denies the
+/// grant of a permission to a client without this permission.
+pub fn granted_rules(kind: RunnerKind) -> Vec<Value> {
+    match kind {
+        RunnerKind::Agent => vec![rbac::of_kubernetes_logs()],
+        RunnerKind::Aggregator => vec![rbac::of_kubernetes_logs(), rbac::of_event_collector()],
+    }
+}

@@ -1,0 +1,38 @@
+//! `PodMonitor` of the Prometheus Operator.
+
+use kube::api::ApiResource;
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
+
+use crate::owned::fields::Fields;
+use crate::owned::ports;
+use crate::owned::runner::{Runner, object};
+
+const GROUP: &str = "monitoring.coreos.com";
+const VERSION: &str = "v1";
+const KIND: &str = "PodMonitor";
+
+/// Returns the API resource.
+pub(crate) fn api_resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, VERSION, KIND))
+}
+
+/// Returns the `PodMonitor`, if Vector serves its own metrics and the cluster has this type.
+pub(crate) fn of(runner: &Runner<'_>) -> Option<Value> {
+    let workload = runner.workload;
+    let is_wanted = workload.internal_metrics.unwrap_or_default();
+    if !is_wanted || !runner.cluster.has_pod_monitors {
+        return None;
+    }
+    let endpoint = Fields::new()
+        .with("path", "/metrics")
+        .with("port", ports::METRICS_NAME)
+        .with_text("interval", workload.scrape_interval.as_deref())
+        .with_text("scrapeTimeout", workload.scrape_timeout.as_deref());
+    let spec = Fields::new()
+        .with("podMetricsEndpoints", vec![Value::from(endpoint)])
+        .with("selector", json!({"matchLabels": runner.match_labels()}));
+    let metadata = runner.metadata(&runner.object_name());
+    let monitor = object(&format!("{GROUP}/{VERSION}"), KIND, metadata);
+    Some(monitor.with("spec", spec).into())
+}

@@ -1,0 +1,66 @@
+//! Publication: the configuration and the ports of a workload, as far as its owned objects depend on them.
+
+use std::collections::BTreeMap;
+
+/// Configuration and ports of a workload, as far as its owned objects depend on them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Publication {
+    /// Content of Vector's configuration directory by file name, such as `agent.json`. It is not compressed yet.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Values of the Secrets that pipelines refer to, by the name of the file from which Vector reads them. Empty if no
+    /// pipeline refers to a Secret.
+    pub secrets: BTreeMap<String, Vec<u8>>,
+    /// Fingerprint of the options that Vector does not reload. The Pods are restarted when it changes.
+    pub roll_hash: String,
+    /// Ports where pipelines of an aggregator listen.
+    pub services: Vec<PipelineService>,
+    /// If true, a component reads the Kubernetes API (`kubernetes_logs`), or a file of the service account. Agents
+    /// always have the permissions for it; an aggregator has them only if this is set.
+    pub reads_kubernetes_api: bool,
+}
+
+/// Ports where a pipeline listens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PipelineService {
+    /// Namespace of the pipeline. None if it is cluster-scoped.
+    pub namespace: Option<String>,
+    /// Name of the pipeline.
+    pub pipeline: String,
+    /// Name of the Service, from the annotation `observability.kaasops.io/service-name` of the pipeline.
+    pub service_name: Option<String>,
+    /// Ports.
+    pub ports: Vec<PipelinePort>,
+}
+
+/// Port where a source of a pipeline listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipelinePort {
+    /// Name of the source in its pipeline.
+    pub source: String,
+    /// Port.
+    pub port: u16,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// If true, the source is a `kubernetes_events` source: the event collector sends events to the port.
+    pub receives_kubernetes_events: bool,
+}
+
+/// Protocol of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// Returns the name in the Kubernetes API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Service accounts and their permissions.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::owned::runner::{Runner, object};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
+
+/// Returns the permissions of the `kubernetes_logs` source.
+pub(crate) fn of_kubernetes_logs() -> Value {
+    json!({"apiGroups": [""], "resources": ["namespaces", "nodes", "pods"], "verbs": ["list", "watch"]})
+}
+
+/// Returns the permissions of the event collector.
+pub(crate) fn of_event_collector() -> Value {
+    json!({"apiGroups": [""], "resources": ["events"], "verbs": ["list", "watch"]})
+}
+
+/// Returns the service account of Vector and, if Vector reads the Kubernetes API, its permissions.
+pub(crate) fn of_runner(runner: &Runner<'_>) -> Vec<Value> {
+    let account = Account {
+        runner,
+        name: runner.object_name(),
+        labels: runner.labels(),
+    };
+    let mut objects = vec![account.service_account()];
+    if runner.reads_kubernetes_api() {
+        objects.extend(account.in_cluster(&of_kubernetes_logs()));
+    }
+    objects
+}
+
+/// Service account with the permissions of one component.
+pub(crate) struct Account<'a> {
+    pub(crate) runner: &'a Runner<'a>,
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+}
+
+impl Account<'_> {
+    /// Returns the service account. Pods that need its token say so.
+    pub(crate) fn service_account(&self) -> Value {
+        let metadata = self.runner.metadata_with_labels(&self.name, &self.labels);
+        object("v1", "ServiceAccount", metadata)
+            .with("automountServiceAccountToken", false)
+            .into()
+    }
+
+    /// Returns objects that grant permissions in the whole cluster.
+    pub(crate) fn in_cluster(&self, rule: &Value) -> [Value; 2] {
+        let metadata = || self.runner.cluster_metadata(&self.name, &self.labels);
+        let name = self.runner.cluster_name(&self.name);
+        [
+            object(API_VERSION, "ClusterRole", metadata())
+                .with("rules", json!([rule]))
+                .into(),
+            object(API_VERSION, "ClusterRoleBinding", metadata())
+                .with("roleRef", role_reference("ClusterRole", &name))
+                .with("subjects", self.subjects())
+                .into(),
+        ]
+    }
+
+    /// Returns objects that grant permissions in the namespace of the service account.
+    pub(crate) fn in_namespace(&self, rule: &Value) -> [Value; 2] {
+        let metadata = || self.runner.metadata_with_labels(&self.name, &self.labels);
+        [
+            object(API_VERSION, "Role", metadata())
+                .with("rules", json!([rule]))
+                .into(),
+            object(API_VERSION, "RoleBinding", metadata())
+                .with("roleRef", role_reference("Role", &self.name))
+                .with("subjects", self.subjects())
+                .into(),
+        ]
+    }
+
+    fn subjects(&self) -> Value {
+        json!([{"kind": "ServiceAccount", "name": self.name, "namespace": self.runner.namespace}])
+    }
+}
+
+fn role_reference(kind: &str, name: &str) -> Value {
+    json!({"apiGroup": GROUP, "kind": kind, "name": name})
+}

@@ -1,0 +1,131 @@
+//! A workload with everything that its owned objects are made of.
+
+use std::collections::BTreeMap;
+
+use lockstep_vector_api::{RunnerKind, Workload};
+use serde_json::{Value, json};
+
+use crate::owned::cluster::{Cluster, ClusterScopedNames};
+use crate::owned::fields::Fields;
+use crate::owned::labels::{self, Component};
+use crate::owned::publication::Publication;
+
+/// A workload with everything that its owned objects are made of.
+pub(crate) struct Runner<'a> {
+    pub(crate) kind: RunnerKind,
+    /// Name of the workload.
+    pub(crate) name: String,
+    /// Namespace of the owned objects.
+    pub(crate) namespace: String,
+    pub(crate) workload: &'a Workload,
+    pub(crate) publication: &'a Publication,
+    pub(crate) cluster: &'a Cluster,
+}
+
+impl Runner<'_> {
+    /// Returns the name that most owned objects have.
+    pub(crate) fn object_name(&self) -> String {
+        format!("{}-{}", self.name, self.kind.as_str())
+    }
+
+    /// Returns the name of the Service that gives each Pod of a `StatefulSet` a DNS name.
+    pub(crate) fn headless_service_name(&self) -> String {
+        format!("{}-headless", self.object_name())
+    }
+
+    /// Returns the name of the Secret with the values of the Secrets that pipelines refer to.
+    pub(crate) fn secret_assets_name(&self) -> String {
+        format!("{}-secret-assets", self.object_name())
+    }
+
+    /// Returns the name of the objects of the event collector.
+    pub(crate) fn event_collector_name(&self) -> String {
+        format!("{}-event-collector", self.name)
+    }
+
+    /// Returns the labels that select the Pods.
+    pub(crate) fn match_labels(&self) -> BTreeMap<String, String> {
+        let component = match self.kind {
+            RunnerKind::Agent => Component::Agent,
+            RunnerKind::Aggregator => Component::Aggregator,
+        };
+        labels::match_labels(&self.name, component)
+    }
+
+    /// Returns the labels of the Pods and of the other objects.
+    pub(crate) fn labels(&self) -> BTreeMap<String, String> {
+        labels::merge(self.match_labels(), &self.workload.labels)
+    }
+
+    /// Returns the metadata of a namespaced object.
+    pub(crate) fn metadata(&self, name: &str) -> Fields {
+        self.metadata_with_labels(name, &self.labels())
+    }
+
+    /// Returns the metadata of a namespaced object with these labels.
+    pub(crate) fn metadata_with_labels(
+        &self,
+        name: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Fields {
+        let metadata = metadata(labels, &self.workload.annotations);
+        metadata
+            .with("name", name)
+            .with("namespace", self.namespace.as_str())
+    }
+
+    /// Returns the metadata of a cluster-scoped object with these labels.
+    pub(crate) fn cluster_metadata(&self, name: &str, labels: &BTreeMap<String, String>) -> Fields {
+        metadata(labels, &self.workload.annotations).with("name", self.cluster_name(name))
+    }
+
+    /// Returns the name of a cluster-scoped object.
+    pub(crate) fn cluster_name(&self, name: &str) -> String {
+        match self.cluster.cluster_scoped_names {
+            ClusterScopedNames::Plain => name.to_owned(),
+            ClusterScopedNames::WithNamespace => format!("{}-{name}", self.namespace),
+        }
+    }
+
+    /// Returns true if Vector serves its API.
+    pub(crate) fn has_api(&self) -> bool {
+        let api = self.workload.api.as_ref();
+        api.and_then(|api| api.enabled).unwrap_or_default()
+    }
+
+    /// Returns true if the configuration is stored compressed.
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.workload.compress_config_file.unwrap_or_default()
+    }
+
+    /// Returns true if a pipeline refers to a Secret.
+    pub(crate) fn uses_secrets(&self) -> bool {
+        !self.publication.secrets.is_empty()
+    }
+
+    /// Returns true if Vector has a token for the Kubernetes API and the permissions to read from it.
+    pub(crate) fn reads_kubernetes_api(&self) -> bool {
+        // An agent reads the metadata of the Pods on its node. Its token does not depend on its pipelines: otherwise a
+        // pipeline could restart the agents of all nodes.
+        self.kind == RunnerKind::Agent || self.publication.reads_kubernetes_api
+    }
+}
+
+/// Returns metadata without a name.
+pub(crate) fn metadata(
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+) -> Fields {
+    let annotations = (!annotations.is_empty()).then(|| json!(annotations));
+    Fields::new()
+        .with("labels", json!(labels))
+        .with_some("annotations", annotations)
+}
+
+/// Returns an object.
+pub(crate) fn object(api_version: &str, kind: &str, metadata: Fields) -> Fields {
+    Fields::new()
+        .with("apiVersion", api_version)
+        .with("kind", kind)
+        .with("metadata", Value::from(metadata))
+}

@@ -1,0 +1,17 @@
+//! Secret with the values of the Secrets that pipelines refer to.
+
+use serde_json::Value;
+
+use crate::owned::children::OwnedObjectsError;
+use crate::owned::configuration_secret;
+use crate::owned::runner::Runner;
+
+/// Returns the Secret, if a pipeline refers to one.
+pub(crate) fn of(runner: &Runner<'_>) -> Result<Option<Value>, OwnedObjectsError> {
+    if !runner.uses_secrets() {
+        return Ok(None);
+    }
+    let remedy = "refer to fewer or smaller Secrets in the pipelines of this workload";
+    let values = &runner.publication.secrets;
+    configuration_secret::secret(runner, runner.secret_assets_name(), values, remedy).map(Some)
+}

@@ -1,0 +1,139 @@
+//! Services.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstep_vector_api::Aggregator;
+use serde_json::{Value, json};
+
+use crate::owned::dns_label::{dns_label, is_dns_label, kebab_case};
+use crate::owned::observed::ObservedAggregator;
+use crate::owned::publication::{PipelineService, Protocol};
+use crate::owned::runner::{Runner, object};
+use crate::owned::{persistence, ports};
+
+/// Ports of a Service by number and protocol, with their names.
+type Ports = BTreeMap<(u16, Protocol), String>;
+
+/// Services of the pipelines of an aggregator.
+pub(crate) struct PipelineServices<'a> {
+    /// Pipelines with the names of their Services.
+    names: Vec<(&'a PipelineService, String)>,
+    pub(crate) notices: Vec<String>,
+}
+
+impl<'a> PipelineServices<'a> {
+    pub(crate) fn of(runner: &Runner<'a>) -> Self {
+        let mut services = Self {
+            names: Vec::new(),
+            notices: Vec::new(),
+        };
+        for service in &runner.publication.services {
+            let name = services.name(runner, service);
+            services.names.push((service, name));
+        }
+        services
+    }
+
+    /// Returns the pipelines with the names of their Services.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a PipelineService, &str)> {
+        self.names.iter().map(|(service, name)| (*service, &**name))
+    }
+
+    /// Returns the name of the Service of a pipeline: that of its annotation, if it is valid.
+    fn name(&mut self, runner: &Runner<'_>, service: &PipelineService) -> String {
+        let default = || {
+            let name = format!("{}-{}", runner.object_name(), service.pipeline);
+            dns_label(&kebab_case(&name))
+        };
+        let Some(name) = service.service_name.as_deref().filter(|it| !it.is_empty()) else {
+            return default();
+        };
+        // A pipeline must not change to which Pods this Service leads.
+        let is_reserved = name == runner.event_collector_name();
+        if is_dns_label(name) && !is_reserved {
+            return name.to_owned();
+        }
+        let reason = if is_reserved {
+            "is the name of another Service of the aggregator"
+        } else {
+            "is not the name of a Service, which has at most 63 lower-case letters, digits and hyphens, and begins with a letter"
+        };
+        let default = default();
+        self.notices.push(format!(
+            "the Service of the pipeline {} is called {default}: the name `{name}` in its annotation {reason}",
+            service.pipeline
+        ));
+        default
+    }
+}
+
+/// Returns the Service of the API of agents.
+pub(crate) fn of_agent(runner: &Runner<'_>) -> Option<Value> {
+    let ports = [((ports::API, Protocol::Tcp), "api".to_owned())];
+    let ports = ports.into_iter().collect();
+    runner
+        .has_api()
+        .then(|| service(runner, &runner.object_name(), &ports))
+}
+
+/// Returns the Services of an aggregator: those of its pipelines, of its API, and of its `StatefulSet`.
+pub(crate) fn of_aggregator(
+    runner: &Runner<'_>,
+    aggregator: &Aggregator,
+    services: &PipelineServices<'_>,
+    observed: &ObservedAggregator<'_>,
+) -> Vec<Value> {
+    // Pipelines with one Service share it; so do a pipeline and the API.
+    let mut by_name = BTreeMap::<String, Ports>::new();
+    if runner.has_api() {
+        let ports = by_name.entry(runner.object_name()).or_default();
+        ports.insert((ports::API, Protocol::Tcp), "api".to_owned());
+    }
+    for (service, name) in services.iter() {
+        let ports = by_name.entry(name.to_owned()).or_default();
+        for port in &service.ports {
+            let name = dns_label(&kebab_case(&port.source));
+            let key = (port.port, port.protocol);
+            ports.entry(key).or_insert(name);
+        }
+    }
+    by_name.retain(|_, ports| !ports.is_empty());
+    // The headless Service lives as long as the StatefulSet: its Pods are found by it.
+    let is_kept = observed.predecessor(runner, aggregator).is_some();
+    let headless =
+        (persistence::is_enabled(aggregator) || is_kept).then(|| runner.headless_service_name());
+    let of_headless = headless.map(|name| {
+        let ports = by_name.remove(&name).unwrap_or_default();
+        let mut headless = service(runner, &name, &ports);
+        headless["spec"]["clusterIP"] = json!("None");
+        headless["spec"]["publishNotReadyAddresses"] = json!(true);
+        headless
+    });
+    let others = by_name
+        .iter()
+        .map(|(name, ports)| service(runner, name, ports));
+    others.chain(of_headless).collect()
+}
+
+fn service(runner: &Runner<'_>, name: &str, ports: &Ports) -> Value {
+    let mut names = BTreeSet::new();
+    let ports = ports.iter().map(|((port, protocol), name)| {
+        // Names of ports are unique in a Service; names of sources, in a pipeline.
+        let name = if names.insert(name.clone()) {
+            name.clone()
+        } else {
+            dns_label(&format!(
+                "{name}-{}-{port}",
+                protocol.as_str().to_lowercase()
+            ))
+        };
+        json!({"name": name, "port": port, "protocol": protocol.as_str(), "targetPort": port})
+    });
+    let ports: Vec<_> = ports.collect();
+    let mut spec = json!({"selector": runner.match_labels()});
+    if !ports.is_empty() {
+        spec["ports"] = json!(ports);
+    }
+    let service = object("v1", "Service", runner.metadata(name));
+    service.with("spec", spec).into()
+}

@@ -1,0 +1,173 @@
+//! Tests of the owned objects as a whole, and what they share.
+
+mod field_effects;
+mod golden;
+mod permissions;
+mod pods;
+mod services;
+mod workloads;
+
+use std::collections::BTreeMap;
+
+use lockstep_vector_api::{ClusterVectorAggregator, Vector, VectorAggregator, VectorVersion};
+use serde_json::{Value, json};
+
+use crate::owned::{
+    Cluster, ClusterScopedNames, ObservedAggregator, OwnedObjects, OwnedObjectsError, PipelinePort,
+    PipelineService, Protocol, Publication, of_aggregator, of_cluster_aggregator, of_vector,
+};
+
+/// Kind of a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Vector,
+    VectorAggregator,
+    ClusterVectorAggregator,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [
+        Self::Vector,
+        Self::VectorAggregator,
+        Self::ClusterVectorAggregator,
+    ];
+    const AGGREGATORS: [Self; 2] = [Self::VectorAggregator, Self::ClusterVectorAggregator];
+
+    /// Returns the kind of the object that runs Vector by default.
+    fn workload(self) -> &'static str {
+        match self {
+            Self::Vector => "DaemonSet",
+            Self::VectorAggregator | Self::ClusterVectorAggregator => "Deployment",
+        }
+    }
+
+    /// Returns the name of that object.
+    fn object_name(self) -> &'static str {
+        match self {
+            Self::Vector => "logs-agent",
+            Self::VectorAggregator | Self::ClusterVectorAggregator => "logs-aggregator",
+        }
+    }
+}
+
+/// Everything that owned objects are made of.
+#[derive(Clone)]
+struct Input<'a> {
+    kind: Kind,
+    spec: Value,
+    publication: Publication,
+    cluster: Cluster,
+    observed: ObservedAggregator<'a>,
+}
+
+impl Input<'_> {
+    /// Returns an input with an empty spec and a published configuration.
+    fn of(kind: Kind) -> Self {
+        let file = match kind {
+            Kind::Vector => "agent.json",
+            Kind::VectorAggregator | Kind::ClusterVectorAggregator => "config.json",
+        };
+        let spec = match kind {
+            Kind::ClusterVectorAggregator => json!({"resourceNamespace": "logging"}),
+            Kind::Vector | Kind::VectorAggregator => json!({}),
+        };
+        Self {
+            kind,
+            spec,
+            publication: Publication {
+                files: BTreeMap::from([(file.to_owned(), b"{}".to_vec())]),
+                roll_hash: "1f".to_owned(),
+                ..Publication::default()
+            },
+            cluster: Cluster {
+                vector_version: VectorVersion::parse("0.57").expect("a version"),
+                has_pod_monitors: true,
+                cluster_scoped_names: ClusterScopedNames::Plain,
+            },
+            observed: ObservedAggregator::default(),
+        }
+    }
+
+    /// Sets a field of the spec by its path.
+    fn with(mut self, path: &str, value: Value) -> Self {
+        let mut at = &mut self.spec;
+        for name in path.split('.') {
+            at = &mut at[name];
+        }
+        *at = value;
+        self
+    }
+
+    fn try_objects(&self) -> Result<OwnedObjects, OwnedObjectsError> {
+        let Self {
+            publication,
+            cluster,
+            observed,
+            ..
+        } = self;
+        let object = |namespace: Option<&str>| json!({"metadata": {"name": "logs", "namespace": namespace}, "spec": self.spec});
+        match self.kind {
+            Kind::Vector => {
+                let vector: Vector = typed(object(Some("team")));
+                of_vector(&vector, publication, cluster)
+            }
+            Kind::VectorAggregator => {
+                let aggregator: VectorAggregator = typed(object(Some("team")));
+                of_aggregator(&aggregator, publication, cluster, observed)
+            }
+            Kind::ClusterVectorAggregator => {
+                let aggregator: ClusterVectorAggregator = typed(object(None));
+                of_cluster_aggregator(&aggregator, publication, cluster, observed)
+            }
+        }
+    }
+
+    fn objects(&self) -> OwnedObjects {
+        self.try_objects().expect("valid owned objects")
+    }
+
+    /// Returns the only child with a kind and a name.
+    fn child(&self, kind: &str, name: &str) -> Option<Value> {
+        let children = self.objects().children.into_iter();
+        let mut found =
+            children.filter(|child| child["kind"] == kind && child["metadata"]["name"] == name);
+        let child = found.next();
+        assert!(found.next().is_none(), "{kind} {name} is desired twice");
+        child
+    }
+
+    /// Returns the Pod template of the object that runs Vector.
+    fn template(&self, kind: &str) -> Value {
+        let workload = self.child(kind, self.kind.object_name());
+        workload.expect("a workload")["spec"]["template"].clone()
+    }
+}
+
+fn typed<T: serde::de::DeserializeOwned>(mut object: Value) -> T {
+    object["apiVersion"] = json!("observability.kaasops.io/v1alpha1");
+    object["kind"] = json!(std::any::type_name::<T>().rsplit("::").next());
+    serde_json::from_value(object).expect("a workload")
+}
+
+/// Returns a pipeline that listens on a TCP port.
+fn listener(pipeline: &str, source: &str, port: u16) -> PipelineService {
+    PipelineService {
+        namespace: Some("team".to_owned()),
+        pipeline: pipeline.to_owned(),
+        service_name: None,
+        ports: vec![PipelinePort {
+            source: source.to_owned(),
+            port,
+            protocol: Protocol::Tcp,
+            receives_kubernetes_events: false,
+        }],
+    }
+}
+
+/// Returns a pipeline that receives Kubernetes Events.
+fn event_pipeline(namespace: Option<&str>) -> PipelineService {
+    let mut pipeline = listener("events", "events", 42000);
+    pipeline.namespace = namespace.map(str::to_owned);
+    pipeline.ports[0].receives_kubernetes_events = true;
+    pipeline
+}

@@ -1,0 +1,126 @@
+//! Volumes of the Pods and their mounts in the Vector container.
+
+use lockstep_vector_api::Workload;
+use serde_json::{Map, Value, json};
+
+use crate::owned::runner::Runner;
+
+/// Name of the volume of Vector's data directory.
+pub(crate) const DATA: &str = "data";
+
+/// Name of the volume of Vector's configuration directory.
+pub(crate) const CONFIG: &str = "config";
+
+/// Path of Vector's configuration directory.
+pub(crate) const CONFIG_DIRECTORY: &str = "/etc/vector";
+
+/// Name of the volume with the compressed configuration.
+pub(crate) const ARCHIVE: &str = "app-config-compress";
+
+/// Path of the compressed configuration.
+pub(crate) const ARCHIVE_DIRECTORY: &str = "/tmp/archive";
+
+/// Default directory of the nodes for Vector's data.
+const DEFAULT_DATA_DIRECTORY: &str = "/var/lib/vector";
+
+/// Volume with the values of Secrets.
+const SECRETS: &str = "secret-assets";
+
+/// Directory from which Vector reads the values of Secrets.
+const SECRETS_DIRECTORY: &str = "/etc/vector/secrets";
+
+/// Returns the volumes of the Pods. `has_claim` is true if the data directory is a `PersistentVolumeClaim` of the
+/// `StatefulSet` instead of a directory of the node.
+pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
+    let name = runner.object_name();
+    let secret = |secret: &str| json!({"secretName": secret});
+    let host = |name: &str, path: &str| json!({"name": name, "hostPath": {"path": path}});
+    let mut volumes = match &runner.workload.volumes {
+        Some(volumes) => objects(volumes),
+        None => vec![
+            host("var-log", "/var/log/"),
+            host("journal", "/var/log/journal"),
+            host("var-lib", "/var/lib/"),
+        ],
+    };
+    let config = if runner.is_compressed() {
+        json!({"name": CONFIG, "emptyDir": {}})
+    } else {
+        json!({"name": CONFIG, "secret": secret(&name)})
+    };
+    let mut required = vec![config];
+    if !has_claim {
+        required.push(host(DATA, data_directory(runner.workload)));
+    }
+    required.extend([host("procfs", "/proc"), host("sysfs", "/sys")]);
+    if runner.is_compressed() {
+        required.push(json!({"name": ARCHIVE, "secret": secret(&name)}));
+    }
+    for volume in required {
+        if volumes.iter().all(|it| it["name"] != volume["name"]) {
+            volumes.push(volume);
+        }
+    }
+    if runner.uses_secrets() {
+        // This volume holds the credentials of pipelines: another one of its name would replace them.
+        volumes.retain(|volume| volume["name"] != SECRETS);
+        volumes.push(json!({"name": SECRETS, "secret": secret(&runner.secret_assets_name())}));
+    }
+    volumes
+}
+
+/// Returns the mounts of the Vector container.
+pub(crate) fn mounts(runner: &Runner<'_>) -> Vec<Value> {
+    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+    let mut mounts = match &runner.workload.volume_mounts {
+        Some(mounts) => objects(mounts),
+        None => vec![
+            mount("var-log", "/var/log/"),
+            mount("journal", "/run/log/journal"),
+            mount("var-lib", "/var/lib/"),
+        ],
+    };
+    let mut required = vec![
+        mount(CONFIG, CONFIG_DIRECTORY),
+        mount(DATA, "/vector-data-dir"),
+        mount("procfs", "/host/proc"),
+        mount("sysfs", "/host/sys"),
+    ];
+    if runner.is_compressed() {
+        required.push(mount(ARCHIVE, ARCHIVE_DIRECTORY));
+    }
+    for required in required {
+        // The API server rejects two mounts at one path.
+        let is_same =
+            |it: &Value| it["name"] == required["name"] || it["mountPath"] == required["mountPath"];
+        if !mounts.iter().any(is_same) {
+            mounts.push(required);
+        }
+    }
+    if runner.uses_secrets() {
+        mounts.retain(|mount| mount["name"] != SECRETS && !hides_secrets(mount));
+        mounts.push(mount(SECRETS, SECRETS_DIRECTORY));
+    }
+    mounts
+}
+
+/// Returns true if a mount replaces the directory of secrets or a file in it.
+fn hides_secrets(mount: &Value) -> bool {
+    let parts = |path: &str| {
+        let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+        parts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let path = mount["mountPath"].as_str().unwrap_or_default();
+    parts(path).starts_with(&parts(SECRETS_DIRECTORY))
+}
+
+/// Returns the directory of the nodes for Vector's data.
+fn data_directory(workload: &Workload) -> &str {
+    let directory = workload.data_dir.as_deref();
+    let directory = directory.filter(|directory| !directory.is_empty());
+    directory.unwrap_or(DEFAULT_DATA_DIRECTORY)
+}
+
+fn objects(items: &[Map<String, Value>]) -> Vec<Value> {
+    items.iter().cloned().map(Value::Object).collect()
+}

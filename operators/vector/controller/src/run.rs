@@ -1,0 +1,20 @@
+//! Runs the pipelines of a workload.
+//!
+//! ```text
+//! workload + selected pipelines + parts that run now ─► configuration ─► owned objects
+//! ```
+//!
+//! Everything is read from watches, and from the Secrets that pipelines name. A pipeline whose present generation is not
+//! valid runs as it last ran: its part of the configuration is stored in a Secret of the workload.
+
+mod assembled;
+mod cluster_features;
+mod pipeline_secrets;
+mod publication;
+mod reconciler;
+mod stored_parts;
+mod workload;
+
+pub use crate::run::cluster_features::has_pod_monitors;
+pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};
+pub use crate::run::workload::RunsPipelines;

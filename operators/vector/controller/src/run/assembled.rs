@@ -1,0 +1,89 @@
+//! Pipelines → configuration with which Vector starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstep_vector_api::selection::SelectablePipeline;
+use lockstep_vector_api::{Interpolation, VrlEnvironment};
+use lockstep_vector_assembly::{
+    Assembly, AssemblyOptions, PipelineKey, PipelinePart, RunnablePipeline, StartCheck, StartError,
+};
+
+/// Pipelines of a workload: those that are assembled from their present generation, and the parts of those that run as
+/// they last ran.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Selected {
+    pub(crate) runnable: Vec<RunnablePipeline>,
+    pub(crate) kept: Vec<PipelinePart>,
+}
+
+impl Selected {
+    /// Divides the selected pipelines.
+    pub(crate) fn of<'a>(
+        options: &AssemblyOptions,
+        pipelines: impl Iterator<Item = &'a SelectablePipeline>,
+        stored: &mut BTreeMap<PipelineKey, PipelinePart>,
+    ) -> Self {
+        let mut selected = Self::default();
+        for pipeline in pipelines {
+            let mut runnable = RunnablePipeline {
+                namespace: pipeline.namespace.clone(),
+                name: pipeline.name.clone(),
+                generation: pipeline.generation,
+                annotations: pipeline.annotations.clone(),
+                spec: pipeline.spec.clone(),
+                event_port: None,
+            };
+            let part = stored.remove(&runnable.key());
+            if !pipeline.is_valid {
+                selected.kept.extend(part);
+            } else if pipeline.role == Some(options.kind) {
+                runnable.event_port = part.and_then(|part| part.event_port());
+                selected.runnable.push(runnable);
+            }
+        }
+        selected
+    }
+}
+
+/// Assembles a configuration with which Vector starts. A pipeline whose present generation cannot be part of it runs as
+/// it last ran.
+pub(crate) fn assemble(
+    options: &AssemblyOptions,
+    selected: Selected,
+    before: &BTreeMap<PipelineKey, PipelinePart>,
+    environment: &VrlEnvironment,
+    interpolation: Interpolation,
+    passed: &mut BTreeSet<String>,
+) -> Result<Assembly, StartError> {
+    let accepted = BTreeSet::new();
+    let mut check = StartCheck {
+        environment,
+        interpolation,
+        accepted: &accepted,
+        passed,
+    };
+    let Selected {
+        mut runnable,
+        mut kept,
+    } = selected;
+    let assembly = check.assemble(options, &runnable, &kept)?;
+    let left_out = |pipeline: &RunnablePipeline| {
+        let key = pipeline.key();
+        assembly.problems.iter().any(|it| it.pipeline == key) && before.contains_key(&key)
+    };
+    let returning: Vec<_> = runnable.extract_if(.., |it| left_out(it)).collect();
+    if returning.is_empty() {
+        return Ok(assembly);
+    }
+    kept.extend(
+        returning
+            .iter()
+            .filter_map(|it| before.get(&it.key()).cloned()),
+    );
+    let mut again = check.assemble(options, &runnable, &kept)?;
+    // Why their present generation does not run is still to be reported.
+    again.problems.extend(assembly.problems);
+    again.problems.sort();
+    again.problems.dedup();
+    Ok(again)
+}

@@ -1,0 +1,72 @@
+//! Values of the Secrets that pipelines refer to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use lockstep_controller::ReconcileError;
+use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
+
+/// Values, and the pipelines that wait for one.
+#[derive(Debug, Default)]
+pub(crate) struct PipelineSecrets {
+    /// Values by the name of the file from which Vector reads them.
+    pub(crate) values: BTreeMap<String, Vec<u8>>,
+    /// Pipelines with a Secret that cannot be used, and why. No value is part of it.
+    pub(crate) waiting: BTreeMap<PipelineKey, String>,
+}
+
+/// Reads the Secrets of parts, each by its name and once.
+///
+/// # Errors
+///
+/// The API server did not answer. The values that run now are then kept, since nothing is published.
+pub(crate) async fn read(
+    client: &Client,
+    parts: &[PipelinePart],
+) -> Result<PipelineSecrets, ReconcileError> {
+    let references = parts.iter().flat_map(|part| &part.secrets);
+    let names: BTreeSet<_> = references.map(|it| (&it.namespace, &it.name)).collect();
+    let mut found = BTreeMap::new();
+    for (namespace, name) in names {
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let secret = match secrets.get_opt(name).await {
+            Ok(secret) => secret.ok_or("does not exist"),
+            Err(kube::Error::Api(status)) if status.is_forbidden() => Err(
+                "cannot be read by the controller; bind the ClusterRole `lockstep-secret-reader` in its namespace",
+            ),
+            Err(error) => {
+                let message = format!("the Secret '{namespace}/{name}' cannot be read: {error}");
+                return Err(ReconcileError::Transient {
+                    reason: "SecretUnreadable",
+                    message,
+                });
+            }
+        };
+        found.insert((namespace, name), secret);
+    }
+    let mut result = PipelineSecrets::default();
+    for part in parts {
+        for reference in &part.secrets {
+            let secret = &found[&(&reference.namespace, &reference.name)];
+            let value = secret.as_ref().map_err(|why| (*why).to_owned());
+            let value = value.and_then(|secret| {
+                let values = secret.data.as_ref();
+                let value = values.and_then(|values| values.get(&reference.key));
+                let value = value.ok_or_else(|| format!("has no key `{}`", reference.key))?;
+                secrets::validate_value(&value.0).map_err(|why| {
+                    format!("has a value of the key `{}` that {why}", reference.key)
+                })?;
+                Ok(value.0.clone())
+            });
+            match value {
+                Ok(value) => drop(result.values.insert(reference.file_name.clone(), value)),
+                Err(why) => {
+                    let why = format!("the Secret `{}` {why}", reference.name);
+                    result.waiting.entry(part.pipeline.clone()).or_insert(why);
+                }
+            }
+        }
+    }
+    Ok(result)
+}

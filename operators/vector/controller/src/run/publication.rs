@@ -1,0 +1,56 @@
+//! Configuration → what the owned objects are made of.
+
+use std::collections::BTreeMap;
+
+use lockstep_vector_api::RunnerKind;
+use lockstep_vector_assembly::{Assembly, PublicationLimits, publish};
+
+use crate::owned::{self, PipelinePort, Publication};
+
+/// Sources that read the Kubernetes API.
+const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
+
+/// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to.
+pub(crate) fn of(
+    kind: RunnerKind,
+    assembly: &Assembly,
+    secrets: BTreeMap<String, Vec<u8>>,
+) -> Publication {
+    let stem = match kind {
+        RunnerKind::Agent => "agent",
+        RunnerKind::Aggregator => "config",
+    };
+    // One Secret has all files, so that dividing the configuration gains nothing. Its size is checked later.
+    let limits = PublicationLimits {
+        max_file_bytes: usize::MAX,
+        compress_above: None,
+    };
+    let files = publish(assembly, stem, limits).expect("the size is not limited");
+    let sources = assembly.config["sources"].as_object().into_iter().flatten();
+    let mut types = sources.filter_map(|(_, source)| source["type"].as_str());
+    Publication {
+        files: files.into_iter().map(|it| (it.name, it.content)).collect(),
+        secrets,
+        roll_hash: assembly.global_hash(),
+        services: assembly.services.iter().map(service).collect(),
+        reads_kubernetes_api: types.any(|type_| READ_THE_API.contains(&type_)),
+    }
+}
+
+fn service(service: &lockstep_vector_assembly::PipelineService) -> owned::PipelineService {
+    let ports = service.ports.iter().map(|port| PipelinePort {
+        source: port.name.clone(),
+        port: port.port,
+        protocol: match port.protocol {
+            lockstep_vector_assembly::Protocol::Tcp => owned::Protocol::Tcp,
+            lockstep_vector_assembly::Protocol::Udp => owned::Protocol::Udp,
+        },
+        receives_kubernetes_events: port.is_for_events,
+    });
+    owned::PipelineService {
+        namespace: service.pipeline.namespace.clone(),
+        pipeline: service.pipeline.name.clone(),
+        service_name: service.service_name.clone(),
+        ports: ports.collect(),
+    }
+}

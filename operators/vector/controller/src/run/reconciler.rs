@@ -1,0 +1,356 @@
+//! Reconciler of the kinds that run pipelines.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use kube::api::ApiResource;
+use lockstep_controller::{
+    FinalizeOutcome, FinalizeRequest, OwnedType, ReconcileError, ReconcileOutput, Reconciler,
+    Reference, SyncRequest, Watch,
+};
+use lockstep_shared_validation::{ValidationRequest, ValidationResult};
+use lockstep_vector_api::selection::{self, SelectablePipeline};
+use lockstep_vector_api::{Interpolation, RunnerKind, VectorContext, port_allocation};
+use lockstep_vector_assembly::{Assembly, PipelineKey, PipelinePart, PipelineProblem};
+use serde_json::{Map, Value, json};
+
+use crate::owned::{self, Cluster, ClusterScopedNames, ObservedAggregator};
+use crate::run::assembled::{self, Selected};
+use crate::run::pipeline_secrets::{self, PipelineSecrets};
+use crate::run::workload::{RunsPipelines, assembly_options};
+use crate::run::{publication, stored_parts};
+use crate::validate_only::ValidateOnlyReconciler;
+
+/// Interval at which the Secrets of pipelines are read again.
+const SECRETS: Duration = Duration::from_secs(30);
+
+/// Maximum number of pipelines that do not run in the status of a workload.
+const MAX_PROBLEMS: usize = 20;
+
+/// Maximum length of the description of one of them, in bytes.
+const LONGEST_PROBLEM: usize = 1024;
+
+/// Reconciler that runs the pipelines of a kind of workloads.
+pub struct WorkloadReconciler<K> {
+    validation: ValidateOnlyReconciler<K>,
+    client: Client,
+    context: Arc<VectorContext>,
+    /// Installed kinds of pipelines.
+    pipelines: Vec<ApiResource>,
+    cluster: Cluster,
+    /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
+    passed: Mutex<HashMap<String, BTreeSet<String>>>,
+}
+
+impl<K: RunsPipelines> WorkloadReconciler<K> {
+    /// Returns a reconciler. `installed` are the kinds that exist in the cluster.
+    #[must_use]
+    pub fn new(
+        client: Client,
+        context: Arc<VectorContext>,
+        installed: &[ApiResource],
+        has_pod_monitors: bool,
+    ) -> Self {
+        let is_pipeline =
+            |resource: &&ApiResource| port_allocation::PIPELINES.contains(&&*resource.kind);
+        let catalogues = context.catalogues();
+        Self {
+            validation: ValidateOnlyReconciler::workloads(catalogues.digest()),
+            client,
+            pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
+            cluster: Cluster {
+                vector_version: lockstep_vector_api::Catalogue::shipped().number(),
+                has_pod_monitors,
+                cluster_scoped_names: ClusterScopedNames::default(),
+            },
+            context,
+            passed: Mutex::default(),
+        }
+    }
+
+    /// Returns the pipelines that the workload selects, sorted.
+    fn selected(
+        &self,
+        request: &SyncRequest<'_, K>,
+    ) -> Result<Vec<Arc<SelectablePipeline>>, ReconcileError> {
+        let workload = request.raw_parent();
+        let group = [selection::group(workload, K::KIND_OF_RUNNER)];
+        let mut selected = Vec::new();
+        for resource in &self.pipelines {
+            let pipelines: Vec<Arc<SelectablePipeline>> =
+                request.related().by_index(resource, &group)?;
+            selected.extend(pipelines);
+        }
+        selected.retain(|pipeline| selection::selects(workload, pipeline));
+        Ok(selected)
+    }
+
+    /// Assembles the configuration on a thread for blocking work: compiling programs takes milliseconds for each.
+    async fn assemble(
+        &self,
+        request: &SyncRequest<'_, K>,
+        pipelines: Vec<Arc<SelectablePipeline>>,
+        before: BTreeMap<PipelineKey, PipelinePart>,
+    ) -> Result<Assembly, ReconcileError> {
+        let catalogue = self.context.catalogues().of_workload(request.raw_parent());
+        let options = assembly_options(request.parent(), catalogue);
+        let workload = request.parent().workload();
+        let interpolation = match workload.and_then(|it| it.env_var_interpolation) {
+            Some(true) => Interpolation::On,
+            _ => Interpolation::Off,
+        };
+        let uid = request.raw_parent()["metadata"]["uid"].as_str();
+        let uid = uid.unwrap_or_default().to_owned();
+        let mut passed = self.passed().remove(&uid).unwrap_or_default();
+        let context = Arc::clone(&self.context);
+        let assembled = tokio::task::spawn_blocking(move || {
+            let mut stored = before.clone();
+            let pipelines = pipelines.iter().map(Arc::as_ref);
+            let selected = Selected::of(&options, pipelines, &mut stored);
+            let environment = context.environment();
+            let assembly = assembled::assemble(
+                &options,
+                selected,
+                &before,
+                environment,
+                interpolation,
+                &mut passed,
+            );
+            (assembly, passed)
+        });
+        let (assembly, passed) = assembled.await.map_err(|error| ReconcileError::Transient {
+            reason: "AssemblyFailed",
+            message: format!("the configuration could not be assembled: {error}"),
+        })?;
+        self.passed().insert(uid, passed);
+        assembly.map_err(|error| ReconcileError::Permanent {
+            reason: "ConfigurationInvalid",
+            message: error.to_string(),
+        })
+    }
+
+    fn passed(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
+    type Kind = K;
+
+    fn owns(&self) -> Vec<OwnedType> {
+        owned::owned_types(K::KIND_OF_RUNNER, self.cluster.has_pod_monitors)
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let pipelines = self.pipelines.iter().map(|resource| {
+            let group = |workload: &Value| {
+                vec![Reference::IndexKey(selection::group(
+                    workload,
+                    K::KIND_OF_RUNNER,
+                ))]
+            };
+            Watch::dynamic(resource.clone(), group).index_by(selection::index_selectable)
+        });
+        pipelines.collect()
+    }
+
+    fn rbac_rules(&self) -> Vec<Value> {
+        rbac_rules(K::KIND_OF_RUNNER)
+    }
+
+    fn on_validated(
+        &self,
+        request: &ValidationRequest<'_>,
+        result: &ValidationResult,
+    ) -> Map<String, Value> {
+        self.validation.on_validated(request, result)
+    }
+
+    async fn reconcile(
+        &self,
+        request: &SyncRequest<'_, K>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
+        let (object, raw) = (request.parent(), request.raw_parent());
+        let names = Names::of(object, raw);
+        let before = stored_parts::read(names.stored_parts(request)?.as_deref());
+        let pipelines = self.selected(request)?;
+        let mut assembly = self
+            .assemble(request, pipelines.clone(), before.clone())
+            .await?;
+        let mut secrets = pipeline_secrets::read(&self.client, &assembly.parts).await?;
+        if !secrets.waiting.is_empty() {
+            // The others are published without those that wait.
+            let waiting = std::mem::take(&mut secrets.waiting);
+            let ready = pipelines.into_iter().filter(|it| {
+                let (namespace, name) = (it.namespace.clone(), it.name.clone());
+                !waiting.contains_key(&PipelineKey { namespace, name })
+            });
+            assembly = self.assemble(request, ready.collect(), before).await?;
+            let waiting = waiting.into_iter();
+            let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
+            assembly.problems.extend(problems);
+            secrets
+                .values
+                .retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
+        }
+        let PipelineSecrets { values, .. } = secrets;
+        let uses_secrets = !assembly.secrets.is_empty() || !assembly.problems.is_empty();
+        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, values);
+        let observed = names.observed(request)?;
+        let observed = ObservedAggregator {
+            deployment: observed.0.as_ref(),
+            stateful_set: observed.1.as_ref(),
+            is_successor_ready: observed.2,
+        };
+        let objects = object.owned_objects(&publication, &self.cluster, &observed);
+        let objects = objects.map_err(|error| ReconcileError::Permanent {
+            reason: "ObjectsInvalid",
+            message: error.to_string(),
+        })?;
+        let mut children = objects.children;
+        children.push(names.parts_secret(&assembly));
+        Ok(ReconcileOutput {
+            status: status(raw, &assembly),
+            requeue_after: if uses_secrets {
+                SECRETS
+            } else {
+                ReconcileOutput::default().requeue_after
+            },
+            children,
+            reads_children: true,
+            ..ReconcileOutput::default()
+        })
+    }
+
+    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
+    }
+}
+
+/// Returns the permissions that a kind of workloads needs besides those for its own kind. The `PodMonitor`s are part of
+/// them whether the cluster has that type or not.
+#[must_use]
+pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
+    let owned = owned::owned_types(kind, true);
+    let owned = owned.iter().map(OwnedType::rbac_rule);
+    owned.chain(owned::granted_rules(kind)).collect()
+}
+
+/// Names of the objects of a workload.
+struct Names {
+    name: String,
+    namespace: String,
+    is_aggregator: bool,
+}
+
+impl Names {
+    fn of<K: RunsPipelines>(object: &K, raw: &Value) -> Self {
+        let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
+        let namespace = object
+            .resource_namespace()
+            .unwrap_or_else(|| of("namespace"));
+        Self {
+            name: format!("{}-{}", of("name"), K::KIND_OF_RUNNER.as_str()),
+            namespace: namespace.to_owned(),
+            is_aggregator: K::KIND_OF_RUNNER == RunnerKind::Aggregator,
+        }
+    }
+
+    fn parts_secret_name(&self) -> String {
+        format!("{}-parts", self.name)
+    }
+
+    /// Returns the Secret with the parts that run from now on.
+    fn parts_secret(&self, assembly: &Assembly) -> Value {
+        let content = k8s_openapi::ByteString(stored_parts::write(&assembly.parts));
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": self.parts_secret_name(), "namespace": self.namespace},
+            "data": {stored_parts::KEY: content},
+        })
+    }
+
+    /// Returns the content of the Secret with the parts that run now.
+    fn stored_parts<K>(
+        &self,
+        request: &SyncRequest<'_, K>,
+    ) -> Result<Option<Vec<u8>>, ReconcileError> {
+        let (children, name) = (request.children(), self.parts_secret_name());
+        let secret: Option<Secret> = children.get_namespaced(&self.namespace, &name)?;
+        let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
+        Ok(data.remove(stored_parts::KEY).map(|content| content.0))
+    }
+
+    /// Returns the observed Deployment and `StatefulSet` of an aggregator, and whether the desired one is rolled out.
+    fn observed<K>(
+        &self,
+        request: &SyncRequest<'_, K>,
+    ) -> Result<(Option<Value>, Option<Value>, bool), ReconcileError> {
+        if !self.is_aggregator {
+            return Ok((None, None, false));
+        }
+        let children = request.children();
+        let deployment: Option<Deployment> =
+            children.get_namespaced(&self.namespace, &self.name)?;
+        let stateful_set: Option<StatefulSet> =
+            children.get_namespaced(&self.namespace, &self.name)?;
+        let is_persistent =
+            request.raw_parent().pointer("/spec/persistence/enabled") == Some(&Value::Bool(true));
+        let kind = if is_persistent {
+            "StatefulSet"
+        } else {
+            "Deployment"
+        };
+        let desired = json!({
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+        });
+        let is_ready = children.pending_reason(&desired).is_none();
+        Ok((
+            deployment.map(|it| json!(it)),
+            stateful_set.map(|it| json!(it)),
+            is_ready,
+        ))
+    }
+}
+
+/// Returns the status fields.
+fn status(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
+    let hash = assembly.hash();
+    let before = &raw["status"];
+    // The field of the operator of kaasops has 64 bits.
+    let global = assembly.global_hash();
+    let global = global
+        .get(..16)
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let global = global.unwrap_or_default();
+    let mut status = Map::new();
+    if before["publishedConfigHash"] != hash.as_str() {
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now);
+        status.insert("lastConfigPublishedAt".to_owned(), json!(now));
+    }
+    let problems = assembly.problems.iter().take(MAX_PROBLEMS).map(|it| {
+        crate::validate_only::shortened(format!("{}: {}", it.pipeline, it.message), LONGEST_PROBLEM)
+    });
+    let problems: Vec<_> = problems.collect();
+    let fields = [
+        ("publishedConfigHash", json!(hash)),
+        ("LastAppliedGlobalConfigHash", json!(global.cast_signed())),
+        ("runningPipelines", json!(assembly.parts.len())),
+        (
+            "notRunning",
+            json!((!problems.is_empty()).then_some(problems)),
+        ),
+    ];
+    status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    status
+}

@@ -1,0 +1,70 @@
+//! Secret with the parts that run now, one for each pipeline.
+//!
+//! The configuration alone does not tell from which generation of a pipeline it was made, and which Secrets and ports
+//! belong to it.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use lockstep_vector_assembly::{PipelineKey, PipelinePart};
+
+/// Key of the Secret.
+pub(crate) const KEY: &str = "parts.json.gz";
+
+/// Maximum size of the content, after decompression: many times that of the largest Secret.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Reads the parts. A content that cannot be read has none: the pipelines are then assembled from what they are now.
+pub(crate) fn read(content: Option<&[u8]>) -> BTreeMap<PipelineKey, PipelinePart> {
+    let parts = content.and_then(|content| {
+        let reader = GzDecoder::new(content).take(MAX_BYTES);
+        serde_json::from_reader::<_, Vec<PipelinePart>>(reader)
+            .inspect_err(|error| tracing::warn!(%error, "the stored parts cannot be read"))
+            .ok()
+    });
+    let parts = parts.unwrap_or_default().into_iter();
+    parts.map(|part| (part.pipeline.clone(), part)).collect()
+}
+
+/// Returns the content. It has no time stamp: the same parts always give the same bytes.
+pub(crate) fn write(parts: &[PipelinePart]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let json = serde_json::to_vec(parts).expect("parts are JSON");
+    let written = encoder.write_all(&json).and_then(|()| encoder.finish());
+    written.expect("a write to memory does not fail")
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::RunnerKind;
+    use lockstep_vector_assembly::{AssemblyOptions, RunnablePipeline, render};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn stored_parts_are_read_again_and_unreadable_ones_are_none() {
+        let pipeline = RunnablePipeline {
+            namespace: Some("n".to_owned()),
+            name: "p".to_owned(),
+            generation: 7,
+            spec: json!({
+                "sources": {"in": {"type": "kubernetes_logs"}},
+                "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+            }),
+            ..RunnablePipeline::default()
+        };
+        let part = render(&AssemblyOptions::new(RunnerKind::Agent), &pipeline, None);
+        let part = part.expect("a part");
+        let content = write(std::slice::from_ref(&part));
+        assert_eq!(
+            read(Some(&content)),
+            BTreeMap::from([(pipeline.key(), part)])
+        );
+        assert_eq!(read(Some(b"not gzip")), BTreeMap::new());
+        assert_eq!(read(None), BTreeMap::new());
+    }
+}

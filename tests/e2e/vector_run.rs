@@ -1,0 +1,289 @@
+//! Workloads run the valid pipelines that they select.
+
+use k8s_openapi::ByteString;
+use lockstep_envtest::{Cluster, Moto, eventually};
+use serde_json::{Value, json};
+
+use crate::env::{EnvOptions, TestEnv};
+
+const KINDS: &str =
+    "Vector,VectorAggregator,ClusterVectorAggregator,VectorPipeline,ClusterVectorPipeline";
+
+async fn start() -> TestEnv {
+    let cluster = Cluster::start().await.expect("a cluster");
+    cluster.add_node("node").await.expect("a node");
+    let moto = Moto::start().await.expect("moto");
+    let options = EnvOptions {
+        kinds: Some(KINDS),
+        ..EnvOptions::default()
+    };
+    let env = TestEnv::install(cluster, moto, options).await;
+    // As docs/vector.md says: the controller owns Secrets in the namespaces of all workloads.
+    let bound = env.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "lockstep-secret-reader",
+        "--clusterrole=lockstep-secret-reader",
+        "--serviceaccount=lockstep-system:lockstep",
+    ]);
+    bound.unwrap_or_else(|error| env.fail(&error));
+    env
+}
+
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "observability.kaasops.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    })
+}
+
+fn logs(sink: &str) -> Value {
+    json!({
+        "sources": {"in": {"type": "kubernetes_logs"}},
+        "sinks": {sink: {"type": "console", "inputs": ["in"], "encoding": {"codec": "json"}}},
+    })
+}
+
+impl TestEnv {
+    /// Returns an object, or null.
+    fn get(&self, what: &str) -> Value {
+        let found = self.kubectl(&["get", what, "--output=json"]);
+        found.map_or(Value::Null, |text| {
+            serde_json::from_str(&text).expect("JSON")
+        })
+    }
+
+    /// Returns the configuration in a Secret, or null.
+    fn configuration(&self, secret: &str, file: &str) -> Value {
+        let secret = self.get(&format!("secret/{secret}"));
+        let content = &secret["data"][file];
+        if content.is_null() {
+            return Value::Null;
+        }
+        let content: ByteString = serde_json::from_value(content.clone()).expect("Base64");
+        serde_json::from_slice(&content.0).expect("JSON")
+    }
+
+    /// Waits until a configuration satisfies a condition, and returns it.
+    async fn configuration_that(
+        &self,
+        what: &str,
+        (secret, file): (&str, &str),
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let found = eventually(what, async || {
+            Some(self.configuration(secret, file)).filter(&is_so)
+        });
+        found
+            .await
+            .unwrap_or_else(|error| self.fail(&format!("{error}\n{}", self.statuses())))
+    }
+
+    fn apply(&self, object: &Value) {
+        self.kubectl_apply(object)
+            .unwrap_or_else(|error| self.fail(&error));
+    }
+
+    /// Returns the statuses of all workloads and pipelines, to describe a failure.
+    fn statuses(&self) -> String {
+        let kinds = "vectors,vectoraggregators,vectorpipelines";
+        let columns = "--output=custom-columns=KIND:.kind,NAME:.metadata.name,STATUS:.status";
+        let found = self.kubectl(&["get", kinds, columns]);
+        found.unwrap_or_else(|error| error)
+    }
+}
+
+const AGENT: (&str, &str) = ("logs-agent", "agent.json");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before() {
+    let mut env = start().await;
+    env.apply(&object(
+        "Vector",
+        "logs",
+        &json!({"agent": {"api": {"enabled": true}}}),
+    ));
+    let default = env
+        .configuration_that("the default source", AGENT, |config| !config.is_null())
+        .await;
+    assert_eq!(
+        default["sources"]["defaultSource"]["type"],
+        "kubernetes_logs"
+    );
+
+    env.apply(&object("VectorPipeline", "app", &logs("out")));
+    let running = env
+        .configuration_that("the pipeline", AGENT, |config| {
+            config["sinks"]["default__app__out"].is_object()
+        })
+        .await;
+    assert_eq!(
+        running["sources"]["default__app__in"]["extra_namespace_label_selector"],
+        "kubernetes.io/metadata.name=default"
+    );
+    assert_eq!(running["sources"]["defaultSource"], Value::Null);
+    let daemon_set = env.get("daemonset/logs-agent");
+    let container = &daemon_set["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(
+        container["args"],
+        json!(["--config-dir", "/etc/vector", "--watch-config"])
+    );
+    assert!(env.get("service/logs-agent").is_object());
+    assert!(env.get("clusterrolebinding/logs-agent").is_object());
+
+    // Drift is repaired.
+    env.kubectl(&["delete", "daemonset/logs-agent"])
+        .expect("deleted");
+    env.kubectl(&[
+        "patch",
+        "secret/logs-agent",
+        "--type=merge",
+        "--patch",
+        r#"{"data":{"agent.json":"e30="}}"#,
+    ])
+    .expect("patched");
+    env.configuration_that("the repaired configuration", AGENT, |config| {
+        *config == running
+    })
+    .await;
+    let again = eventually("the DaemonSet", async || {
+        let found = env.get("daemonset/logs-agent");
+        let is_new = found["metadata"]["uid"] != daemon_set["metadata"]["uid"];
+        (found.is_object() && is_new).then_some(())
+    });
+    again
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+
+    // An invalid change that no webhook has denied: the pipeline runs as it last ran, also after a restart.
+    env.installation
+        .remove_webhook_configurations(&env.cluster)
+        .expect("the webhook configurations are deleted");
+    let mut invalid = logs("out");
+    invalid["sinks"]["out"]["encoding"] = json!({"codec": "unknown"});
+    env.apply(&object("VectorPipeline", "app", &invalid));
+    env.condition_of(
+        &env.objects(&object("VectorPipeline", "app", &invalid)),
+        "app",
+        "Valid",
+        "False",
+    )
+    .await;
+    env.installation
+        .restart_controller_with(&[])
+        .expect("restarted");
+    env.apply(&object("VectorPipeline", "other", &logs("second")));
+    let both = env
+        .configuration_that("the other pipeline", AGENT, |config| {
+            config["sinks"]["default__other__second"].is_object()
+        })
+        .await;
+    assert_eq!(
+        both["sinks"]["default__app__out"],
+        running["sinks"]["default__app__out"]
+    );
+    env.kubectl(&["delete", "vectorpipeline/other"])
+        .expect("deleted");
+    env.configuration_that("the pipeline alone", AGENT, |config| *config == running)
+        .await;
+
+    env.kubectl(&["delete", "vectorpipeline/app"])
+        .expect("deleted");
+    env.configuration_that("the default source", AGENT, |config| *config == default)
+        .await;
+    env.kubectl(&["delete", "vector/logs"]).expect("deleted");
+    let gone = eventually("the deletion of the objects", async || {
+        let objects = "daemonset,service,secret,serviceaccount,clusterrole,clusterrolebinding";
+        let selector = "--selector=app.kubernetes.io/managed-by=vector-operator";
+        let left = env
+            .kubectl(&["get", objects, selector, "--output=name"])
+            .ok()?;
+        left.trim().is_empty().then_some(())
+    });
+    gone.await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregator_serves_the_ports_of_its_pipelines() {
+    let env = start().await;
+    env.apply(&object(
+        "VectorAggregator",
+        "central",
+        &json!({"replicas": 1}),
+    ));
+    let spec = json!({
+        "sources": {"syslog_in": {"type": "syslog", "mode": "udp", "address": "0.0.0.0:5514"}},
+        "sinks": {"out": {"type": "blackhole", "inputs": ["syslog_in"]}},
+    });
+    env.apply(&object("VectorPipeline", "net", &spec));
+    let secret = ("central-aggregator", "config.json");
+    env.configuration_that("the pipeline", secret, |config| {
+        config["sources"]["default__net__syslog_in"].is_object()
+    })
+    .await;
+    let service = eventually("the Service", async || {
+        let service = env.get("service/central-aggregator-net");
+        service.is_object().then_some(service)
+    });
+    let service = service
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    let port = &service["spec"]["ports"][0];
+    assert_eq!(port["name"], "syslog-in");
+    assert_eq!(port["port"], 5514);
+    assert_eq!(port["protocol"], "UDP");
+    let ready = eventually("the aggregator to be ready", async || {
+        let aggregator = env.get("vectoraggregator/central");
+        let conditions = aggregator["status"]["conditions"].as_array().cloned();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions
+            .any(|it| it["type"] == "Ready" && it["status"] == "True")
+            .then_some(aggregator)
+    });
+    let aggregator = ready
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    assert_eq!(aggregator["status"]["runningPipelines"], 1);
+
+    // The StatefulSet replaces the Deployment, which is removed only when its successor is ready.
+    let persistent = json!({"replicas": 1, "persistence": {"enabled": true}});
+    env.apply(&object("VectorAggregator", "central", &persistent));
+    let created = eventually("the StatefulSet", async || {
+        let found = env.get("statefulset/central-aggregator");
+        found.is_object().then_some(found)
+    });
+    let stateful_set = created
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    assert!(env.get("deployment/central-aggregator").is_object());
+    // Nothing provides volumes here, so its Pods do not start by themselves.
+    env.cluster.freeze_controller_manager().expect("frozen");
+    let generation = &stateful_set["metadata"]["generation"];
+    let ready = json!({"status": {
+        "observedGeneration": generation, "replicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        "updatedReplicas": 1, "currentReplicas": 1, "currentRevision": "a", "updateRevision": "a",
+    }});
+    let patch = ready.to_string();
+    let arguments = [
+        "patch",
+        "statefulset/central-aggregator",
+        "--subresource=status",
+        "--type=merge",
+        "--patch",
+        &patch,
+    ];
+    env.kubectl(&arguments)
+        .unwrap_or_else(|error| env.fail(&error));
+    let replaced = eventually("the deletion of the Deployment", async || {
+        let deployment = env.get("deployment/central-aggregator");
+        let is_gone =
+            deployment.is_null() || deployment["metadata"]["deletionTimestamp"].is_string();
+        is_gone.then_some(())
+    });
+    replaced
+        .await
+        .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+}
