@@ -407,9 +407,10 @@ fn a_text_of_any_depth_is_rejected_with_the_limit() {
         let output = validate(folder.path(), &[name]);
         assert_eq!(output.status.code(), REJECTED, "{part}: {output:?}");
         let printed = text(&output.stdout);
-        let limit = match name.ends_with("toml") {
-            true => "at most 80 levels",
-            false => "at most 128 levels",
+        let limit = if name.ends_with("toml") {
+            "at most 80 levels"
+        } else {
+            "at most 128 levels"
         };
         assert!(printed.contains(limit), "{part}: {printed}");
     }
@@ -427,9 +428,10 @@ fn global_options_with_which_vector_does_not_start_are_rejected() {
         "enrichment_tables: {t: {type: memory, flush_interval: 0}}",
     ] {
         let sinks = "sinks: {out: {type: http, inputs: [in], uri: 'http://h', encoding: {codec: json}, auth: {strategy: bearer, token: 'SECRET[b.k]'}}}";
-        let secret = match global.contains("secret") {
-            true => "",
-            false => "secret: {b: {type: test, replacement: x}}\n",
+        let secret = if global.contains("secret") {
+            ""
+        } else {
+            "secret: {b: {type: test, replacement: x}}\n"
         };
         let config = format!("{global}\n{secret}sources: {{in: {{type: stdin}}}}\n{sinks}\n");
         let folder = folder(&[("vector.yaml", &config)]);

@@ -51,7 +51,7 @@ fn read_below_working_directory(name: &str) -> Result<String, ProgramFileError> 
 
 /// Checks that a file can be read, without reading it: its format is the matter of the function that names it.
 fn check(path: &Path) -> Result<(), String> {
-    let wrong = |error| describe_read_error(&error).to_string();
+    let wrong = |error| describe_read_error(&error);
     if !fs::metadata(path).map_err(wrong)?.is_file() {
         return Err("is no file".to_owned());
     }

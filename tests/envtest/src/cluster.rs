@@ -32,7 +32,7 @@ use crate::process::{free_port, run};
 use crate::tools::Tools;
 
 /// Control planes whose tests have succeeded.
-static POOL: Pool<ControlPlane> = Pool::new();
+static POOL: Pool<Box<ControlPlane>> = Pool::new();
 
 /// Real cluster on loopback addresses. It is stopped when the value is dropped.
 ///
@@ -42,12 +42,12 @@ pub struct Cluster {
     // In the order of shutdown.
     workloads: Option<Workloads>,
     /// Unset while the value is dropped.
-    control_plane: Option<ControlPlane>,
+    control_plane: Option<Box<ControlPlane>>,
     client: Client,
     /// True if another test may use the control plane afterwards.
     is_reusable: bool,
     directory: TempDir,
-    pool: PoolUser<ControlPlane>,
+    pool: PoolUser<Box<ControlPlane>>,
 }
 
 impl Cluster {
@@ -90,7 +90,7 @@ impl Cluster {
 
     /// Starts a cluster of the given components.
     pub async fn start_from(options: &ClusterOptions) -> Result<Self, Error> {
-        Self::start_at(Site::Loopback, options).await
+        Box::pin(Self::start_at(Site::Loopback, options)).await
     }
 
     /// Starts a cluster for a real node, in its namespaces: without kwok, with all controllers, and with an API server
@@ -99,7 +99,11 @@ impl Cluster {
     pub(crate) async fn start_in(namespaces: &Namespaces) -> Result<Self, Error> {
         let address = namespaces.address();
         let prefix = namespaces.command_line();
-        Self::start_at(Site::Node { address, prefix }, &ClusterOptions::default()).await
+        Box::pin(Self::start_at(
+            Site::Node { address, prefix },
+            &ClusterOptions::default(),
+        ))
+        .await
     }
 
     async fn start_at(site: Site, options: &ClusterOptions) -> Result<Self, Error> {
@@ -127,11 +131,11 @@ impl Cluster {
 
     /// Returns the control plane of an earlier test, or a new one.
     async fn reusable(
-        pool: &PoolUser<ControlPlane>,
+        pool: &PoolUser<Box<ControlPlane>>,
         site: Site,
         options: &ClusterOptions,
         tools: Tools,
-    ) -> Result<(ControlPlane, Client), Error> {
+    ) -> Result<(Box<ControlPlane>, Client), Error> {
         // One that does not return to its former content is not used again.
         if let Some(mut idle) = pool.take(|idle| idle.fits(options, &tools))
             && let Ok(client) = idle.reset().await
@@ -151,7 +155,7 @@ impl Cluster {
     }
 
     fn control_plane(&self) -> &ControlPlane {
-        self.control_plane.as_ref().expect(NOT_DROPPED)
+        self.control_plane.as_deref().expect(NOT_DROPPED)
     }
 
     /// Suspends kube-controller-manager, and with it the garbage collector.

@@ -1,5 +1,6 @@
 //! Depth of a YAML text, read by a parser that stops at a limit.
 
+use serde_saphyr::Budget;
 use serde_saphyr::budget::{BudgetBreach, EnforcingPolicy, check_yaml_budget};
 
 /// Number of levels that the parser of Vector is given at most. It rejects far fewer, and is fast up to here.
@@ -7,20 +8,19 @@ const MAX_LEVELS: usize = 1_000;
 
 /// Returns true if lists and mappings contain each other too deeply. A text with an error before that is not too deep.
 pub(crate) fn is_too_deep(text: &str) -> bool {
-    let budget = serde_saphyr::budget! {
-        max_depth: MAX_LEVELS,
-        // One level more, so that the depth and not a syntax error is reported.
-        flow_nesting_limit: MAX_LEVELS + 1,
-        // Nothing else is limited here.
-        max_events: usize::MAX,
-        max_aliases: usize::MAX,
-        max_anchors: usize::MAX,
-        max_documents: usize::MAX,
-        max_nodes: usize::MAX,
-        max_total_scalar_bytes: usize::MAX,
-        max_merge_keys: usize::MAX,
-        enforce_alias_anchor_ratio: false,
-    };
+    let mut budget = Budget::default();
+    budget.max_depth = MAX_LEVELS;
+    // One level more, so that the depth and not a syntax error is reported.
+    budget.flow_nesting_limit = MAX_LEVELS + 1;
+    // Nothing else is limited here.
+    budget.max_events = usize::MAX;
+    budget.max_aliases = usize::MAX;
+    budget.max_anchors = usize::MAX;
+    budget.max_documents = usize::MAX;
+    budget.max_nodes = usize::MAX;
+    budget.max_total_scalar_bytes = usize::MAX;
+    budget.max_merge_keys = usize::MAX;
+    budget.enforce_alias_anchor_ratio = false;
     let report = check_yaml_budget(text, budget, EnforcingPolicy::AllContent);
     report.is_ok_and(|report| matches!(report.breached, Some(BudgetBreach::Depth { .. })))
 }

@@ -154,6 +154,7 @@ impl StartCheck<'_> {
             compiler: || Box::new(NoCompiler),
             limits: self.environment.limits,
             read_file: |_| Ok(String::new()),
+            check_file: self.environment.check_file,
         };
         self.errors(options, config, &environment)
     }

@@ -39,14 +39,14 @@ impl ControlPlane {
         site: Site,
         options: &ClusterOptions,
         tools: Tools,
-    ) -> Result<(Self, Client), Error> {
+    ) -> Result<(Box<Self>, Client), Error> {
         let directory = TempDir::with_prefix("kube-apiserver-")
             .map_err(Error::file(std::path::Path::new("temporary directory")))?;
         let endpoints = Endpoints::prepare(directory.path(), site)?;
         let mut etcd = endpoints.etcd(&tools)?;
         let mut apiserver = endpoints.apiserver(&tools, &options.apiserver_args)?;
         let client = endpoints.ready_client(&mut etcd, &mut apiserver).await?;
-        let control_plane = Self {
+        let control_plane = Box::new(Self {
             apiserver,
             etcd,
             apiserver_args: options.apiserver_args.clone(),
@@ -54,7 +54,7 @@ impl ControlPlane {
             endpoints,
             origin: None,
             _directory: directory,
-        };
+        });
         Ok((control_plane, client))
     }
 
