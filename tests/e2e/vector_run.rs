@@ -17,17 +17,7 @@ async fn start() -> TestEnv {
         kinds: Some(KINDS),
         ..EnvOptions::default()
     };
-    let env = TestEnv::install(cluster, moto, options).await;
-    // As docs/vector.md says: the controller owns Secrets in the namespaces of all workloads.
-    let bound = env.kubectl(&[
-        "create",
-        "clusterrolebinding",
-        "lockstep-secret-reader",
-        "--clusterrole=lockstep-secret-reader",
-        "--serviceaccount=lockstep-system:lockstep",
-    ]);
-    bound.unwrap_or_else(|error| env.fail(&error));
-    env
+    TestEnv::install(cluster, moto, options).await
 }
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {

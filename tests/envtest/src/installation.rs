@@ -8,7 +8,7 @@ use std::process::Command;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, Service};
-use k8s_openapi::api::rbac::v1::RoleBinding;
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
@@ -301,6 +301,25 @@ impl Installation {
             "subjects": [{"kind": "ServiceAccount", "name": "lockstep", "namespace": "lockstep-system"}],
         });
         let bindings: Api<RoleBinding> = Api::namespaced(cluster.client(), namespace);
+        let params = PatchParams::apply("administrator");
+        bindings
+            .patch(name, &params, &Patch::Apply(&binding))
+            .await?;
+        Ok(())
+    }
+
+    /// Lets the controller read and write Secrets in all namespaces, as an administrator does who installs kinds that own
+    /// Secrets.
+    pub async fn allow_secrets_everywhere(cluster: &Cluster) -> Result<(), Error> {
+        let name = "lockstep-secret-reader";
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "lockstep", "namespace": "lockstep-system"}],
+        });
+        let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client());
         let params = PatchParams::apply("administrator");
         bindings
             .patch(name, &params, &Patch::Apply(&binding))
