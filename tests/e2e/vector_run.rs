@@ -1,7 +1,9 @@
 //! Workloads run the valid pipelines that they select.
 
+use std::time::Duration;
+
 use k8s_openapi::ByteString;
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::{Cluster, Moto, eventually, eventually_within};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv};
@@ -276,4 +278,75 @@ async fn an_aggregator_serves_the_ports_of_its_pipelines() {
     replaced
         .await
         .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_waits_for_its_secret_and_gets_each_new_value() {
+    let env = start().await;
+    env.apply(&object("Vector", "logs", &json!({"agent": {}})));
+    let mut with_secret = logs("out");
+    with_secret["secret"] = json!({"api": {"type": "kubernetes_secret", "name": "api-keys"}});
+    with_secret["sinks"]["out"] = json!({
+        "type": "datadog_logs", "inputs": ["in"], "default_api_key": "SECRET[api.key]",
+    });
+    env.apply(&object("VectorPipeline", "keyed", &with_secret));
+    env.apply(&object("VectorPipeline", "plain", &logs("out")));
+    env.configuration_that("the pipeline without a Secret", AGENT, |config| {
+        config["sinks"]["default__plain__out"].is_object()
+    })
+    .await;
+    let waits = eventually("the reason", async || {
+        let vector = env.get("vector/logs");
+        let reasons = vector["status"]["notRunning"]
+            .as_array()?
+            .first()?
+            .as_str()?
+            .to_owned();
+        reasons.contains("api-keys").then_some(reasons)
+    });
+    let reason = waits
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    assert_eq!(
+        reason,
+        "default/keyed: the Secret `api-keys` does not exist"
+    );
+
+    for value in ["first", "second"] {
+        let data = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "api-keys"},
+            "stringData": {"key": value}});
+        env.apply(&data);
+        let published = eventually_within(Duration::from_mins(2), "the value", async || {
+            let secret = env.get("secret/logs-agent-secret-assets");
+            let published = &secret["data"]["default__keyed__api.key"];
+            let published: ByteString = serde_json::from_value(published.clone()).ok()?;
+            (published.0 == value.as_bytes()).then_some(())
+        });
+        published
+            .await
+            .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+    }
+    let config = env
+        .configuration_that("the pipeline with its Secret", AGENT, |config| {
+            config["sinks"]["default__keyed__out"].is_object()
+        })
+        .await;
+    let key = &config["sinks"]["default__keyed__out"]["default_api_key"];
+    assert_eq!(key, "SECRET[k8s.default__keyed__api.key]");
+    let statuses = env.statuses();
+    assert!(!statuses.contains("second"), "{statuses}");
+
+    // Without its Secret, it runs on with the last value.
+    env.kubectl(&["delete", "secret/api-keys"])
+        .expect("deleted");
+    let waits = eventually_within(Duration::from_mins(2), "the reason", async || {
+        let vector = env.get("vector/logs");
+        vector["status"]["notRunning"].is_array().then_some(())
+    });
+    waits
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    assert_eq!(env.configuration(AGENT.0, AGENT.1), config);
+    let assets = env.get("secret/logs-agent-secret-assets");
+    assert!(assets["data"]["default__keyed__api.key"].is_string());
 }

@@ -17,10 +17,11 @@ pub(crate) struct Selected {
 }
 
 impl Selected {
-    /// Divides the selected pipelines.
+    /// Divides the selected pipelines. Those that wait for a Secret run as they last ran, too.
     pub(crate) fn of<'a>(
         options: &AssemblyOptions,
         pipelines: impl Iterator<Item = &'a SelectablePipeline>,
+        waiting: &BTreeSet<PipelineKey>,
         stored: &mut BTreeMap<PipelineKey, PipelinePart>,
     ) -> Self {
         let mut selected = Self::default();
@@ -34,7 +35,7 @@ impl Selected {
                 event_port: None,
             };
             let part = stored.remove(&runnable.key());
-            if !pipeline.is_valid {
+            if !pipeline.is_valid || waiting.contains(&runnable.key()) {
                 selected.kept.extend(part);
             } else if pipeline.role == Some(options.kind) {
                 runnable.event_port = part.and_then(|part| part.event_port());

@@ -90,11 +90,50 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Ok(selected)
     }
 
+    /// Assembles the configuration, and reads the Secrets that it refers to. A pipeline whose Secret cannot be used runs as
+    /// it last ran, with the values that it then had, and the others are not affected.
+    async fn assemble_with_secrets(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+        pipelines: Vec<Arc<SelectablePipeline>>,
+        mut before: BTreeMap<PipelineKey, PipelinePart>,
+    ) -> Result<(Assembly, BTreeMap<String, Vec<u8>>), ReconcileError> {
+        let none = BTreeSet::new();
+        let mut assembly = self
+            .assemble(request, pipelines.clone(), &none, before.clone())
+            .await?;
+        let PipelineSecrets {
+            mut values,
+            waiting,
+        } = pipeline_secrets::read(&self.client, &assembly.parts).await?;
+        if waiting.is_empty() {
+            return Ok((assembly, values));
+        }
+        let published = names.published_secrets(request)?;
+        let has_values = |part: &PipelinePart| {
+            let mut files = part.secrets.iter().map(|secret| &secret.file_name);
+            files.all(|file| values.contains_key(file) || published.contains_key(file))
+        };
+        before.retain(|key, part| !waiting.contains_key(key) || has_values(part));
+        let keys = waiting.keys().cloned().collect();
+        assembly = self.assemble(request, pipelines, &keys, before).await?;
+        for (file, value) in published {
+            values.entry(file).or_insert(value);
+        }
+        values.retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
+        let waiting = waiting.into_iter();
+        let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
+        assembly.problems.extend(problems);
+        Ok((assembly, values))
+    }
+
     /// Assembles the configuration on a thread for blocking work: compiling programs takes milliseconds for each.
     async fn assemble(
         &self,
         request: &SyncRequest<'_, K>,
         pipelines: Vec<Arc<SelectablePipeline>>,
+        waiting: &BTreeSet<PipelineKey>,
         before: BTreeMap<PipelineKey, PipelinePart>,
     ) -> Result<Assembly, ReconcileError> {
         let catalogue = self.context.catalogues().of_workload(request.raw_parent());
@@ -108,10 +147,11 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let uid = uid.unwrap_or_default().to_owned();
         let mut passed = self.passed().remove(&uid).unwrap_or_default();
         let context = Arc::clone(&self.context);
+        let waiting = waiting.clone();
         let assembled = tokio::task::spawn_blocking(move || {
             let mut stored = before.clone();
             let pipelines = pipelines.iter().map(Arc::as_ref);
-            let selected = Selected::of(&options, pipelines, &mut stored);
+            let selected = Selected::of(&options, pipelines, &waiting, &mut stored);
             let environment = context.environment();
             let assembly = assembled::assemble(
                 &options,
@@ -180,28 +220,11 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let names = Names::of(object, raw);
         let before = stored_parts::read(names.stored_parts(request)?.as_deref());
         let pipelines = self.selected(request)?;
-        let mut assembly = self
-            .assemble(request, pipelines.clone(), before.clone())
+        let (assembly, secrets) = self
+            .assemble_with_secrets(request, &names, pipelines, before)
             .await?;
-        let mut secrets = pipeline_secrets::read(&self.client, &assembly.parts).await?;
-        if !secrets.waiting.is_empty() {
-            // The others are published without those that wait.
-            let waiting = std::mem::take(&mut secrets.waiting);
-            let ready = pipelines.into_iter().filter(|it| {
-                let (namespace, name) = (it.namespace.clone(), it.name.clone());
-                !waiting.contains_key(&PipelineKey { namespace, name })
-            });
-            assembly = self.assemble(request, ready.collect(), before).await?;
-            let waiting = waiting.into_iter();
-            let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
-            assembly.problems.extend(problems);
-            secrets
-                .values
-                .retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
-        }
-        let PipelineSecrets { values, .. } = secrets;
-        let uses_secrets = !assembly.secrets.is_empty() || !assembly.problems.is_empty();
-        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, values);
+        let polls_secrets = !assembly.secrets.is_empty() || !assembly.problems.is_empty();
+        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, secrets);
         let observed = names.observed(request)?;
         let observed = ObservedAggregator {
             deployment: observed.0.as_ref(),
@@ -217,7 +240,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         children.push(names.parts_secret(&assembly));
         Ok(ReconcileOutput {
             status: status(raw, &assembly),
-            requeue_after: if uses_secrets {
+            requeue_after: if polls_secrets {
                 SECRETS
             } else {
                 ReconcileOutput::default().requeue_after
@@ -275,6 +298,20 @@ impl Names {
             "metadata": {"name": self.parts_secret_name(), "namespace": self.namespace},
             "data": {stored_parts::KEY: content},
         })
+    }
+
+    /// Returns the values of the Secrets of pipelines that are published now.
+    fn published_secrets<K>(
+        &self,
+        request: &SyncRequest<'_, K>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, ReconcileError> {
+        let name = format!("{}-secret-assets", self.name);
+        let secret: Option<Secret> = request.children().get_namespaced(&self.namespace, &name)?;
+        let data = secret.and_then(|secret| secret.data).unwrap_or_default();
+        Ok(data
+            .into_iter()
+            .map(|(file, value)| (file, value.0))
+            .collect())
     }
 
     /// Returns the content of the Secret with the parts that run now.
