@@ -24,7 +24,7 @@ use crate::services::PipelineService;
 pub struct Assembly {
     /// Configuration.
     pub config: Value,
-    /// What each pipeline contributes, sorted by namespace and name.
+    /// Parts of the pipelines, sorted by namespace and name.
     pub parts: Vec<PipelinePart>,
     /// Ports by pipeline.
     pub services: Vec<PipelineService>,

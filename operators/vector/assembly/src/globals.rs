@@ -1,4 +1,4 @@
-//! What a configuration has besides the parts of pipelines.
+//! Global options, and components that belong to no pipeline.
 
 use lockstep_vector_api::RunnerKind;
 use serde_json::{Map, Value, json};

@@ -89,7 +89,7 @@ fn groups(parts: &[PipelinePart]) -> BTreeMap<String, Vec<MergedSource<'_>>> {
     groups
 }
 
-/// Returns the namespace of a source whose events can be told from those of other namespaces.
+/// Returns the namespace of a source whose events can be separated from those of other namespaces.
 fn divisible(source: &Value) -> Option<(&str, &Map<String, Value>)> {
     let source = source.as_object()?;
     let is_logs = source.get("type")? == KUBERNETES_LOGS;

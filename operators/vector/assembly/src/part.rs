@@ -14,7 +14,7 @@ use crate::services::PipelineService;
 /// Components by name.
 pub type Components = BTreeMap<String, Value>;
 
-/// What one pipeline contributes to the configuration of a workload. It depends on no other pipeline, and can be stored,
+/// Contribution of one pipeline to the configuration of a workload. It depends on no other pipeline, and can be stored,
 /// so that the pipeline runs on as it last ran while a change of it is invalid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
