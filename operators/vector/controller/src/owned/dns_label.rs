@@ -7,31 +7,6 @@ use fnv::FnvHasher;
 /// Maximum length of a DNS label (RFC 1123).
 const MAX: usize = 63;
 
-/// Returns the text in kebab case, as the operator of kaasops does for the names of Services and ports.
-pub(crate) fn kebab_case(text: &str) -> String {
-    let is_delimiter = |c: char| matches!(c, '-' | '_') || c.is_ascii_whitespace();
-    let chars: Vec<_> = text.trim().chars().collect();
-    let mut kebab = String::new();
-    for (at, &c) in chars.iter().enumerate() {
-        let before = at.checked_sub(1).map(|before| chars[before]);
-        let is_before = |is: fn(&char) -> bool| before.is_some_and(|before| is(&before));
-        let is_lower_next = chars.get(at + 1).is_some_and(char::is_ascii_lowercase);
-        if is_delimiter(c) {
-            if !before.is_some_and(is_delimiter) {
-                kebab.push('-');
-            }
-            continue;
-        }
-        let is_word_start = is_before(char::is_ascii_lowercase)
-            || is_before(char::is_ascii_uppercase) && is_lower_next;
-        if c.is_ascii_uppercase() && is_word_start {
-            kebab.push('-');
-        }
-        kebab.push(c.to_ascii_lowercase());
-    }
-    kebab
-}
-
 /// Returns the text as a DNS label that begins with a letter: other characters become `-`, and the end of a text that is
 /// too long becomes a hash. A valid text stays as it is.
 pub(crate) fn dns_label(text: &str) -> String {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::Aggregator;
+use lockstep_vector_assembly::kebab_case;
 use serde_json::{Value, json};
 
-use crate::owned::dns_label::{dns_label, is_dns_label, kebab_case};
+use crate::owned::dns_label::{dns_label, is_dns_label};
 use crate::owned::observed::ObservedAggregator;
 use crate::owned::publication::{PipelineService, Protocol};
 use crate::owned::runner::{Runner, object};
