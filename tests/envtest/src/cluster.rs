@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use crate::cache::on_path;
 use crate::cluster::control_plane::ControlPlane;
 use crate::cluster::endpoints::{Endpoints, Workloads};
+#[cfg(feature = "node")]
 pub(crate) use crate::cluster::site::NODE;
 use crate::cluster::site::Site;
 use crate::components::{ClusterOptions, Components, Programs};
