@@ -9,10 +9,17 @@ use crate::start_up::validate_start_up;
 
 const BROKEN: &str = "-----BEGIN CERTIFICATE-----\nnot\n-----END CERTIFICATE-----";
 
-/// Returns the paths with problems below a component.
 fn paths(block: &str, component: &Value) -> Vec<String> {
+    paths_with(Interpolation::Off, block, component)
+}
+
+/// Returns the paths with problems below a component.
+pub(crate) fn paths_with(
+    interpolation: Interpolation,
+    block: &str,
+    component: &Value,
+) -> Vec<String> {
     let config = json!({ (block): {"x": component} });
-    let interpolation = Interpolation::Off;
     let found = validate_start_up(Catalogue::shipped(), &config, OptOut::Author, interpolation);
     let prefix = format!("{block}[x].");
     let paths = found.iter().map(|problem| {

@@ -98,7 +98,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         names: &Names,
         pipelines: Vec<Arc<SelectablePipeline>>,
         mut before: BTreeMap<PipelineKey, PipelinePart>,
-    ) -> Result<(Assembly, BTreeMap<String, Vec<u8>>), ReconcileError> {
+    ) -> Result<Assembled, ReconcileError> {
         let none = BTreeSet::new();
         let mut assembly = self
             .assemble(request, pipelines.clone(), &none, before.clone())
@@ -108,24 +108,36 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             waiting,
         } = pipeline_secrets::read(&self.client, &assembly.parts).await?;
         if waiting.is_empty() {
-            return Ok((assembly, values));
+            let polls_secrets = !values.is_empty();
+            return Ok(Assembled {
+                assembly,
+                secrets: values,
+                polls_secrets,
+            });
         }
         let published = names.published_secrets(request)?;
-        let has_values = |part: &PipelinePart| {
+        before.retain(|key, part| {
             let mut files = part.secrets.iter().map(|secret| &secret.file_name);
-            files.all(|file| values.contains_key(file) || published.contains_key(file))
-        };
-        before.retain(|key, part| !waiting.contains_key(key) || has_values(part));
+            !waiting.contains_key(key) || files.all(|file| published.contains_key(file))
+        });
+        // All values of such a part are those with which it last ran: of two Secrets, one may have been replaced already.
+        let parts = before.iter().filter(|(key, _)| waiting.contains_key(key));
+        for secret in parts.flat_map(|(_, part)| &part.secrets) {
+            let file = secret.file_name.clone();
+            let value = published[&file].clone();
+            values.insert(file, value);
+        }
         let keys = waiting.keys().cloned().collect();
         assembly = self.assemble(request, pipelines, &keys, before).await?;
-        for (file, value) in published {
-            values.entry(file).or_insert(value);
-        }
         values.retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
         let waiting = waiting.into_iter();
         let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
         assembly.problems.extend(problems);
-        Ok((assembly, values))
+        Ok(Assembled {
+            assembly,
+            secrets: values,
+            polls_secrets: true,
+        })
     }
 
     /// Assembles the configuration on a thread for blocking work: compiling programs takes milliseconds for each.
@@ -220,10 +232,13 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let names = Names::of(object, raw);
         let before = stored_parts::read(names.stored_parts(request)?.as_deref());
         let pipelines = self.selected(request)?;
-        let (assembly, secrets) = self
+        let Assembled {
+            assembly,
+            secrets,
+            polls_secrets,
+        } = self
             .assemble_with_secrets(request, &names, pipelines, before)
             .await?;
-        let polls_secrets = !assembly.secrets.is_empty() || !assembly.problems.is_empty();
         let publication = publication::of(K::KIND_OF_RUNNER, &assembly, secrets);
         let observed = names.observed(request)?;
         let observed = ObservedAggregator {
@@ -251,7 +266,12 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         })
     }
 
-    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+    async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError> {
+        let uid = deleted.object["metadata"]["uid"].as_str();
+        self.passed().remove(uid.unwrap_or_default());
         Ok(FinalizeOutcome::Done)
     }
 }
@@ -263,6 +283,15 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     let owned = owned::owned_types(kind, true);
     let owned = owned.iter().map(OwnedType::rbac_rule);
     owned.chain(owned::granted_rules(kind)).collect()
+}
+
+/// Configuration of a workload, and the values of the Secrets that it refers to.
+struct Assembled {
+    assembly: Assembly,
+    /// Values by the name of the file.
+    secrets: BTreeMap<String, Vec<u8>>,
+    /// If true, a pipeline refers to a Secret, which may change.
+    polls_secrets: bool,
 }
 
 /// Names of the objects of a workload.

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::catalogue::Catalogue;
-use crate::confinement::OptOut;
 use crate::interpolation::Interpolation;
-use crate::start_up::validate_start_up;
+use crate::start_up::tests::paths_with;
 
 /// Returns the paths with problems of a component with these options besides the required ones.
 fn paths(block: &str, options: &Value) -> Vec<String> {
@@ -19,15 +17,7 @@ fn paths(block: &str, options: &Value) -> Vec<String> {
     };
     let fields = component.as_object_mut().expect("an object");
     fields.extend(options.as_object().expect("an object").clone());
-    let config = json!({ (block): {"x": component} });
-    let interpolation = Interpolation::On;
-    let found = validate_start_up(Catalogue::shipped(), &config, OptOut::Author, interpolation);
-    let prefix = format!("{block}[x].");
-    let paths = found.iter().map(|problem| {
-        let path = problem.error.path.to_string();
-        path.strip_prefix(&prefix).unwrap_or(&path).to_owned()
-    });
-    paths.collect()
+    paths_with(Interpolation::On, block, &component)
 }
 
 fn sink(properties: &Value) -> Vec<String> {
