@@ -20,6 +20,7 @@ pub(crate) use crate::children::changes::AppliedChanges;
 pub(crate) use crate::children::client::ChildWriter;
 pub(crate) use crate::children::health::pending_reason;
 pub(crate) use crate::children::managed_fields::is_our_entry;
+pub(crate) use crate::children::owned_type::NamespacesOf;
 pub use crate::children::owned_type::{OwnedType, UpdateStrategy};
 pub(crate) use owner::{Owner, controller_of};
 
@@ -29,8 +30,8 @@ pub(crate) const FIELD_MANAGER: &str = "lockstep";
 /// Label by which a controller finds its children.
 pub(crate) const CONTROLLER_LABEL: &str = "lockstep.dev/controller";
 
-/// Label with the UID of the owner.
-pub(crate) const OWNER_LABEL: &str = "lockstep.dev/owner-uid";
+/// Label of a child with the UID of its owner.
+pub const OWNER_LABEL: &str = "lockstep.dev/owner-uid";
 
 /// Annotation with a fingerprint of what was last applied.
 const APPLIED_ANNOTATION: &str = "lockstep.dev/last-applied-hash";

@@ -32,6 +32,7 @@ use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
+use crate::watch::namespace_watches::NamespaceWatches;
 use crate::watch::sources::Sources;
 use crate::watch::stores::Stores;
 
@@ -111,6 +112,7 @@ impl<R: Reconciler> Controller<R> {
             resource: resource.clone(),
             validator: ruleset,
             reconciler,
+            namespace_watches: NamespaceWatches::of(&child_types),
             owned_types: child_types,
             watches,
             finalizer,

@@ -107,7 +107,7 @@ pub use crate::api::reconciler::{
 };
 pub use crate::api::request::SyncRequest;
 pub use crate::api::sync::{SyncHandler, SyncReconciler, SyncResponse};
-pub use crate::children::{Children, OwnedType, UpdateStrategy};
+pub use crate::children::{Children, OWNER_LABEL, OwnedType, UpdateStrategy};
 pub use crate::controller::config::Config;
 pub use crate::controller::deletion_timeouts::DeletionTimeouts;
 pub use crate::controller::registry::{ControllerNotFound, ControllerRegistry, ReconcileTrigger};

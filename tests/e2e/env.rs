@@ -134,15 +134,6 @@ impl TestEnv {
         let mut installation = Installation::apply(&cluster, &manifests, start_options)
             .await
             .expect("manifests");
-        // Workloads that run Vector own Secrets.
-        if options
-            .kinds
-            .is_some_and(|kinds| kinds.split(',').any(is_workload))
-        {
-            Installation::allow_secrets_everywhere(&cluster)
-                .await
-                .expect("a ClusterRoleBinding");
-        }
         installation
             .start(&cluster)
             .await
@@ -339,11 +330,6 @@ impl TestEnv {
     pub fn fail(&self, why: &str) -> ! {
         panic!("{why}\n{}", self.installation.output())
     }
-}
-
-/// Returns true if a kind runs Vector.
-fn is_workload(kind: &str) -> bool {
-    kind.ends_with("Vector") || kind.ends_with("Aggregator")
 }
 
 /// The kinds of Vector, with their plurals.

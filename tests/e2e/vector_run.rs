@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use lockstep_envtest::{Cluster, Moto, eventually, eventually_within};
+use lockstep_envtest::{Cluster, Installation, Moto, eventually, eventually_within};
 use serde_json::{Value, json};
 
-use crate::env::{EnvOptions, TestEnv};
+use crate::env::{EnvOptions, TestEnv, condition};
 
 const KINDS: &str =
     "Vector,VectorAggregator,ClusterVectorAggregator,VectorPipeline,ClusterVectorPipeline";
@@ -349,4 +349,53 @@ async fn a_pipeline_waits_for_its_secret_and_gets_each_new_value() {
     assert_eq!(env.configuration(AGENT.0, AGENT.1), config);
     let assets = env.get("secret/logs-agent-secret-assets");
     assert!(assets["data"]["default__keyed__api.key"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workload_needs_permissions_on_the_secrets_of_its_own_namespace_only() {
+    let mut env = start().await;
+    env.apply(&object("Vector", "logs", &json!({"agent": {}})));
+    env.apply(&object("VectorPipeline", "app", &logs("out")));
+    let is_running = |config: &Value| config["sinks"]["default__app__out"].is_object();
+    env.configuration_that("the pipeline", AGENT, is_running)
+        .await;
+
+    env.kubectl(&["create", "namespace", "team"])
+        .expect("a namespace");
+    let mut other = object("Vector", "logs", &json!({"agent": {}}));
+    other["metadata"]["namespace"] = json!("team");
+    env.apply(&other);
+    let workloads = env.objects(&other);
+    let ready = eventually("the missing permission in the status", async || {
+        let ready = condition(&workloads.get("logs").await.ok()?, "Ready")?;
+        (ready.reason == "ChildrenUnknown").then_some(ready.message)
+    });
+    let message = ready
+        .await
+        .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+    let expected = "the watch on secrets in the namespace `team` is forbidden: grant `list` and `watch` on secrets";
+    assert_eq!(message, expected);
+    env.condition_of(&workloads, "logs", "Valid", "True").await;
+
+    // The other workload runs on, also after a restart.
+    env.installation
+        .restart_controller_with(&[])
+        .expect("restarted");
+    env.apply(&object("VectorPipeline", "app", &logs("other")));
+    env.configuration_that("the changed pipeline", AGENT, |config| {
+        config["sinks"]["default__app__other"].is_object()
+    })
+    .await;
+    let made = env.kubectl(&["get", "daemonset/logs-agent", "--namespace=team"]);
+    made.expect_err("nothing is created in the other namespace");
+
+    let allowed = Installation::allow_secrets(&env.cluster, "team").await;
+    allowed.expect("a RoleBinding");
+    env.condition_of(&workloads, "logs", "Valid", "True").await;
+    let made = eventually("the DaemonSet", async || {
+        let found = env.kubectl(&["get", "daemonset/logs-agent", "--namespace=team"]);
+        found.ok()
+    });
+    made.await
+        .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
 }

@@ -156,14 +156,26 @@ impl Store {
         self.objects.lock().remove(key);
     }
 
-    /// Replaces all objects and returns the previous ones.
-    pub(crate) fn replace(&self, all: Objects) -> Objects {
-        std::mem::replace(&mut *self.objects.lock(), all)
+    /// Replaces all objects, or those of one namespace, and returns the previous ones.
+    pub(crate) fn replace(&self, namespace: Option<&str>, all: Objects) -> Objects {
+        let mut objects = self.objects.lock();
+        let Some(namespace) = namespace else {
+            return std::mem::replace(&mut *objects, all);
+        };
+        let before = objects
+            .extract_if(|key, _| key.namespace == namespace)
+            .collect();
+        objects.extend(all);
+        before
     }
 
-    /// Returns the current keys.
-    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
-        self.objects.lock().keys().cloned().collect()
+    /// Returns the current keys, or those of one namespace.
+    pub(crate) fn keys(&self, namespace: Option<&str>) -> Vec<ObjectKey> {
+        let objects = self.objects.lock();
+        let keys = objects.keys();
+        keys.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace))
+            .cloned()
+            .collect()
     }
 }
 

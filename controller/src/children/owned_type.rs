@@ -1,5 +1,8 @@
 //! Types of owned objects.
 
+use std::fmt;
+use std::sync::Arc;
+
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::Resource;
 use kube::api::ApiResource;
@@ -22,6 +25,16 @@ pub enum UpdateStrategy {
     CreateOnly,
 }
 
+/// Function that returns the namespaces in which an owner has children of a type.
+#[derive(Clone)]
+pub(crate) struct NamespacesOf(pub(crate) Arc<dyn Fn(&Value) -> Vec<String> + Send + Sync>);
+
+impl fmt::Debug for NamespacesOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NamespacesOf")
+    }
+}
+
 /// Type of owned objects. An operator can create only objects of the types that it declares.
 ///
 /// ```
@@ -40,6 +53,8 @@ pub struct OwnedType {
     pub(crate) strategy: UpdateStrategy,
     pub(crate) has_finalizer: bool,
     pub(crate) is_cleanup_job: bool,
+    /// Namespaces that are watched; all, if there is no function.
+    pub(crate) namespaces_of: Option<NamespacesOf>,
 }
 
 impl OwnedType {
@@ -68,6 +83,7 @@ impl OwnedType {
             strategy: UpdateStrategy::default(),
             has_finalizer: false,
             is_cleanup_job: false,
+            namespaces_of: None,
         }
     }
 
@@ -94,6 +110,40 @@ impl OwnedType {
     #[must_use]
     pub fn cleanup_job(mut self) -> Self {
         self.is_cleanup_job = true;
+        self
+    }
+
+    /// Watches these children only in the namespaces that a function returns for each owner, with a watch for each
+    /// namespace: for Secrets, on which a controller should have permissions only where it needs them. Without this, the
+    /// type is watched in all namespaces.
+    ///
+    /// As long as the controller may not watch such a namespace, the owners with children in it are validated, and their
+    /// condition `Ready` says what is missing; other namespaces are not affected. A child in a namespace
+    /// that the function no longer returns is deleted like any other that is not desired, unless the controller has
+    /// restarted in between: it then no longer knows that child.
+    ///
+    /// ```
+    /// use lockstep_controller::OwnedType;
+    /// use k8s_openapi::api::core::v1::Secret;
+    ///
+    /// let secrets = OwnedType::namespaced::<Secret>().watch_in(|owner| {
+    ///     let namespace = owner["metadata"]["namespace"].as_str();
+    ///     namespace.map(String::from).into_iter().collect()
+    /// });
+    /// assert!(secrets.is_namespaced());
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the type is cluster-scoped.
+    #[must_use]
+    pub fn watch_in(
+        mut self,
+        namespaces_of: impl Fn(&Value) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        let plural = &self.resource.plural;
+        assert!(self.is_namespaced, "{plural} are in no namespace");
+        self.namespaces_of = Some(NamespacesOf(Arc::new(namespaces_of)));
         self
     }
 

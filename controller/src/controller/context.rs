@@ -15,6 +15,7 @@ use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::watch::dependency::Watch;
+use crate::watch::namespace_watches::NamespaceWatches;
 
 /// Context of the reconciliations of one controller.
 pub(crate) struct Context<R> {
@@ -29,6 +30,8 @@ pub(crate) struct Context<R> {
     pub(crate) validator: Arc<dyn Validator>,
     pub(crate) reconciler: R,
     pub(crate) owned_types: Vec<OwnedType>,
+    /// State of the watches on the types of children that are watched by namespace.
+    pub(crate) namespace_watches: NamespaceWatches,
     pub(crate) watches: Vec<Watch>,
     /// If true, the kind is namespaced.
     pub(crate) is_namespaced: bool,

@@ -39,15 +39,23 @@ impl<R: Reconciler> Controller<R> {
         for (type_, children) in context.owned_types.iter().enumerate() {
             let ours = format!("{CONTROLLER_LABEL}={}", context.controller);
             let params = ListParams::default().labels(&ours);
-            let all = self.list(children.api_resource(), &params).await?;
+            let mut all = Vec::new();
+            for namespace in self.namespaces_of_children(type_, &object) {
+                let resource = children.api_resource();
+                all.extend(self.list(resource, namespace.as_deref(), &params).await?);
+            }
             let store = Store::with_dictionary(context.written.children.dictionary(type_));
             let on_event = |event: WatchEvent<'_>| match event {
                 WatchEvent::Changed(seen) => drop(context.written.children.on_change(type_, &seen)),
-                WatchEvent::Initialized => context.written.children.initialize(type_, &store.all()),
+                WatchEvent::Initialized => {
+                    let all = store.all();
+                    context.written.children.initialize(type_, None, &all);
+                }
                 WatchEvent::Failed(_) => {}
             };
             deliver(all, &store, on_event).await;
         }
+        let namespace = context.namespace.as_deref();
         let mut related = Vec::new();
         for watch in &context.watches {
             let params = ListParams {
@@ -55,7 +63,7 @@ impl<R: Reconciler> Controller<R> {
                 field_selector: watch.config.field_selector.clone(),
                 ..ListParams::default()
             };
-            let mut all = self.list(&watch.resource, &params).await?;
+            let mut all = self.list(&watch.resource, namespace, &params).await?;
             if watch.is_metadata_only {
                 for object in &mut all {
                     object.data = Value::Object(Map::new());
@@ -79,12 +87,24 @@ impl<R: Reconciler> Controller<R> {
         Ok(Some(worker.reconcile(&object).await))
     }
 
+    /// Returns the namespaces in which an object may have children of a type; none stands for all of them.
+    fn namespaces_of_children(&self, type_: usize, object: &DynamicObject) -> Vec<Option<String>> {
+        match self.context.namespace_watches.of_type(type_) {
+            Some(namespaces) => {
+                let object = serde_json::to_value(object).unwrap_or_default();
+                let namespaces = namespaces.namespaces_of(&object);
+                namespaces.into_iter().map(Some).collect()
+            }
+            None => vec![self.context.namespace.clone()],
+        }
+    }
+
     async fn list(
         &self,
         resource: &ApiResource,
+        namespace: Option<&str>,
         params: &ListParams,
     ) -> Result<Vec<DynamicObject>, kube::Error> {
-        let namespace = self.context.namespace.as_deref();
         let api = dynamic_object::api::<DynamicObject>(&self.context.client, resource, namespace);
         let mut all = api.list(params).await?.items;
         for object in &mut all {

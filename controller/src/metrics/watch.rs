@@ -25,6 +25,8 @@ pub(crate) struct Watches {
 struct DisconnectedWatches {
     watches: BTreeMap<(Labels, u64), String>,
     started: u64,
+    /// Number of watches with the same labels.
+    running: BTreeMap<Labels, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -61,6 +63,7 @@ impl Watches {
         let number = {
             let mut down = self.down.lock();
             down.started += 1;
+            *down.running.entry(labels.clone()).or_default() += 1;
             down.started
         };
         // Alerts see an increase only of a counter that exists before.
@@ -111,14 +114,14 @@ impl WatchState {
             Some(why) => down.watches.insert(key, why),
             None => down.watches.remove(&key),
         };
-        let is_up = !down
-            .watches
-            .keys()
-            .any(|(labels, _)| *labels == self.labels);
-        self.watches
-            .up
-            .get_or_create(&self.labels)
-            .set(i64::from(is_up));
+        self.update_gauge(&down);
+    }
+
+    fn update_gauge(&self, down: &DisconnectedWatches) {
+        let mut disconnected = down.watches.keys();
+        let is_up = !disconnected.any(|(labels, _)| *labels == self.labels);
+        let gauge = self.watches.up.get_or_create(&self.labels);
+        gauge.set(i64::from(is_up));
     }
 }
 
@@ -126,6 +129,13 @@ impl Drop for WatchState {
     fn drop(&mut self) {
         let mut down = self.watches.down.lock();
         down.watches.remove(&(self.labels.clone(), self.number));
-        self.watches.up.remove(&self.labels);
+        let running = down.running.entry(self.labels.clone()).or_default();
+        *running -= 1;
+        if *running == 0 {
+            down.running.remove(&self.labels);
+            self.watches.up.remove(&self.labels);
+        } else {
+            self.update_gauge(&down);
+        }
     }
 }

@@ -119,7 +119,7 @@ impl<'a, R> InUseProtection<'a, R> {
 
     /// Checks all objects again: one that was kept because references were unknown may no longer be needed.
     pub(crate) fn enqueue_all(&self) {
-        for key in self.stores().flat_map(Store::keys) {
+        for key in self.stores().flat_map(|store| store.keys(None)) {
             self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }

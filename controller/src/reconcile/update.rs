@@ -10,12 +10,14 @@ use serde_json::Value;
 use crate::api::error::ReconcileError;
 use crate::api::reconciler::{ReconcileOutput, Reconciler};
 use crate::api::request::SyncRequest;
+use crate::cache::object_key::ObjectKey;
 use crate::events::recorder;
 use crate::reconcile::action::Action;
 use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::finalizer;
 use crate::reconcile::{Reconciliation, VALID};
 use crate::status::patch::{READY, Status};
+use crate::watch::namespace_watches::Unlisted;
 
 /// Object that satisfies all rules.
 struct Validated<K> {
@@ -41,6 +43,17 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         };
         let status = self.identified(status, &request, &result).await?;
         let status = self.record_intent(status).await?;
+        match self.unlisted_children() {
+            None => {}
+            Some(Unlisted::Pending) => return Ok(Conclusion::Silent(Action::AwaitChange)),
+            Some(Unlisted::Failed(message)) => {
+                let error = ReconcileError::Transient {
+                    reason: "ChildrenUnknown",
+                    message,
+                };
+                return Ok(Conclusion::Failed { status, error });
+            }
+        }
         match self.context.reconciler.reconcile(&request).await {
             Ok(output) => self.apply_output(status, output).await,
             Err(error) => Ok(Conclusion::Failed { status, error }),
@@ -160,6 +173,15 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             self.write_status(&mut status).await?;
         }
         Ok(status)
+    }
+
+    /// Returns why not all children are known, if they are not.
+    fn unlisted_children(&self) -> Option<Unlisted> {
+        let key = ObjectKey::new(self.namespace.as_deref().unwrap_or_default(), &self.name);
+        let context = self.context;
+        context
+            .namespace_watches
+            .unlisted(&key, &context.owned_types)
     }
 
     /// Returns what the operator passes to the rules about other objects.

@@ -140,13 +140,15 @@ pub(crate) async fn run(
     store: &Store,
     handle: impl FnMut(WatchEvent<'_>),
 ) {
-    run_with_store(events, store, |object| store.compress(object), handle).await;
+    run_with_store(events, store, None, |object| store.compress(object), handle).await;
 }
 
-/// Does the same as [`run`], where another store may already contain an object.
+/// Does the same as [`run`], where another store may already contain an object, and where the events may be those of one
+/// namespace while the store contains the objects of others, too.
 pub(crate) async fn run_with_store(
     events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
     store: &Store,
+    namespace: Option<&str>,
     compress: impl Fn(&DynamicObject) -> Arc<CompressedObject>,
     mut handle: impl FnMut(WatchEvent<'_>),
 ) {
@@ -188,9 +190,9 @@ pub(crate) async fn run_with_store(
                 }
             }
             Ok(Event::InitDone) => {
-                let before = store.replace(std::mem::take(&mut listed));
+                let before = store.replace(namespace, std::mem::take(&mut listed));
                 let is_new = !std::mem::take(&mut is_first);
-                emit_diff_after_relist(store, &before, is_new, &mut handle);
+                emit_diff_after_relist(store, namespace, &before, is_new, &mut handle);
                 handle(WatchEvent::Initialized);
             }
         }
@@ -215,11 +217,12 @@ fn put(
 /// Reports each object that differs from the previous content of the store, unless it was reported before.
 fn emit_diff_after_relist(
     store: &Store,
+    namespace: Option<&str>,
     before: &Objects,
     is_new: bool,
     handle: &mut impl FnMut(WatchEvent<'_>),
 ) {
-    for key in store.keys() {
+    for key in store.keys(namespace) {
         let Some(compressed) = store.get(&key) else {
             continue;
         };

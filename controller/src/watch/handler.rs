@@ -20,6 +20,7 @@ use crate::queue::priority_queue::{Priority, Queue};
 use crate::status::paused;
 use crate::watch::event_stream;
 use crate::watch::event_stream::{ObjectChange, WatchEvent};
+use crate::watch::namespace_watches::NamespacesOfType;
 use crate::watch::stores::Stores;
 
 /// Objects that a watch delivers.
@@ -38,7 +39,9 @@ pub(crate) struct Watching<'a> {
     objects: Watched,
     resource: &'a ApiResource,
     connection: WatchState,
-    /// If true, the initial list is complete.
+    /// Namespace to which the watch is limited because an owner has children in it.
+    namespace: Option<String>,
+    /// If true, the initial list is complete, or nothing waits for it.
     is_complete: bool,
 }
 
@@ -84,8 +87,24 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             objects,
             resource,
             connection: self.context.metrics.watch(&self.context.name, &name),
+            namespace: None,
             is_complete: false,
         }
+    }
+
+    /// Returns the state of a watch on the children of a type in one namespace.
+    pub(crate) fn watch_namespace(&self, type_: usize, namespace: &str) -> Watching<'a> {
+        let resource = self.context.owned_types[type_].api_resource();
+        Watching {
+            namespace: Some(namespace.to_owned()),
+            is_complete: true,
+            ..self.watch(Watched::Children(type_), resource)
+        }
+    }
+
+    /// Records that the initial list of a watch is complete.
+    pub(crate) fn complete_watch(&self) {
+        self.incomplete.send_modify(|watches| *watches -= 1);
     }
 
     /// Handles an event of a watch.
@@ -101,21 +120,54 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             }
             WatchEvent::Initialized => {
                 watch.connection.set_up();
-                if let Watched::Children(type_) = watch.objects {
-                    let all = self.stores.children[type_].all();
-                    self.context.written.children.initialize(type_, &all);
+                let namespace = watch.namespace.as_deref();
+                match watch.objects {
+                    Watched::Parents => self.context.namespace_watches.set_owners_listed(),
+                    Watched::Children(type_) => {
+                        let store = &self.stores.children[type_];
+                        let all = namespace
+                            .map_or_else(|| store.all(), |within| store.in_namespace(within));
+                        let children = &self.context.written.children;
+                        children.initialize(type_, namespace, &all);
+                    }
+                    Watched::Related(_) => {}
                 }
+                self.on_namespace(watch, NamespacesOfType::set_listed);
                 if !std::mem::replace(&mut watch.is_complete, true) {
-                    self.incomplete.send_modify(|watches| *watches -= 1);
+                    self.complete_watch();
                 }
             }
             WatchEvent::Failed(error) => {
                 let reason = event_stream::reason(error, watch.resource);
                 let controller = &self.context.name;
                 let resource = &watch.resource.plural;
-                tracing::warn!(%error, controller, resource, "the watch {reason}; retrying");
-                watch.connection.set_down(reason);
+                let namespace = watch.namespace.as_ref();
+                tracing::warn!(%error, controller, resource, namespace, "the watch {reason}; retrying");
+                self.on_namespace(watch, |namespaces, name| {
+                    namespaces.set_failed(name, reason.clone())
+                });
+                let within = namespace.map(|name| format!("in the namespace `{name}` "));
+                watch
+                    .connection
+                    .set_down(within.unwrap_or_default() + &reason);
             }
+        }
+    }
+
+    /// Records what has become of a watch that is limited to a namespace, and enqueues the owners that it concerns.
+    fn on_namespace(
+        &self,
+        watch: &Watching<'_>,
+        record: impl FnOnce(&NamespacesOfType, &str) -> Vec<ObjectKey>,
+    ) {
+        let (Watched::Children(type_), Some(namespace)) = (watch.objects, &watch.namespace) else {
+            return;
+        };
+        let Some(namespaces) = self.context.namespace_watches.of_type(type_) else {
+            return;
+        };
+        for key in record(namespaces, namespace) {
+            self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }
 
@@ -161,6 +213,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
                 .objects
                 .resolve_and_prune(Arc::clone(after));
         }
+        self.update_namespaces(&seen.change);
         self.update_indexes(&seen.change);
         for at in (0..self.context.watches.len()).filter(|at| self.is_on_parents(*at)) {
             self.on_related_event(at, seen);
@@ -189,6 +242,18 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             for key in self.referrers.referrers_of(at, &seen.change, changed_keys) {
                 self.queue.add(key, priority(seen), Duration::ZERO);
             }
+        }
+    }
+
+    /// Updates the namespaces in which an object has children.
+    fn update_namespaces(&self, change: &UpdateEvent<'_, DynamicObject>) {
+        let watches = &self.context.namespace_watches;
+        if let Some(object) = change.after.or(change.before)
+            && watches.is_any()
+        {
+            let after = change.after.map(|after| serde_json::to_value(&**after));
+            let after = after.transpose().ok().flatten().unwrap_or_default();
+            watches.set_owner(&ObjectKey::of(object), &after);
         }
     }
 

@@ -1,12 +1,14 @@
 //! Event sources of a controller: its objects, their children and related objects.
 
+use std::collections::BTreeSet;
 use std::iter::once;
+use std::pin::pin;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt};
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::api::reconciler::Reconciler;
 use crate::cache::object_key::ObjectKey;
@@ -16,7 +18,8 @@ use crate::controller::context::Context;
 use crate::queue::priority_queue::Queue;
 use crate::watch::event_stream;
 use crate::watch::event_stream::WatchEvent;
-use crate::watch::handler::{EventHandler, Watched};
+use crate::watch::handler::{EventHandler, Watched, Watching};
+use crate::watch::namespace_watches::NamespacesOfType;
 use crate::watch::stores::Stores;
 
 /// Watches of a controller.
@@ -93,19 +96,94 @@ impl<'a, R: Reconciler> Sources<'a, R> {
 
     /// Watches their children of one type.
     async fn children(&self, type_: usize) {
+        match self.context.namespace_watches.of_type(type_) {
+            Some(namespaces) => self.children_by_namespace(type_, namespaces).await,
+            None => {
+                let resource = self.context.owned_types[type_].api_resource();
+                let watch = self.handler.watch(Watched::Children(type_), resource);
+                let namespace = self.context.namespace.as_deref();
+                self.children_in(type_, namespace, watch, || {}).await;
+            }
+        }
+    }
+
+    /// Watches the children of one type in each namespace in which an owner has some.
+    async fn children_by_namespace(&self, type_: usize, namespaces: &NamespacesOfType) {
+        let mut needed = namespaces.needed();
+        let mut watched = BTreeSet::new();
+        let mut watches = FuturesUnordered::new();
+        let started = self.context.namespace_watches.started(namespaces);
+        let mut started = pin!(started.fuse());
+        loop {
+            let all = needed.borrow_and_update().clone();
+            for namespace in all.difference(&watched.clone()) {
+                watched.insert(namespace.clone());
+                watches.push(self.children_of_namespace(type_, namespaces, namespace.clone()));
+            }
+            tokio::select! {
+                // The sender lives as long as the controller.
+                _ = needed.changed() => {}
+                Some(ended) = watches.next() => drop(watched.remove(&ended)),
+                () = &mut started => self.handler.complete_watch(),
+            }
+        }
+    }
+
+    /// Watches the children of one type in a namespace for as long as an owner needs it or children are left there.
+    /// Returns the namespace.
+    async fn children_of_namespace(
+        &self,
+        type_: usize,
+        namespaces: &NamespacesOfType,
+        namespace: String,
+    ) -> String {
+        let store = &self.stores.children[type_];
+        let mut needed = namespaces.needed();
+        let changed = Notify::new();
+        let is_unused = async {
+            while needed.borrow_and_update().contains(&namespace)
+                || !store.in_namespace(&namespace).is_empty()
+            {
+                tokio::select! {
+                    _ = needed.changed() => {}
+                    () = changed.notified() => {}
+                }
+            }
+        };
+        let watch = self.handler.watch_namespace(type_, &namespace);
+        let watching = self.children_in(type_, Some(&namespace), watch, || changed.notify_one());
+        tokio::select! {
+            () = watching => {}
+            () = is_unused => {}
+        }
+        namespaces.set_ended(&namespace);
+        namespace
+    }
+
+    /// Watches the children of one type, in one namespace or in all.
+    async fn children_in(
+        &self,
+        type_: usize,
+        namespace: Option<&str>,
+        mut watch: Watching<'_>,
+        after_change: impl Fn(),
+    ) {
         let resource = self.context.owned_types[type_].api_resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.context.controller);
         let config = watcher::Config::default().labels(&ours);
-        let events = self.events(resource, &config, false);
+        let events =
+            event_stream::events(&self.context.client, resource, namespace, &config, false);
         let store = &self.stores.children[type_];
         let compress = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
             let written = self.context.written.children.get(type_, child);
             written.unwrap_or_else(|| store.compress(child))
         };
-        let mut watch = self.handler.watch(Watched::Children(type_), resource);
-        let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
-        event_stream::run_with_store(events, store, compress, handle).await;
+        let handle = |event: WatchEvent<'_>| {
+            self.handler.handle(&mut watch, event);
+            after_change();
+        };
+        event_stream::run_with_store(events, store, namespace, compress, handle).await;
     }
 
     /// Watches related objects of one type.

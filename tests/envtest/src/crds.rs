@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::go_build;
 use crate::process::run;
 
 /// Modules, and the files in them.
@@ -38,7 +39,8 @@ pub fn third_party_crds() -> Result<Vec<PathBuf>, Error> {
     for (module, names) in FILES {
         let mut download = Command::new("go");
         let download = download.current_dir(&source);
-        let response = run(download.args(["mod", "download", "-json", module]))?;
+        let download = download.args(["mod", "download", "-json", module]);
+        let response = go_build::retried(|| run(download))?;
         let response: Value = serde_json::from_str(&response)
             .map_err(|error| Error::Manifest(format!("`go mod download` of {module}: {error}")))?;
         let folder = Path::new(response["Dir"].as_str().unwrap_or_default());

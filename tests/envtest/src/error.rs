@@ -129,6 +129,15 @@ impl Error {
         Self::Failed { command, output }
     }
 
+    /// Returns true if a program may have failed because of the network.
+    pub(crate) fn is_network_error(&self) -> bool {
+        match self {
+            Self::Network { .. } => true,
+            Self::Failed { output, .. } => NETWORK_ERRORS.iter().any(|it| output.contains(it)),
+            _ => false,
+        }
+    }
+
     /// Adds a hint to a time-out and returns other errors unchanged.
     pub(crate) fn with_hint(self, hint: &str) -> Self {
         match self {

@@ -5,6 +5,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use backon::{BlockingRetryable, ExponentialBuilder};
 
 use crate::cache;
 use crate::error::{Error, NETWORK_ADVICE_GO};
@@ -59,10 +62,21 @@ pub(crate) fn build_all(
         if !missing.is_empty() {
             // `-o` accepts a directory only if it exists.
             fs::create_dir_all(directory).map_err(Error::file(directory))?;
-            go_build(module, &missing, ldflags, directory)?;
+            retried(|| go_build(module, &missing, ldflags, directory))?;
         }
     }
     Ok(wanted.into_iter().map(|(_, _, program)| program).collect())
+}
+
+/// Runs a step again if it fails because of the network: Go gives up a download at the first error.
+pub(crate) fn retried<T>(step: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let delays = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_secs(2))
+        .with_max_times(2);
+    step.retry(delays)
+        .when(Error::is_network_error)
+        .notify(|error, after| eprintln!("{error}; trying again after {after:?}"))
+        .call()
 }
 
 /// Returns the path of a program if this exact version has been built already.

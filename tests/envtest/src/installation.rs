@@ -8,10 +8,9 @@ use std::process::Command;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, Service};
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -294,14 +293,19 @@ impl Installation {
     /// Lets the controller read the Secrets of a namespace, as an administrator of the namespace does it.
     pub async fn allow_secrets(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
         let bindings: Api<RoleBinding> = Api::namespaced(cluster.client(), namespace);
-        bind_secret_reader(&bindings, "RoleBinding").await
-    }
-
-    /// Lets the controller read and write Secrets in all namespaces, as an administrator does who installs kinds that own
-    /// Secrets.
-    pub async fn allow_secrets_everywhere(cluster: &Cluster) -> Result<(), Error> {
-        let bindings: Api<ClusterRoleBinding> = Api::all(cluster.client());
-        bind_secret_reader(&bindings, "ClusterRoleBinding").await
+        let name = "lockstep-secret-reader";
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": "lockstep", "namespace": "lockstep-system"}],
+        });
+        let params = PatchParams::apply("administrator");
+        bindings
+            .patch(name, &params, &Patch::Apply(&binding))
+            .await?;
+        Ok(())
     }
 
     /// Removes both webhook configurations, so that the API server no longer calls the webhook.
@@ -453,26 +457,6 @@ pub async fn wait_until_fail_closed(cluster: &Cluster) -> Result<(), Error> {
         |webhook| webhook["failurePolicy"] == "Fail",
     )
     .await
-}
-
-/// Binds the rights on Secrets to the service account of the controller.
-async fn bind_secret_reader<K>(bindings: &Api<K>, kind: &str) -> Result<(), Error>
-where
-    K: Clone + std::fmt::Debug + DeserializeOwned,
-{
-    let name = "lockstep-secret-reader";
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": "lockstep", "namespace": "lockstep-system"}],
-    });
-    let params = PatchParams::apply("administrator");
-    bindings
-        .patch(name, &params, &Patch::Apply(&binding))
-        .await?;
-    Ok(())
 }
 
 /// Waits until configurations of these kinds contain at least one webhook and all their webhooks satisfy a predicate.

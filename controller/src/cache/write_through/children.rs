@@ -33,8 +33,8 @@ pub(crate) struct ChildCache {
 struct State {
     /// A vector, since most owners have few children.
     by_owner: HashMap<String, Vec<(ChildKey, Arc<CompressedObject>)>>,
-    /// Latest resource version that the watch of each type has delivered.
-    observed_versions: HashMap<usize, u64>,
+    /// Latest resource version that the watch of each type has delivered in each namespace.
+    observed_versions: HashMap<(usize, String), u64>,
     /// LZ4 dictionary of each type.
     dictionaries: HashMap<usize, Dictionary>,
     /// Children that a reconciliation is creating, by owner and key. The watch may deliver them before the API
@@ -73,8 +73,13 @@ impl ChildCache {
     pub(crate) fn on_change(&self, type_: usize, seen: &ObjectChange<'_>) -> BTreeSet<String> {
         let change = &seen.change;
         let mut state = self.state.lock();
-        let latest_version = state.observed_versions.entry(type_).or_default();
         let latest = change.after.or(change.before);
+        let namespace = latest.and_then(|child| child.metadata.namespace.clone());
+        let namespace = namespace.unwrap_or_default();
+        let latest_version = state
+            .observed_versions
+            .entry((type_, namespace))
+            .or_default();
         *latest_version = (*latest_version).max(
             latest
                 .and_then(|child| resource_version(child))
@@ -108,12 +113,20 @@ impl ChildCache {
         owners
     }
 
-    /// Removes the children of a type that are missing in the list of a restarted watch: no change reports those
-    /// that came and went in between.
-    pub(crate) fn initialize(&self, type_: usize, all: &[Arc<CompressedObject>]) {
+    /// Removes the children of a type, in all namespaces or in one, that are missing in the list of a restarted watch: no
+    /// change reports those that came and went in between.
+    pub(crate) fn initialize(
+        &self,
+        type_: usize,
+        namespace: Option<&str>,
+        all: &[Arc<CompressedObject>],
+    ) {
         let uids: HashSet<_> = all.iter().map(|child| child.uid()).collect();
+        let is_listed = |key: &ChildKey| {
+            key.type_index == type_ && namespace.is_none_or(|namespace| key.namespace == namespace)
+        };
         self.state.lock().by_owner.retain(|_, children| {
-            children.retain(|(key, child)| key.type_index != type_ || uids.contains(child.uid()));
+            children.retain(|(key, child)| !is_listed(key) || uids.contains(child.uid()));
             !children.is_empty()
         });
     }
@@ -143,8 +156,8 @@ impl ChildCache {
     /// Records a child that was written.
     pub(crate) fn record_write(&self, owner: &str, key: &ChildKey, child: &DynamicObject) {
         let mut state = self.state.lock();
-        let is_observed =
-            resource_version(child) <= state.observed_versions.get(&key.type_index).copied();
+        let scope = (key.type_index, key.namespace.clone());
+        let is_observed = resource_version(child) <= state.observed_versions.get(&scope).copied();
         if !is_observed && state.get(owner, key, child).is_none() {
             let dictionary = state.dictionaries.entry(key.type_index).or_default();
             let compressed = Arc::new(CompressedObject::compress(child, dictionary));
@@ -332,7 +345,7 @@ mod tests {
         assert_eq!(version(&observed, "a"), None);
         // Created, and deleted while the watch was interrupted.
         observed.record_write("a", &key, &child("4", "20", "a"));
-        observed.initialize(0, &[]);
+        observed.initialize(0, None, &[]);
         assert_eq!(version(&observed, "a"), None);
     }
 

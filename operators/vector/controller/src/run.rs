@@ -9,6 +9,7 @@
 
 mod assembled;
 mod cluster_features;
+mod cluster_scoped_names;
 mod pipeline_secrets;
 mod publication;
 mod reconciler;

@@ -166,19 +166,23 @@ pub struct Toys {
 
 impl Toys {
     pub async fn start() -> Self {
+        let mut toys = Self::start_without_controllers().await;
+        toys.start_controllers().await;
+        toys
+    }
+
+    pub async fn start_without_controllers() -> Self {
         let cluster = cluster_with::<Family>().await;
         let client = cluster.client();
         install_crd(&client, Clan::crd()).await;
         install_crd(&client, Crowd::crd()).await;
         let calls = FaultInjector::default();
-        let mut toys = Self {
+        Self {
             controllers: Vec::new(),
             calls,
             client,
             cluster,
-        };
-        toys.start_controllers().await;
-        toys
+        }
     }
 
     /// Starts all controllers, as a new process would.
@@ -193,6 +197,16 @@ impl Toys {
             run::<Clan>(ErrorReporter, &client, &metrics),
             run::<Crowd>(sync::<Crowd>, &client, &metrics),
         ];
+    }
+
+    /// Starts a controller of Clans with other types of children.
+    pub fn run_clans(
+        client: &Client,
+        metrics: &Metrics,
+        types: impl IntoIterator<Item = OwnedType>,
+    ) -> RunningController {
+        let reconciler = SyncReconciler::new(ErrorReporter).owns(types);
+        RunningController::start(operator(client.clone(), reconciler, metrics))
     }
 
     pub fn families(&self, namespace: &str) -> Api<DynamicObject> {

@@ -1,5 +1,6 @@
 //! Children on a real control plane, with the garbage collector of Kubernetes.
 
+mod by_namespace;
 mod cascading_deletion;
 mod cleanup;
 mod dependencies;

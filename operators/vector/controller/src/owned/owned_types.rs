@@ -28,7 +28,7 @@ pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
         ]);
     }
     types.extend([
-        OwnedType::namespaced::<Secret>(),
+        OwnedType::namespaced::<Secret>().watch_in(namespaces_of_children),
         OwnedType::namespaced::<Service>(),
     ]);
     match kind {
@@ -45,6 +45,14 @@ pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
         types.push(OwnedType::dynamic(resource, &Scope::Namespaced));
     }
     types
+}
+
+/// Returns the namespace of the owned objects of a workload: its own, or the one that a cluster-scoped workload names.
+fn namespaces_of_children(workload: &Value) -> Vec<String> {
+    let own = workload.pointer("/metadata/namespace");
+    let namespace = own.or_else(|| workload.pointer("/spec/resourceNamespace"));
+    let namespace = namespace.and_then(Value::as_str);
+    namespace.map(String::from).into_iter().collect()
 }
 
 /// Returns the permissions that the owned objects grant. The controller needs them, too: Kubernetes denies the

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 use crate::owned::{self, Cluster, ClusterScopedNames, ObservedAggregator};
 use crate::run::assembled::{self, Selected};
+use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::workload::{RunsPipelines, assembly_options};
 use crate::run::{publication, stored_parts};
@@ -43,6 +44,7 @@ pub struct WorkloadReconciler<K> {
     /// Installed kinds of pipelines.
     pipelines: Vec<ApiResource>,
     cluster: Cluster,
+    plain_names: PlainNames,
     /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
     passed: Mutex<HashMap<String, BTreeSet<String>>>,
 }
@@ -69,6 +71,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 cluster_scoped_names: ClusterScopedNames::default(),
             },
             context,
+            plain_names: PlainNames::default(),
             passed: Mutex::default(),
         }
     }
@@ -246,7 +249,15 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             stateful_set: observed.1.as_ref(),
             is_successor_ready: observed.2,
         };
-        let objects = object.owned_objects(&publication, &self.cluster, &observed);
+        let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
+        let cluster = Cluster {
+            cluster_scoped_names: self
+                .plain_names
+                .choose(&self.client, &names.name, uid, request.children())
+                .await?,
+            ..self.cluster.clone()
+        };
+        let objects = object.owned_objects(&publication, &cluster, &observed);
         let objects = objects.map_err(|error| ReconcileError::Permanent {
             reason: "ObjectsInvalid",
             message: error.to_string(),
@@ -271,7 +282,9 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError> {
         let uid = deleted.object["metadata"]["uid"].as_str();
-        self.passed().remove(uid.unwrap_or_default());
+        let uid = uid.unwrap_or_default();
+        self.passed().remove(uid);
+        self.plain_names.release(uid);
         Ok(FinalizeOutcome::Done)
     }
 }
