@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Minimum interval between the requests of a worker.
-const PACE: Duration = Duration::from_millis(15);
+const PACE: Duration = Duration::from_millis(30);
 
 /// Requests that continue until they are stopped.
 pub struct Load {

@@ -13,8 +13,8 @@ use lockstep_envtest::Network;
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Each trial has a cluster of its own, and its load takes the whole machine.
-    arguments.test_threads.get_or_insert(1);
+    // Each trial has a cluster of its own, and mostly waits for replicas to start and to end.
+    arguments.test_threads.get_or_insert(2);
     let is_impossible = !arguments.list && !Network::is_possible();
     let trial = |name: &str, run: fn()| {
         let run = move || {

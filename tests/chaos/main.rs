@@ -38,8 +38,8 @@ const AWS_REPEATS: u32 = 2;
 
 fn main() {
     let mut arguments = Arguments::from_args();
-    // Each trial has a cluster of its own, with two hundred objects.
-    arguments.test_threads.get_or_insert(1);
+    // Each trial has a cluster of its own, with two hundred objects, and waits for a half of its time.
+    arguments.test_threads.get_or_insert(2);
     let seed_variable = std::env::var("CHAOS_SEED").ok();
     let seed_variable = seed_variable.map(|seed| seed.parse().expect("CHAOS_SEED is a number"));
     let seeds = seed_variable.map_or(1..=ALL, |seed| seed..=seed);

@@ -1,5 +1,5 @@
 //! Installation test on a real node: the shipped YAML runs the image of the program in Pods that kubelet and containerd
-//! start, and the API server reaches them through kube-proxy. The trials share two nodes, each in a cluster of its own.
+//! start, and the API server reaches them through kube-proxy. The trials share three nodes, each in a cluster of its own.
 //!
 //! A node needs root on Linux and the packages that `tests/envtest/apt/install` installs. Without them the trials are
 //! reported as ignored, or as failed if `LOCKSTEP_REQUIRE_NODE` is set.
@@ -26,9 +26,9 @@ use lockstep_envtest::Node;
 use site::Site;
 use tokio::runtime::Runtime;
 
-/// Trials that run at the same time, each on a node of its own. A trial mostly waits for Pods to start and to end, so two
+/// Trials that run at the same time, each on a node of its own. A trial mostly waits for Pods to start and to end, so three
 /// of them take hardly more time than one.
-const NODES: usize = 2;
+const NODES: usize = 3;
 
 /// The nodes that no trial uses at the moment, and the runtime of their clients.
 struct Nodes {
