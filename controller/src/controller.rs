@@ -33,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
 use crate::watch::namespace_watches::NamespaceWatches;
+use crate::watch::read_objects::ReadObjects;
 use crate::watch::sources::Sources;
 use crate::watch::stores::Stores;
 
@@ -115,6 +116,7 @@ impl<R: Reconciler> Controller<R> {
             namespace_watches: NamespaceWatches::of(&child_types),
             owned_types: child_types,
             watches,
+            read_objects: ReadObjects::default(),
             finalizer,
             deletion_timeouts: DeletionTimeouts::default(),
             written: WriteThrough::new(resource),

@@ -102,6 +102,7 @@ mod status;
 pub mod watch;
 
 pub use crate::api::error::ReconcileError;
+pub use crate::api::read_object::ReadObject;
 pub use crate::api::reconciler::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
 };

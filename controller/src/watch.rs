@@ -4,6 +4,8 @@ pub(crate) mod dependency;
 pub(crate) mod event_stream;
 pub(crate) mod handler;
 pub(crate) mod namespace_watches;
+pub(crate) mod read_objects;
+pub(crate) mod read_watches;
 pub(crate) mod sources;
 pub(crate) mod stores;
 

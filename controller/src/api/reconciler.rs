@@ -9,6 +9,7 @@ use lockstep_shared_validation::{
 use serde_json::{Map, Value};
 
 use crate::api::error::ReconcileError;
+use crate::api::read_object::ReadObject;
 use crate::api::request::{Children, SyncRequest};
 use crate::cache::related::RelatedObjects;
 use crate::children::OwnedType;
@@ -233,6 +234,9 @@ pub struct ReconcileOutput {
     /// If true, the output depends on the children in the request: if children are then written, the object is
     /// reconciled again at once. If false, it is not, since the writes of a reconciliation trigger no other one.
     pub reads_children: bool,
+    /// Objects that the step has read by their names from the API server. A change of one of them triggers the next
+    /// reconciliation, so that none has to be polled. The operator needs the permissions `list` and `watch` on them.
+    pub reads: Vec<ReadObject>,
     /// Error that ended the step. If set, no child is changed, and of the other fields only the status is used: it is
     /// written together with the error.
     pub error: Option<ReconcileError>,
@@ -246,6 +250,7 @@ impl Default for ReconcileOutput {
             requeue_after: RESYNC_PERIOD,
             children: Vec::new(),
             reads_children: false,
+            reads: Vec::new(),
             error: None,
         }
     }

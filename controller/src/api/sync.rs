@@ -144,6 +144,8 @@ impl SyncResponse {
             children: self.children,
             reads_children: self.reads_children,
             error: self.error,
+            // The step is pure.
+            reads: Vec::new(),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::watch::dependency::Watch;
 use crate::watch::namespace_watches::NamespaceWatches;
+use crate::watch::read_objects::ReadObjects;
 
 /// Context of the reconciliations of one controller.
 pub(crate) struct Context<R> {
@@ -33,6 +34,8 @@ pub(crate) struct Context<R> {
     /// State of the watches on the types of children that are watched by namespace.
     pub(crate) namespace_watches: NamespaceWatches,
     pub(crate) watches: Vec<Watch>,
+    /// Objects that reconciliations have read by their names.
+    pub(crate) read_objects: ReadObjects,
     /// If true, the kind is namespaced.
     pub(crate) is_namespaced: bool,
     /// If true, the kind has the status subresource.

@@ -82,6 +82,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             requeue_after,
             children,
             reads_children,
+            reads: _,
             error: _,
         } = progress;
         let readiness = readiness.unwrap_or_else(|| self.readiness(&children, changes));

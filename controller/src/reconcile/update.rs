@@ -55,7 +55,10 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
         }
         match self.context.reconciler.reconcile(&request).await {
-            Ok(output) => self.apply_output(status, output).await,
+            Ok(output) => {
+                self.context.read_objects.set(&self.key(), &output.reads);
+                self.apply_output(status, output).await
+            }
             Err(error) => Ok(Conclusion::Failed { status, error }),
         }
     }
@@ -177,11 +180,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Returns why not all children are known, if they are not.
     fn unlisted_children(&self) -> Option<Unlisted> {
-        let key = ObjectKey::new(self.namespace.as_deref().unwrap_or_default(), &self.name);
         let context = self.context;
         context
             .namespace_watches
-            .unlisted(&key, &context.owned_types)
+            .unlisted(&self.key(), &context.owned_types)
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace.as_deref().unwrap_or_default(), &self.name)
     }
 
     /// Returns what the operator passes to the rules about other objects.

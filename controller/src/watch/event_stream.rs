@@ -96,6 +96,12 @@ pub(crate) fn reason(error: &Error, resource: &ApiResource) -> String {
     }
 }
 
+/// Returns the beginning of a reason that names the namespace of a watch, if it is limited to one.
+pub(crate) fn within(namespace: Option<&str>) -> String {
+    let within = namespace.map(|name| format!("in the namespace `{name}` "));
+    within.unwrap_or_default()
+}
+
 /// Event of a watch.
 pub(crate) enum WatchEvent<'a> {
     /// An object has changed.

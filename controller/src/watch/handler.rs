@@ -146,10 +146,8 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
                 self.on_namespace(watch, |namespaces, name| {
                     namespaces.set_failed(name, reason.clone())
                 });
-                let within = namespace.map(|name| format!("in the namespace `{name}` "));
-                watch
-                    .connection
-                    .set_down(within.unwrap_or_default() + &reason);
+                let within = event_stream::within(watch.namespace.as_deref());
+                watch.connection.set_down(within + &reason);
             }
         }
     }
@@ -166,7 +164,12 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         let Some(namespaces) = self.context.namespace_watches.of_type(type_) else {
             return;
         };
-        for key in record(namespaces, namespace) {
+        self.enqueue(record(namespaces, namespace));
+    }
+
+    /// Enqueues objects that something else than an event of their own concerns.
+    pub(crate) fn enqueue(&self, keys: impl IntoIterator<Item = ObjectKey>) {
+        for key in keys {
             self.queue.add(key, Priority::Event, Duration::ZERO);
         }
     }
@@ -226,6 +229,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         };
         let key = ObjectKey::of(object);
         if after.is_none() {
+            self.context.read_objects.set(&key, &[]);
             return self.queue.remove(&key);
         }
         self.queue.add(key, priority(seen), Duration::ZERO);

@@ -20,6 +20,7 @@ use crate::watch::event_stream;
 use crate::watch::event_stream::WatchEvent;
 use crate::watch::handler::{EventHandler, Watched, Watching};
 use crate::watch::namespace_watches::NamespacesOfType;
+use crate::watch::read_watches;
 use crate::watch::stores::Stores;
 
 /// Watches of a controller.
@@ -80,7 +81,9 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             (0..self.context.owned_types.len()).map(|type_| self.children(type_).boxed());
         let related = (0..self.context.watches.len()).filter(|at| !self.handler.is_on_parents(*at));
         let related = related.map(|at| self.related(at).boxed());
-        let all: FuturesUnordered<_> = once(parents).chain(children).chain(related).collect();
+        let read = read_watches::run(self.context, &self.handler).boxed();
+        let all = once(parents).chain(children).chain(related);
+        let all: FuturesUnordered<_> = all.chain(once(read)).collect();
         all.collect::<()>().await;
     }
 

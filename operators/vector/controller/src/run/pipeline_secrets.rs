@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use lockstep_controller::ReconcileError;
+use lockstep_controller::{ReadObject, ReconcileError};
 use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
 
 /// Values, and the pipelines that wait for one.
@@ -14,6 +14,8 @@ pub(crate) struct PipelineSecrets {
     pub(crate) values: BTreeMap<String, Vec<u8>>,
     /// Pipelines with a Secret that cannot be used, and why. No value is part of it.
     pub(crate) waiting: BTreeMap<PipelineKey, String>,
+    /// All Secrets, as they were read.
+    pub(crate) reads: Vec<ReadObject>,
 }
 
 /// Reads the Secrets of parts, each by its name and once.
@@ -27,6 +29,7 @@ pub(crate) async fn read(
 ) -> Result<PipelineSecrets, ReconcileError> {
     let references = parts.iter().flat_map(|part| &part.secrets);
     let names: BTreeSet<_> = references.map(|it| (&it.namespace, &it.name)).collect();
+    let mut result = PipelineSecrets::default();
     let mut found = BTreeMap::new();
     for (namespace, name) in names {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
@@ -43,9 +46,10 @@ pub(crate) async fn read(
                 });
             }
         };
+        let read = ReadObject::of(namespace, name, secret.as_ref().ok());
+        result.reads.push(read);
         found.insert((namespace, name), secret);
     }
-    let mut result = PipelineSecrets::default();
     for part in parts {
         for reference in &part.secrets {
             let secret = &found[&(&reference.namespace, &reference.name)];

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
@@ -10,8 +9,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::ApiResource;
 use lockstep_controller::{
-    FinalizeOutcome, FinalizeRequest, OwnedType, ReconcileError, ReconcileOutput, Reconciler,
-    Reference, SyncRequest, Watch,
+    FinalizeOutcome, FinalizeRequest, OwnedType, ReadObject, ReconcileError, ReconcileOutput,
+    Reconciler, Reference, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
@@ -26,9 +25,6 @@ use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::workload::{RunsPipelines, assembly_options};
 use crate::run::{publication, stored_parts};
 use crate::validate_only::ValidateOnlyReconciler;
-
-/// Interval at which the Secrets of pipelines are read again.
-const SECRETS: Duration = Duration::from_secs(30);
 
 /// Maximum number of pipelines that do not run in the status of a workload.
 const MAX_PROBLEMS: usize = 20;
@@ -109,13 +105,13 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let PipelineSecrets {
             mut values,
             waiting,
+            reads,
         } = pipeline_secrets::read(&self.client, &assembly.parts).await?;
         if waiting.is_empty() {
-            let polls_secrets = !values.is_empty();
             return Ok(Assembled {
                 assembly,
                 secrets: values,
-                polls_secrets,
+                reads,
             });
         }
         let published = names.published_secrets(request)?;
@@ -139,7 +135,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Ok(Assembled {
             assembly,
             secrets: values,
-            polls_secrets: true,
+            reads,
         })
     }
 
@@ -238,7 +234,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let Assembled {
             assembly,
             secrets,
-            polls_secrets,
+            reads,
         } = self
             .assemble_with_secrets(request, &names, pipelines, before)
             .await?;
@@ -266,12 +262,8 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         children.push(names.parts_secret(&assembly));
         Ok(ReconcileOutput {
             status: status(raw, &assembly),
-            requeue_after: if polls_secrets {
-                SECRETS
-            } else {
-                ReconcileOutput::default().requeue_after
-            },
             children,
+            reads,
             reads_children: true,
             ..ReconcileOutput::default()
         })
@@ -303,8 +295,8 @@ struct Assembled {
     assembly: Assembly,
     /// Values by the name of the file.
     secrets: BTreeMap<String, Vec<u8>>,
-    /// If true, a pipeline refers to a Secret, which may change.
-    polls_secrets: bool,
+    /// The Secrets as they were read.
+    reads: Vec<ReadObject>,
 }
 
 /// Names of the objects of a workload.
