@@ -1,9 +1,7 @@
 //! Workloads run the valid pipelines that they select.
 
-use std::time::Duration;
-
 use k8s_openapi::ByteString;
-use lockstep_envtest::{Cluster, Installation, Moto, eventually, eventually_within};
+use lockstep_envtest::{Cluster, Installation, Moto, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, condition};
@@ -73,6 +71,31 @@ impl TestEnv {
             .unwrap_or_else(|error| self.fail(&format!("{error}\n{}", self.statuses())))
     }
 
+    /// Waits until the status of a pipeline says which generations run: that of all workloads, and that of each.
+    async fn runs(&self, pipeline: &str, lowest: Option<i64>, workloads: &[(&str, Option<i64>)]) {
+        let expected: Vec<_> = workloads
+            .iter()
+            .map(|(name, generation)| json!([name, generation]))
+            .collect();
+        let reported = eventually("the running generation", async || {
+            let pipeline = self.get(&format!("vectorpipeline/{pipeline}"));
+            let status = &pipeline["status"];
+            let entries = status["workloads"].as_array().into_iter().flatten();
+            let entries: Vec<_> = entries
+                .map(|entry| {
+                    let is_dated = entry["since"].is_string() == entry["generation"].is_i64();
+                    assert!(is_dated, "{entry}");
+                    json!([entry["workload"], entry["generation"]])
+                })
+                .collect();
+            let is_so = status["runningGeneration"].as_i64() == lowest && entries == expected;
+            is_so.then_some(())
+        });
+        reported
+            .await
+            .unwrap_or_else(|error| self.fail(&format!("{error}\n{}", self.statuses())));
+    }
+
     fn apply(&self, object: &Value) {
         self.kubectl_apply(object)
             .unwrap_or_else(|error| self.fail(&error));
@@ -116,6 +139,8 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
         "kubernetes.io/metadata.name=default"
     );
     assert_eq!(running["sources"]["defaultSource"], Value::Null);
+    env.runs("app", Some(1), &[("Vector default/logs", Some(1))])
+        .await;
     let daemon_set = env.get("daemonset/logs-agent");
     let container = &daemon_set["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(
@@ -176,6 +201,11 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
         both["sinks"]["default__app__out"],
         running["sinks"]["default__app__out"]
     );
+    env.runs("other", Some(1), &[("Vector default/logs", Some(1))])
+        .await;
+    // Its second generation is invalid.
+    env.runs("app", Some(1), &[("Vector default/logs", Some(1))])
+        .await;
     env.kubectl(&["delete", "vectorpipeline/other"])
         .expect("deleted");
     env.configuration_that("the pipeline alone", AGENT, |config| *config == running)
@@ -185,7 +215,22 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
         .expect("deleted");
     env.configuration_that("the default source", AGENT, |config| *config == default)
         .await;
+    // A second workload that does not run it, until it does.
+    env.apply(&object("VectorPipeline", "last", &logs("out")));
+    env.runs("last", Some(1), &[("Vector default/logs", Some(1))])
+        .await;
+    env.apply(&object("Vector", "more", &json!({"agent": {}})));
+    let both = [
+        ("Vector default/logs", Some(1)),
+        ("Vector default/more", Some(1)),
+    ];
+    env.runs("last", Some(1), &both).await;
+    let other = json!({"agent": {}, "selector": {"matchLabels": {"team": "b"}}});
+    env.apply(&object("Vector", "more", &other));
+    env.runs("last", Some(1), &both[..1]).await;
+    env.kubectl(&["delete", "vector/more"]).expect("deleted");
     env.kubectl(&["delete", "vector/logs"]).expect("deleted");
+    env.runs("last", None, &[]).await;
     let gone = eventually("the deletion of the objects", async || {
         let objects = "daemonset,service,secret,serviceaccount,clusterrole,clusterrolebinding";
         let selector = "--selector=app.kubernetes.io/managed-by=vector-operator";
@@ -311,12 +356,14 @@ async fn a_pipeline_waits_for_its_secret_and_gets_each_new_value() {
         reason,
         "default/keyed: the Secret `api-keys` does not exist"
     );
+    env.runs("keyed", Some(0), &[("Vector default/logs", None)])
+        .await;
 
     for value in ["first", "second"] {
         let data = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "api-keys"},
             "stringData": {"key": value}});
         env.apply(&data);
-        let published = eventually_within(Duration::from_mins(2), "the value", async || {
+        let published = eventually("the value", async || {
             let secret = env.get("secret/logs-agent-secret-assets");
             let published = &secret["data"]["default__keyed__api.key"];
             let published: ByteString = serde_json::from_value(published.clone()).ok()?;
@@ -339,7 +386,7 @@ async fn a_pipeline_waits_for_its_secret_and_gets_each_new_value() {
     // Without its Secret, it runs on with the last value.
     env.kubectl(&["delete", "secret/api-keys"])
         .expect("deleted");
-    let waits = eventually_within(Duration::from_mins(2), "the reason", async || {
+    let waits = eventually("the reason", async || {
         let vector = env.get("vector/logs");
         vector["status"]["notRunning"].is_array().then_some(())
     });

@@ -29,8 +29,8 @@ pub use crate::types::aggregator::{
     VectorAggregatorSpec,
 };
 pub use crate::types::pipeline::{
-    ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, SecretKind, SecretSource,
-    VectorPipeline,
+    ClusterVectorPipeline, Pipeline, PipelineSpec, PipelineStatus, PipelineWorkload, SecretKind,
+    SecretSource, VectorPipeline,
 };
 pub use crate::types::runner_kind::RunnerKind;
 pub use crate::types::workload::{

@@ -8,12 +8,13 @@ use crate::port_allocation::labels;
 use crate::port_allocation::labels::Labels;
 use crate::port_allocation::runner::Runner;
 use crate::port_allocation::status_view::{
-    ValidationState, former_role, is_being_deleted, role, text, together, validation_state,
+    ValidationState, former_role, is_being_deleted, name, role, text, together, validation_state,
 };
+use crate::types::pipeline::PipelineWorkload;
 use crate::types::runner_kind::RunnerKind;
 
 /// Pipeline, as far as the workloads that may run it depend on it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct SelectablePipeline {
     /// Namespace; none for a cluster-scoped pipeline.
     pub namespace: Option<String>,
@@ -29,7 +30,33 @@ pub struct SelectablePipeline {
     pub role: Option<RunnerKind>,
     /// If true, this generation was validated and is valid. Otherwise, the pipeline runs as it last ran.
     pub is_valid: bool,
+    /// What workloads run of it, from its status.
+    pub workloads: Vec<PipelineWorkload>,
+    /// Generation that all of them run, from its status.
+    pub running_generation: Option<i64>,
     labels: Labels,
+}
+
+/// Workloads write what they run to the status. This is no change that they have to react to.
+impl PartialEq for SelectablePipeline {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            namespace,
+            name,
+            generation,
+            annotations,
+            spec,
+            role,
+            is_valid,
+            workloads: _,
+            running_generation: _,
+            labels,
+        } = self;
+        (namespace, name) == (&other.namespace, &other.name)
+            && (generation, role, is_valid) == (&other.generation, &other.role, &other.is_valid)
+            && (annotations, labels) == (&other.annotations, &other.labels)
+            && spec == &other.spec
+    }
 }
 
 /// Returns the index entry of a pipeline: its groups of workloads, and what they need of it. The entry of a pipeline that
@@ -57,6 +84,9 @@ pub fn index_selectable(pipeline: &Value) -> (Vec<String>, SelectablePipeline) {
         spec: pipeline["spec"].clone(),
         role,
         is_valid: matches!(validation_state(pipeline), ValidationState::Valid),
+        workloads: serde_json::from_value(pipeline["status"]["workloads"].clone())
+            .unwrap_or_default(),
+        running_generation: pipeline["status"]["runningGeneration"].as_i64(),
         labels: labels::of(pipeline.pointer("/metadata/labels")),
     };
     (groups.into_iter().collect(), entry)
@@ -66,6 +96,12 @@ pub fn index_selectable(pipeline: &Value) -> (Vec<String>, SelectablePipeline) {
 #[must_use]
 pub fn group(workload: &Value, kind: RunnerKind) -> String {
     together(workload, kind)
+}
+
+/// Returns the name of a workload in the status of a pipeline.
+#[must_use]
+pub fn workload_name(workload: &Value) -> String {
+    name(workload)
 }
 
 /// Returns true if the selector of a workload selects a pipeline.
@@ -111,6 +147,23 @@ mod tests {
         let (groups, entry) = index_selectable(&pipeline(&status));
         assert_eq!(groups, ["agent", "aggregator n"]);
         assert_eq!(entry.role, Some(RunnerKind::Agent));
+    }
+
+    #[test]
+    fn a_report_of_a_workload_is_no_change() {
+        let status = json!({"observedGeneration": 3, "configCheckResult": true});
+        let (_, before) = index_selectable(&pipeline(&status));
+        let mut reported = status.clone();
+        reported["workloads"] = json!([{"workload": "Vector n/v", "generation": 3}]);
+        reported["runningGeneration"] = json!(3);
+        let (_, after) = index_selectable(&pipeline(&reported));
+        assert_eq!(before, after);
+        assert_eq!(
+            (after.workloads.len(), after.running_generation),
+            (1, Some(3))
+        );
+        reported["configCheckResult"] = json!(false);
+        assert_ne!(before, index_selectable(&pipeline(&reported)).1);
     }
 
     #[test]

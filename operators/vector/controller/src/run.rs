@@ -10,11 +10,14 @@
 mod assembled;
 mod cluster_features;
 mod cluster_scoped_names;
+mod names;
 mod pipeline_secrets;
+mod pipeline_statuses;
 mod publication;
 mod reconciler;
 mod stored_parts;
 mod workload;
+mod workload_status;
 
 pub use crate::run::cluster_features::has_pod_monitors;
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};

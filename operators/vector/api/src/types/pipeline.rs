@@ -21,7 +21,11 @@ use serde_json::{Map, Value};
     derive = "PartialEq",
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name":"Valid","type":"boolean","jsonPath":".status.configCheckResult"}"#,
-    printcolumn = r#"{"name":"Role","type":"string","jsonPath":".status.role"}"#
+    printcolumn = r#"{"name":"Role","type":"string","jsonPath":".status.role"}"#,
+    printcolumn = r#"{"name":"Running","type":"integer","description":"Generation that the workloads run","jsonPath":".status.runningGeneration"}"#,
+    printcolumn = r#"{"name":"Workload","type":"string","priority":1,"description":"First workload that selects the pipeline","jsonPath":".status.workloads[0].workload"}"#,
+    printcolumn = r#"{"name":"Since","type":"date","priority":1,"description":"Time since which this workload runs this generation","jsonPath":".status.workloads[0].since"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","priority":1,"description":"Validation errors","jsonPath":".status.reason"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineSpec {
@@ -119,6 +123,19 @@ pub struct PipelineStatus {
     #[schemars(length(max = 64), inner(length(max = 512)))]
     pub run_by: Vec<String>,
 
+    /// Generation of the pipeline that the workloads run that select it: the lowest one if they differ, and 0 if one of
+    /// them runs none. While a change is invalid, this is the generation before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_generation: Option<i64>,
+
+    /// Workloads that select the pipeline, and what each of them runs of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 64),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["workload"])
+    )]
+    pub workloads: Vec<PipelineWorkload>,
+
     /// Fingerprint of everything that the validation result depends on, including the version of the rules.
     #[serde(
         default,
@@ -130,6 +147,27 @@ pub struct PipelineStatus {
     /// Fingerprint of the Secrets that the pipeline refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub related_secrets_hash: Option<i64>,
+}
+
+/// What a workload runs of a pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PipelineWorkload {
+    /// Kind, namespace and name of the workload.
+    #[schemars(length(max = 512))]
+    pub workload: String,
+    /// Generation of the pipeline in the published configuration. Not set if the pipeline is not part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// Time at which this generation was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub since: Option<String>,
+    /// Reason why the workload does not run the present generation, if it does not because of something else than the
+    /// validation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
 }
 
 /// Cluster-scoped pipeline, written by administrators.

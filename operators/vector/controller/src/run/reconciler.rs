@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::ApiResource;
 use lockstep_controller::{
@@ -21,16 +22,19 @@ use serde_json::{Map, Value, json};
 use crate::owned::{self, Cluster, ClusterScopedNames, ObservedAggregator};
 use crate::run::assembled::{self, Selected};
 use crate::run::cluster_scoped_names::PlainNames;
+use crate::run::names::Names;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
+use crate::run::pipeline_statuses::{self, Running};
 use crate::run::workload::{RunsPipelines, assembly_options};
+use crate::run::workload_status::{self, LONGEST_PROBLEM};
 use crate::run::{publication, stored_parts};
-use crate::validate_only::ValidateOnlyReconciler;
+use crate::validate_only::{ValidateOnlyReconciler, shortened};
 
-/// Maximum number of pipelines that do not run in the status of a workload.
-const MAX_PROBLEMS: usize = 20;
+/// Finalizer of the workloads.
+const FINALIZER: &str = "observability.kaasops.io/finalizer";
 
-/// Maximum length of the description of one of them, in bytes.
-const LONGEST_PROBLEM: usize = 1024;
+/// Time after which statuses of pipelines are written again that could not be written.
+const REPORT_AGAIN: Duration = Duration::from_secs(30);
 
 /// Reconciler that runs the pipelines of a kind of workloads.
 pub struct WorkloadReconciler<K> {
@@ -72,21 +76,45 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         }
     }
 
-    /// Returns the pipelines that the workload selects, sorted.
-    fn selected(
+    /// Returns the pipelines that the workload may select.
+    fn group(
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<Vec<Arc<SelectablePipeline>>, ReconcileError> {
-        let workload = request.raw_parent();
-        let group = [selection::group(workload, K::KIND_OF_RUNNER)];
-        let mut selected = Vec::new();
+        let key = [selection::group(request.raw_parent(), K::KIND_OF_RUNNER)];
+        let mut group = Vec::new();
         for resource in &self.pipelines {
             let pipelines: Vec<Arc<SelectablePipeline>> =
-                request.related().by_index(resource, &group)?;
-            selected.extend(pipelines);
+                request.related().by_index(resource, &key)?;
+            group.extend(pipelines);
         }
-        selected.retain(|pipeline| selection::selects(workload, pipeline));
-        Ok(selected)
+        Ok(group)
+    }
+
+    /// Reports to the pipelines what is published, as `before` says: what is about to be published is reported after that,
+    /// by the reconciliation that follows the write. Returns false if a report must be written again.
+    async fn report(
+        &self,
+        workload: &Value,
+        group: &[Arc<SelectablePipeline>],
+        generations: BTreeMap<PipelineKey, i64>,
+        assembly: &Assembly,
+    ) -> bool {
+        let name = selection::workload_name(workload);
+        let problems = assembly.problems.iter().map(|it| {
+            let message = shortened(it.message.clone(), LONGEST_PROBLEM);
+            (it.pipeline.clone(), message)
+        });
+        let running = Running {
+            workload: &name,
+            generations,
+            problems: problems.collect(),
+        };
+        let now = json!(Time(k8s_openapi::jiff::Timestamp::now()));
+        let selects = |pipeline: &SelectablePipeline| selection::selects(workload, pipeline);
+        let reports = running.reports(group, selects, now.as_str().unwrap_or_default());
+        let uid = workload["metadata"]["uid"].as_str().unwrap_or_default();
+        pipeline_statuses::write(&self.client, &self.pipelines, uid, reports).await
     }
 
     /// Assembles the configuration, and reads the Secrets that it refers to. A pipeline whose Secret cannot be used runs as
@@ -194,6 +222,11 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
 impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     type Kind = K;
 
+    /// What the workload has reported to the pipelines is removed before it is.
+    fn finalizer(&self) -> Option<&'static str> {
+        Some(FINALIZER)
+    }
+
     fn owns(&self) -> Vec<OwnedType> {
         owned::owned_types(K::KIND_OF_RUNNER, self.cluster.has_pod_monitors)
     }
@@ -230,7 +263,13 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let (object, raw) = (request.parent(), request.raw_parent());
         let names = Names::of(object, raw);
         let before = stored_parts::read(names.stored_parts(request)?.as_deref());
-        let pipelines = self.selected(request)?;
+        let published = before.iter();
+        let published = published
+            .map(|(key, part)| (key.clone(), part.generation))
+            .collect();
+        let group = self.group(request)?;
+        let mut pipelines = group.clone();
+        pipelines.retain(|pipeline| selection::selects(raw, pipeline));
         let Assembled {
             assembly,
             secrets,
@@ -260,8 +299,14 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         })?;
         let mut children = objects.children;
         children.push(names.parts_secret(&assembly));
+        let is_reported = self.report(raw, &group, published, &assembly).await;
         Ok(ReconcileOutput {
-            status: status(raw, &assembly),
+            status: workload_status::fields(raw, &assembly),
+            requeue_after: if is_reported {
+                ReconcileOutput::default().requeue_after
+            } else {
+                REPORT_AGAIN
+            },
             children,
             reads,
             reads_children: true,
@@ -277,6 +322,14 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let uid = uid.unwrap_or_default();
         self.passed().remove(uid);
         self.plain_names.release(uid);
+        let name = selection::workload_name(deleted.object);
+        let removed = pipeline_statuses::remove(&self.client, &self.pipelines, &name, uid).await;
+        if !matches!(removed, Ok(true)) {
+            return Err(ReconcileError::Transient {
+                reason: "PipelinesNotReported",
+                message: "the statuses of the pipelines cannot be written".to_owned(),
+            });
+        }
         Ok(FinalizeOutcome::Done)
     }
 }
@@ -297,131 +350,4 @@ struct Assembled {
     secrets: BTreeMap<String, Vec<u8>>,
     /// The Secrets as they were read.
     reads: Vec<ReadObject>,
-}
-
-/// Names of the objects of a workload.
-struct Names {
-    name: String,
-    namespace: String,
-    is_aggregator: bool,
-}
-
-impl Names {
-    fn of<K: RunsPipelines>(object: &K, raw: &Value) -> Self {
-        let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
-        let namespace = object
-            .resource_namespace()
-            .unwrap_or_else(|| of("namespace"));
-        Self {
-            name: format!("{}-{}", of("name"), K::KIND_OF_RUNNER.as_str()),
-            namespace: namespace.to_owned(),
-            is_aggregator: K::KIND_OF_RUNNER == RunnerKind::Aggregator,
-        }
-    }
-
-    fn parts_secret_name(&self) -> String {
-        format!("{}-parts", self.name)
-    }
-
-    /// Returns the Secret with the parts that run from now on.
-    fn parts_secret(&self, assembly: &Assembly) -> Value {
-        let content = k8s_openapi::ByteString(stored_parts::write(&assembly.parts));
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": self.parts_secret_name(), "namespace": self.namespace},
-            "data": {stored_parts::KEY: content},
-        })
-    }
-
-    /// Returns the values of the Secrets of pipelines that are published now.
-    fn published_secrets<K>(
-        &self,
-        request: &SyncRequest<'_, K>,
-    ) -> Result<BTreeMap<String, Vec<u8>>, ReconcileError> {
-        let name = format!("{}-secret-assets", self.name);
-        let secret: Option<Secret> = request.children().get_namespaced(&self.namespace, &name)?;
-        let data = secret.and_then(|secret| secret.data).unwrap_or_default();
-        Ok(data
-            .into_iter()
-            .map(|(file, value)| (file, value.0))
-            .collect())
-    }
-
-    /// Returns the content of the Secret with the parts that run now.
-    fn stored_parts<K>(
-        &self,
-        request: &SyncRequest<'_, K>,
-    ) -> Result<Option<Vec<u8>>, ReconcileError> {
-        let (children, name) = (request.children(), self.parts_secret_name());
-        let secret: Option<Secret> = children.get_namespaced(&self.namespace, &name)?;
-        let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
-        Ok(data.remove(stored_parts::KEY).map(|content| content.0))
-    }
-
-    /// Returns the observed Deployment and `StatefulSet` of an aggregator, and whether the desired one is rolled out.
-    fn observed<K>(
-        &self,
-        request: &SyncRequest<'_, K>,
-    ) -> Result<(Option<Value>, Option<Value>, bool), ReconcileError> {
-        if !self.is_aggregator {
-            return Ok((None, None, false));
-        }
-        let children = request.children();
-        let deployment: Option<Deployment> =
-            children.get_namespaced(&self.namespace, &self.name)?;
-        let stateful_set: Option<StatefulSet> =
-            children.get_namespaced(&self.namespace, &self.name)?;
-        let is_persistent =
-            request.raw_parent().pointer("/spec/persistence/enabled") == Some(&Value::Bool(true));
-        let kind = if is_persistent {
-            "StatefulSet"
-        } else {
-            "Deployment"
-        };
-        let desired = json!({
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "metadata": {"name": self.name, "namespace": self.namespace},
-        });
-        let is_ready = children.pending_reason(&desired).is_none();
-        Ok((
-            deployment.map(|it| json!(it)),
-            stateful_set.map(|it| json!(it)),
-            is_ready,
-        ))
-    }
-}
-
-/// Returns the status fields.
-fn status(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
-    let hash = assembly.hash();
-    let before = &raw["status"];
-    // The field of the operator of kaasops has 64 bits.
-    let global = assembly.global_hash();
-    let global = global
-        .get(..16)
-        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    let global = global.unwrap_or_default();
-    let mut status = Map::new();
-    if before["publishedConfigHash"] != hash.as_str() {
-        let now = k8s_openapi::jiff::Timestamp::now();
-        let now = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now);
-        status.insert("lastConfigPublishedAt".to_owned(), json!(now));
-    }
-    let problems = assembly.problems.iter().take(MAX_PROBLEMS).map(|it| {
-        crate::validate_only::shortened(format!("{}: {}", it.pipeline, it.message), LONGEST_PROBLEM)
-    });
-    let problems: Vec<_> = problems.collect();
-    let fields = [
-        ("publishedConfigHash", json!(hash)),
-        ("LastAppliedGlobalConfigHash", json!(global.cast_signed())),
-        ("runningPipelines", json!(assembly.parts.len())),
-        (
-            "notRunning",
-            json!((!problems.is_empty()).then_some(problems)),
-        ),
-    ];
-    status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-    status
 }

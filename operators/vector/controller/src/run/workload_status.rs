@@ -1,0 +1,47 @@
+//! Status of a workload.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use lockstep_vector_assembly::Assembly;
+use serde_json::{Map, Value, json};
+
+use crate::validate_only::shortened;
+
+/// Maximum number of pipelines that do not run in the status of a workload.
+const MAX_PROBLEMS: usize = 20;
+
+/// Maximum length of the description of one of them, in bytes.
+pub(crate) const LONGEST_PROBLEM: usize = 1024;
+
+/// Returns the status fields.
+pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
+    let hash = assembly.hash();
+    let before = &raw["status"];
+    // The field of the operator of kaasops has 64 bits.
+    let global = assembly.global_hash();
+    let global = global
+        .get(..16)
+        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let global = global.unwrap_or_default();
+    let mut status = Map::new();
+    if before["publishedConfigHash"] != hash.as_str() {
+        let now = k8s_openapi::jiff::Timestamp::now();
+        status.insert("lastConfigPublishedAt".to_owned(), json!(Time(now)));
+    }
+    let problems = assembly
+        .problems
+        .iter()
+        .take(MAX_PROBLEMS)
+        .map(|it| shortened(format!("{}: {}", it.pipeline, it.message), LONGEST_PROBLEM));
+    let problems: Vec<_> = problems.collect();
+    let fields = [
+        ("publishedConfigHash", json!(hash)),
+        ("LastAppliedGlobalConfigHash", json!(global.cast_signed())),
+        ("runningPipelines", json!(assembly.parts.len())),
+        (
+            "notRunning",
+            json!((!problems.is_empty()).then_some(problems)),
+        ),
+    ];
+    status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    status
+}
