@@ -24,15 +24,15 @@ pub(crate) struct Running<'a> {
     pub(crate) problems: BTreeMap<PipelineKey, String>,
 }
 
-/// Status fields of a pipeline that belong to a workload.
+/// Entry of a workload in the status of a pipeline that is to be written, or none if it is to be removed.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Report {
     pub(crate) pipeline: PipelineKey,
-    pub(crate) status: Value,
+    pub(crate) entry: Option<PipelineWorkload>,
 }
 
 impl Running<'_> {
-    /// Returns the statuses that differ from what the workload runs. `group` are the pipelines that it may run, and
+    /// Returns the entries that differ from what the workload runs. `group` are the pipelines that it may run, and
     /// `selects` tells which of them it selects.
     pub(crate) fn reports(
         &self,
@@ -45,97 +45,65 @@ impl Running<'_> {
                 namespace: pipeline.namespace.clone(),
                 name: pipeline.name.clone(),
             };
-            let (own, others): (Vec<_>, Vec<_>) = pipeline
-                .workloads
-                .iter()
-                .partition(|it| it.workload == self.workload);
-            let own = own.first();
+            let mut workloads = pipeline.workloads.iter();
+            let own = workloads.find(|it| it.workload == self.workload);
             let generation = self.generations.get(&key).copied();
-            if generation.is_none() && !selects(pipeline) {
-                // It was selected before.
-                let status = without_entry(&others);
-                return own.map(|_| Report {
-                    pipeline: key,
-                    status,
-                });
-            }
-            let is_since_then = own.is_some_and(|own| own.generation == generation);
-            let since = if is_since_then {
-                own.and_then(|own| own.since.clone())
-            } else {
-                generation.map(|_| now.to_owned())
-            };
-            let entry = PipelineWorkload {
-                workload: self.workload.to_owned(),
-                generation,
-                since,
-                message: self.problems.get(&key).cloned(),
-            };
-            let lowest = lowest(others.iter().copied().chain([&entry]));
+            let is_selected = generation.is_some() || selects(pipeline);
+            let entry = is_selected.then(|| {
+                let unchanged = own.filter(|own| own.generation == generation);
+                PipelineWorkload {
+                    workload: self.workload.to_owned(),
+                    generation,
+                    since: match unchanged {
+                        Some(own) => own.since.clone(),
+                        None => generation.map(|_| now.to_owned()),
+                    },
+                    message: self.problems.get(&key).cloned(),
+                }
+            });
             let is_reported =
-                own.is_some_and(|own| **own == entry) && pipeline.running_generation == lowest;
-            let status = json!({"runningGeneration": lowest, "workloads": [entry]});
+                own == entry.as_ref() && pipeline.running_generation == lowest(&pipeline.workloads);
             (!is_reported).then_some(Report {
                 pipeline: key,
-                status,
+                entry,
             })
         });
         reports.collect()
     }
 }
 
-/// Returns the generation that all workloads run, or 0 if one of them runs none. Zero and not a missing field: with several
-/// field managers, none of them can remove a field.
-fn lowest<'a>(workloads: impl Iterator<Item = &'a PipelineWorkload>) -> Option<i64> {
-    workloads.map(|it| it.generation.unwrap_or_default()).min()
+/// Returns the generation that all workloads run, or 0 if one of them runs none.
+fn lowest(workloads: &[PipelineWorkload]) -> Option<i64> {
+    let generations = workloads.iter().map(|it| it.generation.unwrap_or_default());
+    generations.min()
 }
 
-/// Returns what a workload reports that does not select the pipeline any more.
-fn without_entry(others: &[&PipelineWorkload]) -> Value {
-    match lowest(others.iter().copied()) {
-        Some(lowest) => json!({"runningGeneration": lowest}),
-        None => json!({}),
-    }
-}
-
-/// Writes reports of the workload with this UID. Each workload owns its entries as a field manager of its own. Returns
-/// false if some could not be written.
+/// Writes reports of a workload. Returns false if some could not be written.
 pub(crate) async fn write(
     client: &Client,
     resources: &[ApiResource],
-    uid: &str,
+    workload: &str,
     reports: Vec<Report>,
 ) -> bool {
-    let params = PatchParams::apply(&format!("lockstep-{uid}")).force();
-    let writes = reports.into_iter().filter_map(|Report { pipeline, status }| {
-        let is_namespaced = pipeline.namespace.is_some();
-        let resource = resources
-            .iter()
-            .find(|resource| (resource.kind == "VectorPipeline") == is_namespaced)?;
-        let api: Api<DynamicObject> = match &pipeline.namespace {
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
-            None => Api::all_with(client.clone(), resource),
-        };
-        let body = json!({
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": pipeline.name},
-            "status": status,
-        });
-        let params = &params;
-        Some(async move {
-            let written = api.patch_status(&pipeline.name, params, &Patch::Apply(body)).await;
-            match written {
-                Ok(_) => true,
-                // Deleted in the meantime.
-                Err(kube::Error::Api(status)) if status.is_not_found() => true,
-                Err(error) => {
+    let writes = reports
+        .into_iter()
+        .filter_map(|Report { pipeline, entry }| {
+            let is_namespaced = pipeline.namespace.is_some();
+            let resource = resources
+                .iter()
+                .find(|resource| (resource.kind == "VectorPipeline") == is_namespaced)?;
+            let api: Api<DynamicObject> = match &pipeline.namespace {
+                Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
+                None => Api::all_with(client.clone(), resource),
+            };
+            Some(async move {
+                let written = write_entry(&api, &pipeline.name, workload, entry).await;
+                if let Err(error) = &written {
                     tracing::warn!(%error, %pipeline, "the status of a pipeline cannot be written");
-                    false
                 }
-            }
-        })
-    });
+                written.is_ok()
+            })
+        });
     let written: Vec<bool> = stream::iter(writes)
         .buffer_unordered(CONCURRENCY)
         .collect()
@@ -143,7 +111,49 @@ pub(crate) async fn write(
     written.into_iter().all(|is_written| is_written)
 }
 
-/// Removes what a deleted workload has reported.
+/// Replaces the entry of a workload in the status of a pipeline. Other workloads write their entries at the same time, so
+/// the write is rejected if the pipeline has changed since it was read.
+async fn write_entry(
+    api: &Api<DynamicObject>,
+    name: &str,
+    workload: &str,
+    entry: Option<PipelineWorkload>,
+) -> Result<(), kube::Error> {
+    for is_last in [false, false, false, true] {
+        let Some(pipeline) = api.get_opt(name).await? else {
+            return Ok(());
+        };
+        let status = &pipeline.data["status"];
+        let before = entries(status);
+        let mut workloads = before.clone();
+        workloads.retain(|it| it.workload != workload);
+        workloads.extend(entry.clone());
+        workloads.sort_by(|one, other| one.workload.cmp(&other.workload));
+        let lowest = lowest(&workloads);
+        if workloads == before && status["runningGeneration"].as_i64() == lowest {
+            return Ok(());
+        }
+        let workloads = (!workloads.is_empty()).then_some(workloads);
+        let patch = json!({
+            "metadata": {"resourceVersion": pipeline.resource_version()},
+            "status": {"runningGeneration": lowest, "workloads": workloads},
+        });
+        let params = PatchParams::default();
+        match api.patch_status(name, &params, &Patch::Merge(patch)).await {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(()),
+            Err(kube::Error::Api(status)) if status.is_conflict() && !is_last => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn entries(status: &Value) -> Vec<PipelineWorkload> {
+    serde_json::from_value(status["workloads"].clone()).unwrap_or_default()
+}
+
+/// Removes what a deleted workload has reported. Returns false if something could not be written.
 ///
 /// # Errors
 ///
@@ -152,7 +162,6 @@ pub(crate) async fn remove(
     client: &Client,
     resources: &[ApiResource],
     workload: &str,
-    uid: &str,
 ) -> Result<bool, kube::Error> {
     let mut reports = Vec::new();
     for resource in resources {
@@ -162,25 +171,19 @@ pub(crate) async fn remove(
             Err(kube::Error::Api(status)) if status.is_not_found() => continue,
             Err(error) => return Err(error),
         };
-        for pipeline in all.items {
-            let workloads = pipeline.data["status"]["workloads"].clone();
-            let workloads: Vec<PipelineWorkload> =
-                serde_json::from_value(workloads).unwrap_or_default();
-            let (own, others): (Vec<_>, Vec<_>) =
-                workloads.iter().partition(|it| it.workload == workload);
-            if own.is_empty() {
-                continue;
-            }
-            reports.push(Report {
-                pipeline: PipelineKey {
-                    namespace: pipeline.namespace(),
-                    name: pipeline.name_any(),
-                },
-                status: without_entry(&others),
-            });
-        }
+        let reported = all.items.into_iter().filter(|pipeline| {
+            let entries = entries(&pipeline.data["status"]);
+            entries.iter().any(|it| it.workload == workload)
+        });
+        reports.extend(reported.map(|pipeline| Report {
+            pipeline: PipelineKey {
+                namespace: pipeline.namespace(),
+                name: pipeline.name_any(),
+            },
+            entry: None,
+        }));
     }
-    Ok(write(client, resources, uid, reports).await)
+    Ok(write(client, resources, workload, reports).await)
 }
 
 #[cfg(test)]
@@ -192,17 +195,23 @@ mod tests {
     const THEN: &str = "2026-01-05T10:00:00Z";
     const NOW: &str = "2026-01-06T10:00:00Z";
 
-    fn pipeline(name: &str, status: &Value) -> Arc<SelectablePipeline> {
+    fn pipeline(status: &Value) -> Arc<SelectablePipeline> {
         let pipeline = json!({
             "kind": "VectorPipeline",
-            "metadata": {"name": name, "namespace": "n", "generation": 3},
+            "metadata": {"name": "p", "namespace": "n", "generation": 3},
             "spec": {"sources": {"in": {"type": "kubernetes_logs"}}},
             "status": status,
         });
         Arc::new(index_selectable(&pipeline).1)
     }
 
-    fn reports(status: &Value, runs: Option<i64>, problem: Option<&str>) -> Vec<Value> {
+    /// Returns the entry that is to be written, if there is one.
+    fn report(
+        status: &Value,
+        runs: Option<i64>,
+        problem: Option<&str>,
+        is_selected: bool,
+    ) -> Option<Value> {
         let key = PipelineKey {
             namespace: Some("n".to_owned()),
             name: "p".to_owned(),
@@ -212,8 +221,12 @@ mod tests {
             generations: runs.map(|it| (key.clone(), it)).into_iter().collect(),
             problems: problem.map(|it| (key, it.to_owned())).into_iter().collect(),
         };
-        let reports = running.reports(&[pipeline("p", status)], |_| true, NOW);
-        reports.into_iter().map(|report| report.status).collect()
+        let mut reports = running.reports(&[pipeline(status)], |_| is_selected, NOW);
+        reports.pop().map(|report| json!(report.entry))
+    }
+
+    fn status(lowest: i64, generation: i64, since: &str) -> Value {
+        json!({"runningGeneration": lowest, "workloads": [entry(generation, since)]})
     }
 
     fn entry(generation: i64, since: &str) -> Value {
@@ -221,54 +234,42 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_written_only_when_something_changes() {
-        let reported = json!({"runningGeneration": 3, "workloads": [entry(3, THEN)]});
-        assert!(reports(&reported, Some(3), None).is_empty());
-        let first = json!({"runningGeneration": 3, "workloads": [entry(3, NOW)]});
-        assert_eq!(
-            reports(&Value::Null, Some(3), None),
-            std::slice::from_ref(&first)
-        );
-        let older = json!({"runningGeneration": 2, "workloads": [entry(2, THEN)]});
-        assert_eq!(reports(&older, Some(3), None), [first]);
-        let mut with_problem = entry(3, THEN);
-        with_problem["message"] = json!("waits");
-        let expected = json!({"runningGeneration": 3, "workloads": [with_problem]});
-        assert_eq!(reports(&reported, Some(3), Some("waits")), [expected]);
-    }
-
-    #[test]
-    fn the_running_generation_is_the_lowest_of_all_workloads() {
-        let other = |generation: Option<i64>| {
-            json!({"runningGeneration": 3, "workloads": [
-                {"workload": "Vector n/other", "generation": generation}, entry(3, THEN),
-            ]})
-        };
-        assert!(reports(&other(Some(3)), Some(3), None).is_empty());
-        for (generation, expected) in [(Some(2), 2), (None, 0)] {
-            let lower = json!({"runningGeneration": expected, "workloads": [entry(3, THEN)]});
-            assert_eq!(reports(&other(generation), Some(3), None), [lower]);
-        }
+    fn an_entry_is_written_only_when_something_changes() {
+        assert_eq!(report(&status(3, 3, THEN), Some(3), None, true), None);
+        let first = Some(entry(3, NOW));
+        assert_eq!(report(&Value::Null, Some(3), None, true), first);
+        assert_eq!(report(&status(2, 2, THEN), Some(3), None, true), first);
+        let mut waits = entry(3, THEN);
+        waits["message"] = json!("waits");
+        let found = report(&status(3, 3, THEN), Some(3), Some("waits"), true);
+        assert_eq!(found, Some(waits));
+        let none = Some(json!({"workload": "Vector n/v"}));
+        assert_eq!(report(&Value::Null, None, None, true), none);
     }
 
     #[test]
     fn an_entry_is_removed_when_the_pipeline_is_no_longer_selected() {
-        let running = Running {
-            workload: "Vector n/v",
-            generations: BTreeMap::new(),
-            problems: BTreeMap::new(),
+        let reported = status(3, 3, THEN);
+        assert_eq!(report(&reported, None, None, false), Some(Value::Null));
+        assert_eq!(report(&Value::Null, None, None, false), None);
+        // It runs until a configuration without it is published.
+        assert_eq!(report(&reported, Some(3), None, false), None);
+    }
+
+    #[test]
+    fn the_running_generation_is_the_lowest_of_all_workloads() {
+        let all = |generations: &[Option<i64>]| {
+            let entries = generations.iter().map(|generation| PipelineWorkload {
+                generation: *generation,
+                ..PipelineWorkload::default()
+            });
+            lowest(&entries.collect::<Vec<_>>())
         };
-        let reported = json!({"runningGeneration": 3, "workloads": [entry(3, THEN)]});
-        let group = [pipeline("p", &reported), pipeline("other", &Value::Null)];
-        let reports = running.reports(&group, |_| false, NOW);
-        assert_eq!(reports.len(), 1);
-        assert_eq!(
-            (reports[0].pipeline.name.as_str(), &reports[0].status),
-            ("p", &json!({}))
-        );
-        let other = json!({"workload": "Vector n/other", "generation": 2});
-        let reported = json!({"runningGeneration": 1, "workloads": [other, entry(1, THEN)]});
-        let reports = running.reports(&[pipeline("p", &reported)], |_| false, NOW);
-        assert_eq!(reports[0].status, json!({"runningGeneration": 2}));
+        assert_eq!(all(&[]), None);
+        assert_eq!(all(&[Some(3), Some(2)]), Some(2));
+        assert_eq!(all(&[Some(3), None]), Some(0));
+        // Another workload has written its entry at the same time.
+        let outdated = status(2, 3, THEN);
+        assert_eq!(report(&outdated, Some(3), None, true), Some(entry(3, THEN)));
     }
 }

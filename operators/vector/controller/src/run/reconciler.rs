@@ -113,8 +113,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let now = json!(Time(k8s_openapi::jiff::Timestamp::now()));
         let selects = |pipeline: &SelectablePipeline| selection::selects(workload, pipeline);
         let reports = running.reports(group, selects, now.as_str().unwrap_or_default());
-        let uid = workload["metadata"]["uid"].as_str().unwrap_or_default();
-        pipeline_statuses::write(&self.client, &self.pipelines, uid, reports).await
+        pipeline_statuses::write(&self.client, &self.pipelines, &name, reports).await
     }
 
     /// Assembles the configuration, and reads the Secrets that it refers to. A pipeline whose Secret cannot be used runs as
@@ -323,7 +322,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         self.passed().remove(uid);
         self.plain_names.release(uid);
         let name = selection::workload_name(deleted.object);
-        let removed = pipeline_statuses::remove(&self.client, &self.pipelines, &name, uid).await;
+        let removed = pipeline_statuses::remove(&self.client, &self.pipelines, &name).await;
         if !matches!(removed, Ok(true)) {
             return Err(ReconcileError::Transient {
                 reason: "PipelinesNotReported",
