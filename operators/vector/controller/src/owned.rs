@@ -61,6 +61,7 @@ mod tests;
 
 pub use crate::owned::children::{OwnedObjects, OwnedObjectsError};
 pub use crate::owned::cluster::{Cluster, ClusterScopedNames};
+pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES;
 pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
@@ -90,7 +91,7 @@ pub fn of_vector(
     };
     let mut objects = OwnedObjects::default();
     objects.extend(rbac::of_runner(&runner));
-    objects.extend([configuration_secret::of(&runner)?]);
+    objects.extend(configuration_secret::of(&runner)?);
     objects.extend(secret_assets::of(&runner)?);
     objects.extend(service::of_agent(&runner));
     objects.extend([daemon_set::of(&runner)]);
@@ -142,7 +143,7 @@ fn of_aggregator_runner(
 ) -> Result<OwnedObjects, OwnedObjectsError> {
     let mut objects = OwnedObjects::default();
     objects.extend(rbac::of_runner(runner));
-    objects.extend([configuration_secret::of(runner)?]);
+    objects.extend(configuration_secret::of(runner)?);
     objects.extend(secret_assets::of(runner)?);
     let services = service::PipelineServices::of(runner);
     objects.notices.extend(services.notices.iter().cloned());

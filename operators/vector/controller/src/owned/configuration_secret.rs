@@ -1,4 +1,4 @@
-//! Secret with Vector's configuration.
+//! Secrets with Vector's configuration: one for each file, or a single one with all compressed files.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,23 +13,44 @@ use crate::owned::children::OwnedObjectsError;
 use crate::owned::runner::{Runner, object};
 
 /// Maximum size of the values of a Secret, in bytes (`MaxSecretSize` of the Kubernetes API).
-const MAX_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// Returns the Secret with Vector's configuration.
-pub(crate) fn of(runner: &Runner<'_>) -> Result<Value, OwnedObjectsError> {
+/// Returns the Secrets with Vector's configuration.
+pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     let files = &runner.publication.files;
-    let remedy = if runner.is_compressed() {
-        "run fewer pipelines in this workload"
-    } else {
-        "set compressConfigFile, or run fewer pipelines in this workload"
-    };
-    let name = runner.object_name();
     if runner.is_compressed() {
         let compressed = files.iter().map(|(name, content)| (name, gzip(content)));
         let compressed: BTreeMap<_, _> = compressed.map(|(name, it)| (name.clone(), it)).collect();
-        return secret(runner, name, &compressed, remedy);
+        let remedy = "run fewer pipelines in this workload";
+        return Ok(vec![secret(
+            runner,
+            runner.object_name(),
+            &compressed,
+            remedy,
+        )?]);
     }
-    secret(runner, name, files, remedy)
+    let remedy = "set compressConfigFile, or run fewer pipelines in this workload";
+    let secrets = files.iter().map(|(file, content)| {
+        let values = BTreeMap::from([(file.clone(), content.clone())]);
+        secret(runner, name(runner, file), &values, remedy)
+    });
+    secrets.collect()
+}
+
+/// Returns the names of the Secrets in which the files are, if they are not compressed.
+pub(crate) fn names(runner: &Runner<'_>) -> Vec<String> {
+    let files = runner.publication.files.keys();
+    files.map(|file| name(runner, file)).collect()
+}
+
+/// Returns the name of the Secret with a file: that of the workload's objects, with the number that further files such as
+/// `agent-1.json` have.
+fn name(runner: &Runner<'_>, file: &str) -> String {
+    let stem = file.trim_end_matches(".json");
+    match stem.rsplit_once('-') {
+        Some((_, number)) => format!("{}-{number}", runner.object_name()),
+        None => runner.object_name(),
+    }
 }
 
 /// Returns a Secret with these values.

@@ -3,6 +3,7 @@
 use lockstep_vector_api::Workload;
 use serde_json::{Map, Value, json};
 
+use crate::owned::configuration_secret;
 use crate::owned::runner::Runner;
 
 /// Name of the volume of Vector's data directory.
@@ -46,7 +47,14 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
     let config = if runner.is_compressed() {
         json!({"name": CONFIG, "emptyDir": {}})
     } else {
-        json!({"name": CONFIG, "secret": secret(&name)})
+        match &configuration_secret::names(runner)[..] {
+            [] | [_] => json!({"name": CONFIG, "secret": secret(&name)}),
+            // All files must be in one directory.
+            names => {
+                let sources = names.iter().map(|name| json!({"secret": {"name": name}}));
+                json!({"name": CONFIG, "projected": {"sources": sources.collect::<Vec<_>>()}})
+            }
+        }
     };
     let mut required = vec![config];
     if !has_claim {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockstep_vector_api::RunnerKind;
-use lockstep_vector_assembly::{Assembly, PublicationLimits, publish};
+use lockstep_vector_assembly::{Assembly, PublicationLimits, TooLarge, publish};
 
 use crate::owned::{self, PipelinePort, Publication};
 
@@ -11,30 +11,39 @@ use crate::owned::{self, PipelinePort, Publication};
 const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
 
 /// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to.
+///
+/// # Errors
+///
+/// The configuration does not fit into Secrets.
 pub(crate) fn of(
     kind: RunnerKind,
     assembly: &Assembly,
+    is_compressed: bool,
     secrets: BTreeMap<String, Vec<u8>>,
-) -> Publication {
+) -> Result<Publication, TooLarge> {
     let stem = match kind {
         RunnerKind::Agent => "agent",
         RunnerKind::Aggregator => "config",
     };
-    // One Secret has all files, so that dividing the configuration gains nothing. Its size is checked later.
     let limits = PublicationLimits {
-        max_file_bytes: usize::MAX,
+        // Compressed files are in one Secret, so that dividing the configuration gains nothing. Its size is checked later.
+        max_file_bytes: if is_compressed {
+            usize::MAX
+        } else {
+            owned::MAX_SECRET_BYTES
+        },
         compress_above: None,
     };
-    let files = publish(assembly, stem, limits).expect("the size is not limited");
+    let files = publish(assembly, stem, limits)?;
     let sources = assembly.config["sources"].as_object().into_iter().flatten();
     let mut types = sources.filter_map(|(_, source)| source["type"].as_str());
-    Publication {
+    Ok(Publication {
         files: files.into_iter().map(|it| (it.name, it.content)).collect(),
         secrets,
         roll_hash: assembly.global_hash(),
         services: assembly.services.iter().map(service).collect(),
         reads_kubernetes_api: types.any(|type_| READ_THE_API.contains(&type_)),
-    }
+    })
 }
 
 fn service(service: &lockstep_vector_assembly::PipelineService) -> owned::PipelineService {

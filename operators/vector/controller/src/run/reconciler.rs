@@ -276,7 +276,13 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         } = self
             .assemble_with_secrets(request, &names, pipelines, before)
             .await?;
-        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, secrets);
+        let is_compressed = object.workload().and_then(|it| it.compress_config_file);
+        let is_compressed = is_compressed.unwrap_or_default();
+        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, is_compressed, secrets);
+        let publication = publication.map_err(|error| ReconcileError::Permanent {
+            reason: "ConfigurationTooLarge",
+            message: error.to_string(),
+        })?;
         let observed = names.observed(request)?;
         let observed = ObservedAggregator {
             deployment: observed.0.as_ref(),

@@ -240,6 +240,35 @@ fn a_compressed_configuration_has_the_same_content() {
 }
 
 #[test]
+fn a_divided_configuration_is_in_several_secrets_that_are_mounted_in_one_directory() {
+    let mut input = Input::of(Kind::Vector);
+    for file in ["agent.json", "agent-1.json"] {
+        let content = file.as_bytes().to_vec();
+        input.publication.files.insert(file.to_owned(), content);
+    }
+    for (secret, file) in [
+        ("logs-agent", "agent.json"),
+        ("logs-agent-1", "agent-1.json"),
+    ] {
+        let data = input.child("Secret", secret).expect("a Secret")["data"].clone();
+        assert_eq!(data, json!({file: STANDARD.encode(file)}));
+    }
+    let pod = input.template("DaemonSet")["spec"].clone();
+    let mut volumes = pod["volumes"].as_array().expect("volumes").iter();
+    let volume = volumes.find(|it| it["name"] == "config").expect("a volume");
+    let sources = json!([
+        {"secret": {"name": "logs-agent-1"}},
+        {"secret": {"name": "logs-agent"}},
+    ]);
+    assert_eq!(volume["projected"]["sources"], sources);
+    // Compressed, all files are in one Secret.
+    let compressed = input.with("agent.compressConfigFile", json!(true));
+    let data = compressed.child("Secret", "logs-agent").expect("a Secret")["data"].clone();
+    assert_eq!(data.as_object().map(serde_json::Map::len), Some(2));
+    assert!(compressed.child("Secret", "logs-agent-1").is_none());
+}
+
+#[test]
 fn a_configuration_that_fits_in_no_secret_is_an_error_unless_compressed() {
     let mut input = Input::of(Kind::Vector);
     let file = ("agent.json".to_owned(), vec![b' '; (1 << 20) + 1]);
