@@ -58,6 +58,7 @@ mod uninstall;
 mod vector;
 mod vector_catalogues;
 mod vector_run;
+mod vector_scale;
 mod vector_validate;
 mod vrl_limits;
 mod webhook;
