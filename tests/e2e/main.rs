@@ -57,6 +57,7 @@ mod traces;
 mod uninstall;
 mod vector;
 mod vector_catalogues;
+mod vector_examples;
 mod vector_run;
 mod vector_scale;
 mod vector_validate;

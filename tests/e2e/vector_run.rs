@@ -102,8 +102,8 @@ impl TestEnv {
     }
 
     /// Returns the statuses of all workloads and pipelines, to describe a failure.
-    fn statuses(&self) -> String {
-        let kinds = "vectors,vectoraggregators,vectorpipelines";
+    pub fn statuses(&self) -> String {
+        let kinds = "vectors,vectoraggregators,clustervectoraggregators,vectorpipelines";
         let columns = "--output=custom-columns=KIND:.kind,NAME:.metadata.name,STATUS:.status";
         let found = self.kubectl(&["get", kinds, columns]);
         found.unwrap_or_else(|error| error)

@@ -1,0 +1,86 @@
+//! The examples of pipelines and workloads run.
+
+use lockstep_envtest::{Cluster, Moto, eventually};
+use serde_json::Value;
+
+use crate::env::{EnvOptions, TestEnv, root};
+
+const KINDS: &str =
+    "Vector,VectorAggregator,ClusterVectorAggregator,VectorPipeline,ClusterVectorPipeline";
+
+/// Pipelines and the workloads that run them.
+const PIPELINES: [(&str, &[&str]); 7] = [
+    ("vectorpipeline/app", &["Vector default/logs"]),
+    (
+        "vectorpipeline/to-datadog",
+        &["Vector default/logs", "Vector default/payments"],
+    ),
+    ("clustervectorpipeline/journals", &["Vector default/logs"]),
+    (
+        "vectorpipeline/from-agents",
+        &["VectorAggregator default/central"],
+    ),
+    (
+        "vectorpipeline/syslog",
+        &["VectorAggregator default/central"],
+    ),
+    (
+        "vectorpipeline/events",
+        &["VectorAggregator default/central"],
+    ),
+    (
+        "clustervectorpipeline/applications",
+        &["ClusterVectorAggregator durable"],
+    ),
+];
+
+/// Objects that the examples say are created.
+const OBJECTS: [&str; 12] = [
+    "daemonset/logs-agent",
+    "daemonset/payments-agent",
+    "daemonset/moved-agent",
+    "service/logs-agent",
+    "deployment/central-aggregator",
+    "horizontalpodautoscaler/central-aggregator",
+    "poddisruptionbudget/central-aggregator",
+    "service/central-aggregator-from-agents",
+    "service/syslog",
+    "deployment/central-event-collector",
+    "statefulset/durable-aggregator",
+    "service/durable-aggregator-headless",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_example_runs() {
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let moto = Moto::start().await.expect("moto");
+    let options = EnvOptions {
+        kinds: Some(KINDS),
+        ..EnvOptions::default()
+    };
+    let env = TestEnv::install(cluster, moto, options).await;
+    let examples = root().join("examples/vector");
+    env.kubectl(&["apply", "--filename", &examples.to_string_lossy()])
+        .unwrap_or_else(|error| env.fail(&error));
+    for (pipeline, workloads) in PIPELINES {
+        let mut last = Value::Null;
+        let what = format!("{pipeline} to run");
+        let running = eventually(&what, async || {
+            let found = env.kubectl(&["get", pipeline, "--output=json"]).ok()?;
+            let found: Value = serde_json::from_str(&found).ok()?;
+            last = found["status"].clone();
+            let entries = last["workloads"].as_array()?.iter();
+            let names: Vec<_> = entries.filter_map(|it| it["workload"].as_str()).collect();
+            (last["runningGeneration"] == 1 && names == workloads).then_some(())
+        });
+        running
+            .await
+            .unwrap_or_else(|error| env.fail(&format!("{error}: {last:#}\n{}", env.statuses())));
+    }
+    for object in OBJECTS {
+        let created = eventually(object, async || env.kubectl(&["get", object]).ok());
+        created
+            .await
+            .unwrap_or_else(|error| env.fail(&error.to_string()));
+    }
+}
