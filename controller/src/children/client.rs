@@ -19,6 +19,7 @@ use crate::children::desired::{ChildRef, Desired};
 use crate::children::key::ChildKey;
 use crate::children::managed_fields::is_our_entry;
 use crate::children::owner::label;
+use crate::children::take_over::taken_over;
 use crate::children::{
     AppliedChanges, CONTROLLER_LABEL, ChildCache, FIELD_MANAGER, OWNER_LABEL, OwnedType, Owner,
 };
@@ -186,8 +187,8 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// Adds the labels by which the watches find a child, and the owner reference for the garbage collector, and
-    /// changes nothing else.
+    /// Adds the labels by which the watches find a child, and the owner reference for the garbage collector, and takes
+    /// over the fields of a client that has created the child for the same owner. Nothing else is changed.
     pub(crate) async fn annotate(
         &mut self,
         key: &ChildKey,
@@ -219,6 +220,10 @@ impl ChildWriter<'_> {
                 owners.push(self.owner.reference());
             }
             metadata["ownerReferences"] = owners;
+        }
+        if let Some(entries) = taken_over(live, self.owner.uid) {
+            tracing::info!(child = key.name, "took over a child of another client");
+            metadata["managedFields"] = json!(entries);
         }
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams {
