@@ -37,7 +37,10 @@ pub(crate) fn taken_over(live: &DynamicObject, owner_uid: &str) -> Option<Vec<Ma
     let mut ours = theirs.first().map(|entry| (*entry).clone())?;
     let mut fields = Value::Object(Map::new());
     // Fields of another version have other names. Without a manager, they stay as they are.
-    for entry in theirs.iter().filter(|it| it.api_version == ours.api_version) {
+    for entry in theirs
+        .iter()
+        .filter(|it| it.api_version == ours.api_version)
+    {
         if let Some(more) = &entry.fields_v1 {
             merge(&mut fields, &more.0);
         }
@@ -50,14 +53,20 @@ pub(crate) fn taken_over(live: &DynamicObject, owner_uid: &str) -> Option<Vec<Ma
     ours.fields_v1 = Some(FieldsV1(fields));
     // An entry of ours from an earlier apply: two entries of one manager would replace each other.
     let is_same = |entry: &&ManagedFieldsEntry| {
-        is_our_entry(entry) && entry.operation == ours.operation && entry.api_version == ours.api_version
+        is_our_entry(entry)
+            && entry.operation == ours.operation
+            && entry.api_version == ours.api_version
     };
     for entry in others.iter().filter(|entry| is_same(entry)) {
         if let (Some(fields), Some(more)) = (&mut ours.fields_v1, &entry.fields_v1) {
             merge(&mut fields.0, &more.0);
         }
     }
-    let mut result: Vec<_> = others.into_iter().filter(|entry| !is_same(entry)).cloned().collect();
+    let mut result: Vec<_> = others
+        .into_iter()
+        .filter(|entry| !is_same(entry))
+        .cloned()
+        .collect();
     result.push(ours);
     Some(result)
 }
@@ -66,7 +75,12 @@ pub(crate) fn taken_over(live: &DynamicObject, owner_uid: &str) -> Option<Vec<Ma
 fn merge(fields: &mut Value, more: &Value) {
     if let (Value::Object(fields), Value::Object(more)) = (fields, more) {
         for (name, below) in more {
-            merge(fields.entry(name).or_insert_with(|| Value::Object(Map::new())), below);
+            merge(
+                fields
+                    .entry(name)
+                    .or_insert_with(|| Value::Object(Map::new())),
+                below,
+            );
         }
     }
 }
@@ -95,30 +109,72 @@ mod tests {
 
     #[test]
     fn fields_of_the_client_that_has_set_the_owner_become_ours_and_others_stay() {
-        let status = entry("operator", "Update", Some("status"), json!({"f:status": {}}));
-        let edited = entry("kubectl-edit", "Update", None, json!({"f:metadata": {"f:labels": {"f:team": {}}}}));
-        let applied = entry("operator", "Apply", None, json!({"f:spec": {"f:paused": {}}}));
-        let created = entry("operator", "Update", None, json!({
-            "f:metadata": owned(),
-            "f:spec": {"f:minReadySeconds": {}, "f:template": {"f:metadata": {"f:name": {}}}},
-        }));
-        let updated = entry("operator", "Update", None, json!({"f:metadata": {"f:labels": {"f:app": {}}}}));
+        let status = entry(
+            "operator",
+            "Update",
+            Some("status"),
+            json!({"f:status": {}}),
+        );
+        let edited = entry(
+            "kubectl-edit",
+            "Update",
+            None,
+            json!({"f:metadata": {"f:labels": {"f:team": {}}}}),
+        );
+        let applied = entry(
+            "operator",
+            "Apply",
+            None,
+            json!({"f:spec": {"f:paused": {}}}),
+        );
+        let created = entry(
+            "operator",
+            "Update",
+            None,
+            json!({
+                "f:metadata": owned(),
+                "f:spec": {"f:minReadySeconds": {}, "f:template": {"f:metadata": {"f:name": {}}}},
+            }),
+        );
+        let updated = entry(
+            "operator",
+            "Update",
+            None,
+            json!({"f:metadata": {"f:labels": {"f:app": {}}}}),
+        );
         let kept = [status, edited, applied];
         let all: Vec<_> = kept.iter().cloned().chain([created, updated]).collect();
         let found = taken_over(&with_entries(&all), "1").expect("a takeover");
         let mut metadata = owned();
         metadata["f:labels"] = json!({"f:app": {}});
         let ours = json!({"f:metadata": metadata, "f:spec": {"f:minReadySeconds": {}}});
-        let expected: Vec<_> = kept.into_iter().chain([entry("lockstep", "Apply", None, ours)]).collect();
-        assert_eq!(found, with_entries(&expected).metadata.managed_fields.expect("entries"));
+        let expected: Vec<_> = kept
+            .into_iter()
+            .chain([entry("lockstep", "Apply", None, ours)])
+            .collect();
+        assert_eq!(
+            found,
+            with_entries(&expected)
+                .metadata
+                .managed_fields
+                .expect("entries")
+        );
         assert_eq!(taken_over(&with_entries(&all), "2"), None, "another owner");
     }
 
     #[test]
     fn a_child_that_was_ours_before_keeps_what_we_applied() {
         let ours = entry("lockstep", "Apply", None, json!({"f:data": {"f:a": {}}}));
-        let labels = entry("lockstep", "Update", None, json!({"f:metadata": {"f:labels": {}}}));
-        assert_eq!(taken_over(&with_entries(&[ours.clone(), labels]), "1"), None);
+        let labels = entry(
+            "lockstep",
+            "Update",
+            None,
+            json!({"f:metadata": {"f:labels": {}}}),
+        );
+        assert_eq!(
+            taken_over(&with_entries(&[ours.clone(), labels]), "1"),
+            None
+        );
         let client = entry("operator", "Update", None, json!({"f:metadata": owned()}));
         let found = taken_over(&with_entries(&[ours, client]), "1").expect("a takeover");
         let both = json!({"f:data": {"f:a": {}}, "f:metadata": owned()});

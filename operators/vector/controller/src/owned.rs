@@ -64,6 +64,7 @@ pub use crate::owned::cluster::{Cluster, ClusterScopedNames};
 pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
+pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{PipelinePort, PipelineService, Protocol, Publication};
 
 use kube::ResourceExt;

@@ -10,6 +10,8 @@
 mod assembled;
 mod cluster_features;
 mod cluster_scoped_names;
+mod kaasops;
+mod observed;
 mod pipeline_secrets;
 mod publication;
 mod reconciler;

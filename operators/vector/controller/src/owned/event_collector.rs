@@ -38,6 +38,7 @@ pub(crate) fn of(
         runner,
         name: name.clone(),
         labels: labels.clone(),
+        gives_token: false,
     };
     let mut objects = vec![account.service_account()];
     // Permissions in one namespace suffice unless Events of others are collected.

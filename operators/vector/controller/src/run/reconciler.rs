@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::ApiResource;
@@ -19,12 +18,13 @@ use lockstep_vector_api::{Interpolation, RunnerKind, VectorContext, port_allocat
 use lockstep_vector_assembly::{Assembly, PipelineKey, PipelinePart, PipelineProblem};
 use serde_json::{Map, Value, json};
 
-use crate::owned::{self, Cluster, ClusterScopedNames, ObservedAggregator};
+use crate::owned::{self, Cluster, ClusterScopedNames};
 use crate::run::assembled::{self, Selected};
 use crate::run::cluster_scoped_names::PlainNames;
+use crate::run::observed::Lookup;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::workload::{RunsPipelines, assembly_options};
-use crate::run::{publication, stored_parts};
+use crate::run::{kaasops, publication, stored_parts};
 use crate::validate_only::ValidateOnlyReconciler;
 
 /// Interval at which the Secrets of pipelines are read again.
@@ -242,14 +242,19 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         } = self
             .assemble_with_secrets(request, &names, pipelines, before)
             .await?;
-        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, secrets);
-        let observed = names.observed(request)?;
-        let observed = ObservedAggregator {
-            deployment: observed.0.as_ref(),
-            stateful_set: observed.1.as_ref(),
-            is_successor_ready: observed.2,
-        };
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
+        let lookup = Lookup {
+            client: &self.client,
+            children: request.children(),
+            namespace: &names.namespace,
+            name: &names.name,
+            uid,
+        };
+        let observed = lookup
+            .observe(K::KIND_OF_RUNNER, object.is_persistent())
+            .await?;
+        let adopted_hash = observed.adopted_hash.clone();
+        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, secrets, adopted_hash);
         let cluster = Cluster {
             cluster_scoped_names: self
                 .plain_names
@@ -257,7 +262,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 .await?,
             ..self.cluster.clone()
         };
-        let objects = object.owned_objects(&publication, &cluster, &observed);
+        let objects = object.owned_objects(&publication, &cluster, &observed.aggregator());
         let objects = objects.map_err(|error| ReconcileError::Permanent {
             reason: "ObjectsInvalid",
             message: error.to_string(),
@@ -283,6 +288,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     ) -> Result<FinalizeOutcome, ReconcileError> {
         let uid = deleted.object["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default();
+        kaasops::finish(&self.client, deleted.object).await?;
         self.passed().remove(uid);
         self.plain_names.release(uid);
         Ok(FinalizeOutcome::Done)
@@ -311,7 +317,6 @@ struct Assembled {
 struct Names {
     name: String,
     namespace: String,
-    is_aggregator: bool,
 }
 
 impl Names {
@@ -323,7 +328,6 @@ impl Names {
         Self {
             name: format!("{}-{}", of("name"), K::KIND_OF_RUNNER.as_str()),
             namespace: namespace.to_owned(),
-            is_aggregator: K::KIND_OF_RUNNER == RunnerKind::Aggregator,
         }
     }
 
@@ -366,51 +370,13 @@ impl Names {
         let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
         Ok(data.remove(stored_parts::KEY).map(|content| content.0))
     }
-
-    /// Returns the observed Deployment and `StatefulSet` of an aggregator, and whether the desired one is rolled out.
-    fn observed<K>(
-        &self,
-        request: &SyncRequest<'_, K>,
-    ) -> Result<(Option<Value>, Option<Value>, bool), ReconcileError> {
-        if !self.is_aggregator {
-            return Ok((None, None, false));
-        }
-        let children = request.children();
-        let deployment: Option<Deployment> =
-            children.get_namespaced(&self.namespace, &self.name)?;
-        let stateful_set: Option<StatefulSet> =
-            children.get_namespaced(&self.namespace, &self.name)?;
-        let is_persistent =
-            request.raw_parent().pointer("/spec/persistence/enabled") == Some(&Value::Bool(true));
-        let kind = if is_persistent {
-            "StatefulSet"
-        } else {
-            "Deployment"
-        };
-        let desired = json!({
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "metadata": {"name": self.name, "namespace": self.namespace},
-        });
-        let is_ready = children.pending_reason(&desired).is_none();
-        Ok((
-            deployment.map(|it| json!(it)),
-            stateful_set.map(|it| json!(it)),
-            is_ready,
-        ))
-    }
 }
 
 /// Returns the status fields.
 fn status(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
     let hash = assembly.hash();
     let before = &raw["status"];
-    // The field of the operator of kaasops has 64 bits.
-    let global = assembly.global_hash();
-    let global = global
-        .get(..16)
-        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    let global = global.unwrap_or_default();
+    let global = kaasops::global_options_checksum(&assembly.config);
     let mut status = Map::new();
     if before["publishedConfigHash"] != hash.as_str() {
         let now = k8s_openapi::jiff::Timestamp::now();
@@ -423,7 +389,7 @@ fn status(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
     let problems: Vec<_> = problems.collect();
     let fields = [
         ("publishedConfigHash", json!(hash)),
-        ("LastAppliedGlobalConfigHash", json!(global.cast_signed())),
+        ("LastAppliedGlobalConfigHash", json!(global)),
         ("runningPipelines", json!(assembly.parts.len())),
         (
             "notRunning",
