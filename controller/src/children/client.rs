@@ -19,7 +19,6 @@ use crate::children::desired::{ChildRef, Desired};
 use crate::children::key::ChildKey;
 use crate::children::managed_fields::is_our_entry;
 use crate::children::owner::label;
-use crate::children::take_over::taken_over;
 use crate::children::{
     AppliedChanges, CONTROLLER_LABEL, ChildCache, FIELD_MANAGER, OWNER_LABEL, OwnedType, Owner,
 };
@@ -187,12 +186,13 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// Adds the labels by which the watches find a child, and the owner reference for the garbage collector, and takes
-    /// over the fields of a client that has created the child for the same owner. Nothing else is changed.
+    /// Adds the labels by which the watches find a child, the owner reference for the garbage collector, and the
+    /// managed fields after a takeover, and changes nothing else.
     pub(crate) async fn annotate(
         &mut self,
         key: &ChildKey,
         live: &DynamicObject,
+        taken_over: Option<Vec<ManagedFieldsEntry>>,
     ) -> Result<(), kube::Error> {
         let marks = [
             (CONTROLLER_LABEL, self.owner.controller),
@@ -221,7 +221,7 @@ impl ChildWriter<'_> {
             }
             metadata["ownerReferences"] = owners;
         }
-        if let Some(entries) = taken_over(live, self.owner.uid) {
+        if let Some(entries) = taken_over {
             tracing::info!(child = key.name, "took over a child of another client");
             metadata["managedFields"] = json!(entries);
         }
