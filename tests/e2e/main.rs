@@ -59,6 +59,7 @@ mod traces;
 mod uninstall;
 mod vector;
 mod vector_catalogues;
+mod vector_kaasops;
 mod vector_run;
 mod vector_validate;
 mod vrl_limits;

@@ -15,6 +15,7 @@ mod observed;
 mod pipeline_secrets;
 mod publication;
 mod reconciler;
+mod secret_budget;
 mod stored_parts;
 mod workload;
 

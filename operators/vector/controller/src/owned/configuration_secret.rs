@@ -13,7 +13,7 @@ use crate::owned::children::OwnedObjectsError;
 use crate::owned::runner::{Runner, object};
 
 /// Maximum size of the values of a Secret, in bytes (`MaxSecretSize` of the Kubernetes API).
-const MAX_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the Secret with Vector's configuration.
 pub(crate) fn of(runner: &Runner<'_>) -> Result<Value, OwnedObjectsError> {

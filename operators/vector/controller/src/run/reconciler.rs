@@ -24,7 +24,7 @@ use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::observed::Lookup;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::workload::{RunsPipelines, assembly_options};
-use crate::run::{kaasops, publication, stored_parts};
+use crate::run::{kaasops, publication, secret_budget, stored_parts};
 use crate::validate_only::ValidateOnlyReconciler;
 
 /// Interval at which the Secrets of pipelines are read again.
@@ -108,8 +108,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             .await?;
         let PipelineSecrets {
             mut values,
-            waiting,
+            mut waiting,
         } = pipeline_secrets::read(&self.client, &assembly.parts).await?;
+        let published = names.published_secrets(request)?;
+        for (key, why) in secret_budget::exceeding(&assembly.parts, &values, &before, &published) {
+            waiting.entry(key).or_insert(why);
+        }
         if waiting.is_empty() {
             let polls_secrets = !values.is_empty();
             return Ok(Assembled {
@@ -118,7 +122,6 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 polls_secrets,
             });
         }
-        let published = names.published_secrets(request)?;
         before.retain(|key, part| {
             let mut files = part.secrets.iter().map(|secret| &secret.file_name);
             !waiting.contains_key(key) || files.all(|file| published.contains_key(file))
