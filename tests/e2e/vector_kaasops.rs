@@ -76,11 +76,17 @@ impl<'a> Scenario<'a> {
         self.apply(kind, name, &spec);
     }
 
+    /// Applies a Secret. The annotation of a client-side apply would be too large for some.
     fn apply_secret(&self, name: &str, values: &Value) {
-        self.env.apply(&json!({
+        let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": name, "namespace": self.namespace}, "stringData": values,
-        }));
+        });
+        let path = self.env.cluster.directory().join("secret.json");
+        std::fs::write(&path, secret.to_string()).expect("a file");
+        let arguments = ["apply", "--server-side", "-f", &path.to_string_lossy()];
+        let applied = self.env.kubectl(&arguments);
+        applied.unwrap_or_else(|error| self.env.fail(&error));
     }
 
     /// Returns an object of the scenario's namespace, or null.
@@ -205,6 +211,7 @@ async fn scenarios_of_the_operator_of_kaasops_have_the_same_results() {
     namespaces(&env).await;
     persistence(&env).await;
     secrets(&env).await;
+    limits(&env).await;
     pod_monitors(&env).await;
     forced_validation(&env).await;
 }
@@ -468,9 +475,59 @@ async fn secrets(env: &TestEnv) {
     scenario.apply("ClusterVectorPipeline", "wide-es", &wide);
     let config = scenario.agents_run("keyed", &["wide-es-out"]).await;
     let auth = &config["sinks"]["wide-es-out"]["auth"];
-    assert_eq!(auth["password"], "SECRET[k8s.wide-es__es.password]");
+    assert_eq!(auth["password"], "SECRET[k8s.__wide-es__es.password]");
     scenario
-        .until(assets, has("wide-es__es.password", "wide-pass"))
+        .until(assets, has("__wide-es__es.password", "wide-pass"))
+        .await;
+}
+
+/// Values of two tenants that do not fit into one Secret: the second tenant waits, and the first is not affected.
+async fn limits(env: &TestEnv) {
+    let scenario = Scenario::start(env, "limits").await;
+    let other = Scenario::start(env, "limits-other").await;
+    let credentials = |bytes: usize| json!({"username": "x".repeat(bytes), "password": "p"});
+    scenario.apply_secret("creds", &credentials(600 << 10));
+    scenario.apply_agents("limited", &json!({}));
+    scenario.apply("VectorPipeline", "first", &with_secret("creds", None));
+    scenario.agents_run("limited", &["limits-first-out"]).await;
+
+    other.apply_secret("creds", &credentials(600 << 10));
+    let mut second = other.object("VectorPipeline", "second", &with_secret("creds", None));
+    second["metadata"]["labels"][LABEL] = json!(scenario.namespace);
+    env.apply(&second);
+    let vector = scenario
+        .until("vector/limited", |it| it["status"]["notRunning"].is_array())
+        .await;
+    let reason = vector["status"]["notRunning"][0]
+        .as_str()
+        .unwrap_or_default();
+    assert!(reason.starts_with("limits-other/second: "), "{reason}");
+    assert!(reason.contains("1048576"), "{reason}");
+    let mut changed = with_secret("creds", None);
+    changed["sources"]["logs"]["extra_label_selector"] = json!("changed=yes");
+    scenario.apply("VectorPipeline", "first", &changed);
+    let has_changed = |it: &Value| {
+        let source = &content(it, "agent.json")["sources"]["limits-first-logs"];
+        source["extra_label_selector"] == "changed=yes"
+    };
+    let secret = scenario.until("secret/limited-agent", has_changed).await;
+    let config = content(&secret, "agent.json");
+    assert_eq!(
+        config["sources"].as_object().map(serde_json::Map::len),
+        Some(1),
+        "{config}"
+    );
+    let assets = scenario.get("secret/limited-agent-secret-assets");
+    assert_eq!(
+        assets["data"].as_object().map(serde_json::Map::len),
+        Some(2)
+    );
+
+    other.apply_secret("creds", &credentials(10));
+    let components = ["limits-first-out", "limits-other-second-out"];
+    scenario.agents_run("limited", &components).await;
+    scenario
+        .until("vector/limited", |it| it["status"]["notRunning"].is_null())
         .await;
 }
 
