@@ -206,14 +206,17 @@ async fn scenarios_of_the_operator_of_kaasops_have_the_same_results() {
     env.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])
         .expect("established");
     env.installation.start_controller().expect("started");
-    agents_and_aggregators(&env).await;
-    selectors(&env).await;
-    namespaces(&env).await;
-    persistence(&env).await;
-    secrets(&env).await;
-    limits(&env).await;
-    pod_monitors(&env).await;
-    forced_validation(&env).await;
+    // Together: some of them wait until Secrets are read again.
+    tokio::join!(
+        agents_and_aggregators(&env),
+        selectors(&env),
+        namespaces(&env),
+        persistence(&env),
+        secrets(&env),
+        limits(&env),
+        pod_monitors(&env),
+        forced_validation(&env),
+    );
 }
 
 async fn agents_and_aggregators(env: &TestEnv) {
@@ -355,8 +358,6 @@ async fn selectors(env: &TestEnv) {
         .runs("other-aggregator", "config.json", &["defaultSource"])
         .await;
     assert_eq!(config["sources"]["port-vector_source"], Value::Null);
-    env.kubectl(&["delete", "clustervectoraggregators", "--all"])
-        .expect("deleted");
 }
 
 async fn namespaces(env: &TestEnv) {
@@ -627,8 +628,6 @@ async fn pod_monitors(env: &TestEnv) {
             .until(&format!("podmonitor/{name}"), Value::is_null)
             .await;
     }
-    env.kubectl(&["delete", "clustervectoraggregators", "--all"])
-        .expect("deleted");
 }
 
 /// Pipelines are validated in process after each change, so that the annotation is not needed.
