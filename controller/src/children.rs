@@ -13,6 +13,7 @@ mod managed_fields;
 pub(crate) mod orphans;
 mod owned_type;
 pub(crate) mod owner;
+mod take_over;
 
 pub use crate::api::request::Children;
 pub(crate) use crate::cache::write_through::children::{ChildCache, ChildMap};

@@ -10,6 +10,7 @@ use crate::children::desired::{Desired, desired};
 use crate::children::key::ChildKey;
 use crate::children::managed_fields::owns_all_fields;
 use crate::children::owner::controller_of;
+use crate::children::take_over::taken_over;
 use crate::children::{APPLIED_ANNOTATION, AppliedChanges, OWNER_LABEL, UpdateStrategy};
 use crate::dynamic_object;
 
@@ -146,6 +147,8 @@ impl ChildWriter<'_> {
             return made.map_err(|error| self.rejected(key, error));
         };
         let type_ = &self.types[key.type_index];
+        // Before the fields of other clients are removed from the copy.
+        let taken_over = taken_over(&live, self.owner.uid);
         dynamic_object::set_type_meta(&mut live, &type_.resource);
         let is_left_behind = self.owner.may_adopt(type_, &live);
         if self.owner.owns(type_, &live) || is_left_behind {
@@ -153,7 +156,7 @@ impl ChildWriter<'_> {
                 tracing::info!(child = key.name, "adopted an orphaned child");
             }
             self.changes.record_found(key, live.clone());
-            self.annotate(key, &live).await?;
+            self.annotate(key, &live, taken_over).await?;
             return self.update(key, child, &live).await;
         }
         if self.owner.will_be_garbage_collected(&live) {

@@ -186,12 +186,13 @@ impl ChildWriter<'_> {
         Ok(())
     }
 
-    /// Adds the labels by which the watches find a child, and the owner reference for the garbage collector, and
-    /// changes nothing else.
+    /// Adds the labels by which the watches find a child, the owner reference for the garbage collector, and the
+    /// managed fields after a takeover, and changes nothing else.
     pub(crate) async fn annotate(
         &mut self,
         key: &ChildKey,
         live: &DynamicObject,
+        taken_over: Option<Vec<ManagedFieldsEntry>>,
     ) -> Result<(), kube::Error> {
         let marks = [
             (CONTROLLER_LABEL, self.owner.controller),
@@ -219,6 +220,10 @@ impl ChildWriter<'_> {
                 owners.push(self.owner.reference());
             }
             metadata["ownerReferences"] = owners;
+        }
+        if let Some(entries) = taken_over {
+            tracing::info!(child = key.name, "took over a child of another client");
+            metadata["managedFields"] = json!(entries);
         }
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams {

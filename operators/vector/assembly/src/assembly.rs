@@ -52,13 +52,30 @@ impl Assembly {
     /// Returns a fingerprint of the global options. Vector cannot reload them, so that a change of them needs new Pods.
     #[must_use]
     pub fn global_hash(&self) -> String {
-        let blocks = ComponentKind::ALL.map(ComponentKind::block);
-        let fields = self.config.as_object().into_iter().flatten();
-        let global =
-            fields.filter(|(name, _)| *name != "secret" && !blocks.contains(&name.as_str()));
-        let global = global.map(|(name, value)| (name.clone(), value.clone()));
-        hash(&Value::Object(global.collect()))
+        global_options_hash(&self.config)
     }
+}
+
+/// Returns a fingerprint of the global options of a configuration, as [`Assembly::global_hash`]. It is the same for all
+/// configurations that mean the same, whoever wrote them.
+#[must_use]
+pub fn global_options_hash(config: &Value) -> String {
+    let blocks = ComponentKind::ALL.map(ComponentKind::block);
+    let fields = config.as_object().into_iter().flatten();
+    let global = fields.filter(|(name, value)| {
+        // An API that is not enabled is the same as none.
+        let is_off = *name == "api" && value["enabled"] != true;
+        *name != "secret" && !blocks.contains(&name.as_str()) && !value.is_null() && !is_off
+    });
+    let global = global.map(|(name, value)| {
+        let mut value = value.clone();
+        if let Some(api) = value.as_object_mut().filter(|_| name == "api") {
+            // Vector 0.55 removed it.
+            api.remove("playground");
+        }
+        (name.clone(), value)
+    });
+    hash(&Value::Object(global.collect()))
 }
 
 /// Assembles the configuration of a workload. A pipeline that cannot be a part of it is left out, and named in
@@ -326,6 +343,30 @@ mod tests {
         assert_eq!(secret.config["secret"], backend);
         assert_eq!(secret.secrets[0].file_name, "a__p__s.k");
         assert_eq!(secret.global_hash(), with_pipeline.global_hash());
+    }
+
+    #[test]
+    fn global_options_that_mean_the_same_have_one_hash() {
+        let plain = global_options_hash(&json!({"data_dir": "/vector-data-dir"}));
+        assert_eq!(plain, assemble(&agent(), &[]).global_hash());
+        for (api, is_same) in [
+            (json!(null), true),
+            (json!({"address": "[::]:8686"}), true),
+            (json!({"address": "[::]:8686", "enabled": true}), false),
+        ] {
+            let config = json!({"data_dir": "/vector-data-dir", "api": api, "sinks": {}});
+            assert_eq!(global_options_hash(&config) == plain, is_same, "{api}");
+        }
+        let options = AssemblyOptions {
+            api: Some(ApiOptions::default()),
+            ..agent()
+        };
+        let api = json!({"address": "[::]:8686", "enabled": true, "playground": true});
+        let config = json!({"data_dir": "/vector-data-dir", "api": api});
+        assert_eq!(
+            global_options_hash(&config),
+            assemble(&options, &[]).global_hash()
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod selection;
 mod services;
 mod start_check;
 
-pub use crate::assembly::{Assembly, assemble, assemble_with};
+pub use crate::assembly::{Assembly, assemble, assemble_with, global_options_hash};
 pub use crate::kebab_case::kebab_case;
 pub use crate::options::{ApiOptions, AssemblyOptions};
 pub use crate::part::{Components, PipelinePart};

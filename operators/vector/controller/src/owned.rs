@@ -65,6 +65,7 @@ pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES
 pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
+pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{PipelinePort, PipelineService, Protocol, Publication};
 
 use kube::ResourceExt;

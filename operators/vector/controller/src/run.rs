@@ -10,11 +10,14 @@
 mod assembled;
 mod cluster_features;
 mod cluster_scoped_names;
+mod kaasops;
 mod names;
+mod observed;
 mod pipeline_secrets;
 mod pipeline_statuses;
 mod publication;
 mod reconciler;
+mod secret_budget;
 mod stored_parts;
 mod workload;
 mod workload_status;

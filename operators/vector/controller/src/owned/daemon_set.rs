@@ -11,8 +11,7 @@ pub(crate) fn of(runner: &Runner<'_>) -> Value {
     let spec = Fields::new()
         .with("selector", json!({"matchLabels": runner.match_labels()}))
         .with("template", pod::template(runner, None, false));
-    let metadata = runner.metadata(&runner.object_name());
-    object("apps/v1", "DaemonSet", metadata)
+    object("apps/v1", "DaemonSet", runner.workload_metadata())
         .with("spec", spec)
         .into()
 }

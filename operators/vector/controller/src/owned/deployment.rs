@@ -18,8 +18,7 @@ pub(crate) fn of(
         .with_some("replicas", replicas::of(aggregator, observed.deployment))
         .with("selector", json!({"matchLabels": runner.match_labels()}))
         .with("template", pod::template(runner, Some(aggregator), false));
-    let metadata = runner.metadata(&runner.object_name());
-    object("apps/v1", "Deployment", metadata)
+    object("apps/v1", "Deployment", runner.workload_metadata())
         .with("spec", spec)
         .into()
 }

@@ -38,6 +38,7 @@ pub(crate) fn of(
         runner,
         name: name.clone(),
         labels: labels.clone(),
+        gives_token: true,
     };
     let mut objects = vec![account.service_account()];
     // Permissions in one namespace suffice unless Events of others are collected.
@@ -129,7 +130,6 @@ fn deployment(runner: &Runner<'_>, aggregator: &Aggregator, settings: &EventColl
     let volume = json!({"name": CONFIG, "configMap": {"name": name}});
     let pod = pod::scheduling(workload, Some(aggregator))
         .with("serviceAccountName", name.as_str())
-        .with("automountServiceAccountToken", true)
         .with("volumes", vec![volume])
         .with("containers", vec![Value::from(container)]);
     let metadata = Value::from(metadata);

@@ -17,7 +17,11 @@ pub(crate) fn template(
 ) -> Value {
     let mut annotations = runner.workload.annotations.clone();
     let hash = &runner.publication.roll_hash;
-    annotations.insert(GLOBAL_OPTIONS_CHECKSUM.to_owned(), hash.clone());
+    if runner.publication.adopted_hash.as_ref() == Some(hash) {
+        annotations.remove(GLOBAL_OPTIONS_CHECKSUM);
+    } else {
+        annotations.insert(GLOBAL_OPTIONS_CHECKSUM.to_owned(), hash.clone());
+    }
     let mut containers = vec![container::of(runner)];
     let mut init_containers = Vec::new();
     if runner.is_compressed() {
@@ -26,9 +30,9 @@ pub(crate) fn template(
     }
     let spec = scheduling(runner.workload, aggregator)
         .with("serviceAccountName", runner.object_name())
-        .with(
+        .with_some(
             "automountServiceAccountToken",
-            runner.reads_kubernetes_api(),
+            runner.asks_for_token().then_some(true),
         )
         .with("volumes", volumes::of(runner, has_claim))
         .with_list("initContainers", init_containers)

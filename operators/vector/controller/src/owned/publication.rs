@@ -12,6 +12,9 @@ pub struct Publication {
     pub secrets: BTreeMap<String, Vec<u8>>,
     /// Fingerprint of the options that Vector does not reload. The Pods are restarted when it changes.
     pub roll_hash: String,
+    /// Fingerprint of these options in Pods whose template contains none: another operator has created it, and an
+    /// annotation would restart them. None if there are no such Pods.
+    pub adopted_hash: Option<String>,
     /// Ports where pipelines of an aggregator listen.
     pub services: Vec<PipelineService>,
     /// If true, a component reads the Kubernetes API (`kubernetes_logs`), or a file of the service account. Agents

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lockstep_vector_api::RunnerKind;
 use serde_json::{Value, json};
 
 use crate::owned::runner::{Runner, object};
@@ -25,6 +26,7 @@ pub(crate) fn of_runner(runner: &Runner<'_>) -> Vec<Value> {
         runner,
         name: runner.object_name(),
         labels: runner.labels(),
+        gives_token: runner.kind == RunnerKind::Agent,
     };
     let mut objects = vec![account.service_account()];
     if runner.reads_kubernetes_api() {
@@ -38,14 +40,19 @@ pub(crate) struct Account<'a> {
     pub(crate) runner: &'a Runner<'a>,
     pub(crate) name: String,
     pub(crate) labels: BTreeMap<String, String>,
+    /// If true, each Pod gets a token. Otherwise, Pods that need one say so.
+    pub(crate) gives_token: bool,
 }
 
 impl Account<'_> {
-    /// Returns the service account. Pods that need its token say so.
+    /// Returns the service account.
     pub(crate) fn service_account(&self) -> Value {
         let metadata = self.runner.metadata_with_labels(&self.name, &self.labels);
         object("v1", "ServiceAccount", metadata)
-            .with("automountServiceAccountToken", false)
+            .with_some(
+                "automountServiceAccountToken",
+                (!self.gives_token).then_some(false),
+            )
             .into()
     }
 

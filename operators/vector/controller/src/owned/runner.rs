@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::owned::cluster::{Cluster, ClusterScopedNames};
 use crate::owned::fields::Fields;
-use crate::owned::labels::{self, Component};
+use crate::owned::labels::{self, Component, GLOBAL_OPTIONS_CHECKSUM};
 use crate::owned::publication::Publication;
 
 /// A workload with everything that its owned objects are made of.
@@ -108,6 +108,23 @@ impl Runner<'_> {
         // An agent reads the metadata of the Pods on its node. Its token does not depend on its pipelines: otherwise a
         // pipeline could restart the agents of all nodes.
         self.kind == RunnerKind::Agent || self.publication.reads_kubernetes_api
+    }
+
+    /// Returns true if the Pods ask for the token that their service account does not give them. That of the agents
+    /// does: their Pod template is the one of the operator of kaasops, whose Pods need no restart then.
+    pub(crate) fn asks_for_token(&self) -> bool {
+        self.kind == RunnerKind::Aggregator && self.publication.reads_kubernetes_api
+    }
+
+    /// Returns the metadata of the object that runs Vector.
+    pub(crate) fn workload_metadata(&self) -> Fields {
+        let mut annotations = self.workload.annotations.clone();
+        if let Some(hash) = &self.publication.adopted_hash {
+            annotations.insert(GLOBAL_OPTIONS_CHECKSUM.to_owned(), hash.clone());
+        }
+        metadata(&self.labels(), &annotations)
+            .with("name", self.object_name())
+            .with("namespace", self.namespace.as_str())
     }
 }
 

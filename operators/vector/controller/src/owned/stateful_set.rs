@@ -42,7 +42,8 @@ pub(crate) fn of(
         .with("selector", json!({"matchLabels": runner.match_labels()}))
         .with("template", pod::template(runner, Some(aggregator), true));
     let name = runner.object_name();
-    let stateful_set = object("apps/v1", "StatefulSet", runner.metadata(&name)).with("spec", spec);
+    let stateful_set =
+        object("apps/v1", "StatefulSet", runner.workload_metadata()).with("spec", spec);
     let notice = (!kept.is_empty()).then(|| {
         let fields = kept.join(", ");
         format!(

@@ -1,11 +1,9 @@
-//! Names of the objects of a workload, and the observed state of those that a reconciliation reads.
+//! Names of the Secrets of a workload, and their content.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Secret;
 use lockstep_controller::{ReconcileError, SyncRequest};
-use lockstep_vector_api::RunnerKind;
 use lockstep_vector_assembly::Assembly;
 use serde_json::{Value, json};
 
@@ -15,8 +13,7 @@ use crate::run::workload::RunsPipelines;
 /// Names of the objects of a workload.
 pub(crate) struct Names {
     pub(crate) name: String,
-    namespace: String,
-    is_aggregator: bool,
+    pub(crate) namespace: String,
 }
 
 impl Names {
@@ -28,7 +25,6 @@ impl Names {
         Self {
             name: format!("{}-{}", of("name"), K::KIND_OF_RUNNER.as_str()),
             namespace: namespace.to_owned(),
-            is_aggregator: K::KIND_OF_RUNNER == RunnerKind::Aggregator,
         }
     }
 
@@ -70,38 +66,5 @@ impl Names {
         let secret: Option<Secret> = children.get_namespaced(&self.namespace, &name)?;
         let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
         Ok(data.remove(stored_parts::KEY).map(|content| content.0))
-    }
-
-    /// Returns the observed Deployment and `StatefulSet` of an aggregator, and whether the desired one is rolled out.
-    pub(crate) fn observed<K>(
-        &self,
-        request: &SyncRequest<'_, K>,
-    ) -> Result<(Option<Value>, Option<Value>, bool), ReconcileError> {
-        if !self.is_aggregator {
-            return Ok((None, None, false));
-        }
-        let children = request.children();
-        let deployment: Option<Deployment> =
-            children.get_namespaced(&self.namespace, &self.name)?;
-        let stateful_set: Option<StatefulSet> =
-            children.get_namespaced(&self.namespace, &self.name)?;
-        let is_persistent =
-            request.raw_parent().pointer("/spec/persistence/enabled") == Some(&Value::Bool(true));
-        let kind = if is_persistent {
-            "StatefulSet"
-        } else {
-            "Deployment"
-        };
-        let desired = json!({
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "metadata": {"name": self.name, "namespace": self.namespace},
-        });
-        let is_ready = children.pending_reason(&desired).is_none();
-        Ok((
-            deployment.map(|it| json!(it)),
-            stateful_set.map(|it| json!(it)),
-            is_ready,
-        ))
     }
 }

@@ -10,7 +10,8 @@ use crate::owned::{self, PipelinePort, Publication};
 /// Sources that read the Kubernetes API.
 const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
 
-/// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to.
+/// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to; `adopted_hash`,
+/// see [`Publication::adopted_hash`].
 ///
 /// # Errors
 ///
@@ -20,6 +21,7 @@ pub(crate) fn of(
     assembly: &Assembly,
     is_compressed: bool,
     secrets: BTreeMap<String, Vec<u8>>,
+    adopted_hash: Option<String>,
 ) -> Result<Publication, TooLarge> {
     let stem = match kind {
         RunnerKind::Agent => "agent",
@@ -41,6 +43,7 @@ pub(crate) fn of(
         files: files.into_iter().map(|it| (it.name, it.content)).collect(),
         secrets,
         roll_hash: assembly.global_hash(),
+        adopted_hash,
         services: assembly.services.iter().map(service).collect(),
         reads_kubernetes_api: types.any(|type_| READ_THE_API.contains(&type_)),
     })

@@ -19,15 +19,16 @@ use lockstep_vector_api::{Interpolation, RunnerKind, VectorContext, port_allocat
 use lockstep_vector_assembly::{Assembly, PipelineKey, PipelinePart, PipelineProblem};
 use serde_json::{Map, Value, json};
 
-use crate::owned::{self, Cluster, ClusterScopedNames, ObservedAggregator};
+use crate::owned::{self, Cluster, ClusterScopedNames};
 use crate::run::assembled::{self, Selected};
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
+use crate::run::observed::Lookup;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::pipeline_statuses::{self, Running};
 use crate::run::workload::{RunsPipelines, assembly_options};
 use crate::run::workload_status::{self, LONGEST_PROBLEM};
-use crate::run::{publication, stored_parts};
+use crate::run::{kaasops, publication, secret_budget, stored_parts};
 use crate::validate_only::{ValidateOnlyReconciler, shortened};
 
 /// Finalizer of the workloads.
@@ -131,9 +132,13 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             .await?;
         let PipelineSecrets {
             mut values,
-            waiting,
+            mut waiting,
             reads,
         } = pipeline_secrets::read(&self.client, &assembly.parts).await?;
+        let published = names.published_secrets(request)?;
+        for (key, why) in secret_budget::exceeding(&assembly.parts, &values, &before, &published) {
+            waiting.entry(key).or_insert(why);
+        }
         if waiting.is_empty() {
             return Ok(Assembled {
                 assembly,
@@ -141,7 +146,6 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 reads,
             });
         }
-        let published = names.published_secrets(request)?;
         before.retain(|key, part| {
             let mut files = part.secrets.iter().map(|secret| &secret.file_name);
             !waiting.contains_key(key) || files.all(|file| published.contains_key(file))
@@ -276,20 +280,30 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         } = self
             .assemble_with_secrets(request, &names, pipelines, before)
             .await?;
+        let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
+        let lookup = Lookup {
+            client: &self.client,
+            children: request.children(),
+            namespace: &names.namespace,
+            name: &names.name,
+            uid,
+        };
+        let observed = lookup
+            .observe(K::KIND_OF_RUNNER, object.is_persistent())
+            .await?;
+        let adopted_hash = observed.adopted_hash.clone();
         let is_compressed = object.workload().and_then(|it| it.compress_config_file);
-        let is_compressed = is_compressed.unwrap_or_default();
-        let publication = publication::of(K::KIND_OF_RUNNER, &assembly, is_compressed, secrets);
+        let publication = publication::of(
+            K::KIND_OF_RUNNER,
+            &assembly,
+            is_compressed.unwrap_or_default(),
+            secrets,
+            adopted_hash,
+        );
         let publication = publication.map_err(|error| ReconcileError::Permanent {
             reason: "ConfigurationTooLarge",
             message: error.to_string(),
         })?;
-        let observed = names.observed(request)?;
-        let observed = ObservedAggregator {
-            deployment: observed.0.as_ref(),
-            stateful_set: observed.1.as_ref(),
-            is_successor_ready: observed.2,
-        };
-        let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         let cluster = Cluster {
             cluster_scoped_names: self
                 .plain_names
@@ -297,7 +311,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 .await?,
             ..self.cluster.clone()
         };
-        let objects = object.owned_objects(&publication, &cluster, &observed);
+        let objects = object.owned_objects(&publication, &cluster, &observed.aggregator());
         let objects = objects.map_err(|error| ReconcileError::Permanent {
             reason: "ObjectsInvalid",
             message: error.to_string(),
@@ -325,6 +339,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     ) -> Result<FinalizeOutcome, ReconcileError> {
         let uid = deleted.object["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default();
+        kaasops::finish(&self.client, deleted.object).await?;
         self.passed().remove(uid);
         self.plain_names.release(uid);
         let name = selection::workload_name(deleted.object);

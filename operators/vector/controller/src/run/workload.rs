@@ -28,6 +28,11 @@ pub trait RunsPipelines: ValidatedResource {
         None
     }
 
+    /// Returns true if the workload runs in a `StatefulSet`.
+    fn is_persistent(&self) -> bool {
+        false
+    }
+
     /// Returns the owned objects.
     ///
     /// # Errors
@@ -69,6 +74,10 @@ impl RunsPipelines for VectorAggregator {
         Some(&self.spec.aggregator.workload)
     }
 
+    fn is_persistent(&self) -> bool {
+        owned::is_persistent(&self.spec.aggregator)
+    }
+
     fn owned_objects(
         &self,
         publication: &Publication,
@@ -84,6 +93,10 @@ impl RunsPipelines for ClusterVectorAggregator {
 
     fn workload(&self) -> Option<&Workload> {
         Some(&self.spec.aggregator.workload)
+    }
+
+    fn is_persistent(&self) -> bool {
+        owned::is_persistent(&self.spec.aggregator)
     }
 
     fn resource_namespace(&self) -> Option<&str> {

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lockstep_vector_assembly::Assembly;
 use serde_json::{Map, Value, json};
 
+use crate::run::kaasops;
 use crate::validate_only::shortened;
 
 /// Maximum number of pipelines that do not run in the status of a workload.
@@ -16,12 +17,7 @@ pub(crate) const LONGEST_PROBLEM: usize = 1024;
 pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
     let hash = assembly.hash();
     let before = &raw["status"];
-    // The field of the operator of kaasops has 64 bits.
-    let global = assembly.global_hash();
-    let global = global
-        .get(..16)
-        .and_then(|hex| u64::from_str_radix(hex, 16).ok());
-    let global = global.unwrap_or_default();
+    let global = kaasops::global_options_checksum(&assembly.config);
     let mut status = Map::new();
     if before["publishedConfigHash"] != hash.as_str() {
         let now = k8s_openapi::jiff::Timestamp::now();
@@ -35,7 +31,7 @@ pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
     let problems: Vec<_> = problems.collect();
     let fields = [
         ("publishedConfigHash", json!(hash)),
-        ("LastAppliedGlobalConfigHash", json!(global.cast_signed())),
+        ("LastAppliedGlobalConfigHash", json!(global)),
         ("runningPipelines", json!(assembly.parts.len())),
         (
             "notRunning",

@@ -112,7 +112,8 @@ fn an_aggregator_has_permissions_and_a_token_only_if_it_reads_the_kubernetes_api
             let mut input = Input::of(kind);
             input.publication.reads_kubernetes_api = reads;
             let template = input.template("Deployment");
-            assert_eq!(template["spec"]["automountServiceAccountToken"], reads);
+            let token = template["spec"].get("automountServiceAccountToken");
+            assert_eq!(token, reads.then_some(&json!(true)));
             for role in ["ClusterRole", "ClusterRoleBinding"] {
                 let is_granted = input.child(role, "logs-aggregator").is_some();
                 assert_eq!(is_granted, reads, "{kind:?} {role}");
@@ -121,8 +122,11 @@ fn an_aggregator_has_permissions_and_a_token_only_if_it_reads_the_kubernetes_api
             assert_eq!(account.expect("one")["automountServiceAccountToken"], false);
         }
     }
-    let template = Input::of(Kind::Vector).template("DaemonSet");
-    assert_eq!(template["spec"]["automountServiceAccountToken"], true);
+    let agents = Input::of(Kind::Vector);
+    let account = agents.child("ServiceAccount", "logs-agent").expect("one");
+    for gives_token in [&account, &agents.template("DaemonSet")["spec"]] {
+        assert_eq!(gives_token.get("automountServiceAccountToken"), None);
+    }
 }
 
 #[test]

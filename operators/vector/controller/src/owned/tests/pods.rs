@@ -74,6 +74,28 @@ fn options_that_vector_does_not_reload_restart_pods() {
     }
 }
 
+/// The template of Pods that another operator has created has no fingerprint.
+#[test]
+fn adopted_pods_are_restarted_when_their_options_change() {
+    for kind in Kind::ALL {
+        let mut input = Input::of(kind);
+        input.publication.adopted_hash = Some("1f".to_owned());
+        let found = |input: &Input<'_>| {
+            let workload = input.child(kind.workload(), kind.object_name());
+            let workload = workload.expect("a workload");
+            let template = &workload["spec"]["template"]["metadata"]["annotations"];
+            let own = &workload["metadata"]["annotations"][GLOBAL_OPTIONS_CHECKSUM];
+            (own.clone(), template[GLOBAL_OPTIONS_CHECKSUM].clone())
+        };
+        let mine = json!({GLOBAL_OPTIONS_CHECKSUM: "mine"});
+        for mut input in [input.clone(), input.with(&path(kind, "annotations"), mine)] {
+            assert_eq!(found(&input), (json!("1f"), Value::Null), "{kind:?}");
+            input.publication.roll_hash = "20".to_owned();
+            assert_eq!(found(&input), (json!("1f"), json!("20")), "{kind:?}");
+        }
+    }
+}
+
 #[test]
 fn the_directory_of_secrets_cannot_be_overridden() {
     for kind in Kind::ALL {

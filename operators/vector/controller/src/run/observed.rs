@@ -1,0 +1,154 @@
+//! Observed objects that run Vector.
+
+use std::fmt::Debug;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client, Resource, ResourceExt};
+use lockstep_controller::{Children, ReconcileError};
+use lockstep_vector_api::RunnerKind;
+use lockstep_vector_assembly::global_options_hash;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::owned::{GLOBAL_OPTIONS_CHECKSUM, ObservedAggregator};
+
+/// Maximum size of a configuration, after decompression: many times that of the largest Secret.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// Observed objects that run Vector. Those that another operator has created are not in the cache before they are
+/// adopted: they have no label of ours.
+pub(crate) struct Observed {
+    workloads: Vec<(&'static str, Value)>,
+    /// Fingerprint of the options with which Pods run whose template has no fingerprint, see
+    /// [`Publication::adopted_hash`](crate::owned::Publication::adopted_hash).
+    pub(crate) adopted_hash: Option<String>,
+    is_rolled_out: bool,
+}
+
+/// Where to look for the objects of a workload.
+pub(crate) struct Lookup<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) children: Children<'a>,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// UID of the workload.
+    pub(crate) uid: &'a str,
+}
+
+impl Lookup<'_> {
+    /// Returns the observed objects. `is_persistent` is true if the workload is to run in a `StatefulSet`.
+    ///
+    /// # Errors
+    ///
+    /// The API server did not answer.
+    pub(crate) async fn observe(
+        &self,
+        kind: RunnerKind,
+        is_persistent: bool,
+    ) -> Result<Observed, ReconcileError> {
+        let found = match kind {
+            RunnerKind::Agent => vec![self.get::<DaemonSet>().await?],
+            RunnerKind::Aggregator => vec![
+                self.get::<Deployment>().await?,
+                self.get::<StatefulSet>().await?,
+            ],
+        };
+        let workloads: Vec<_> = found.into_iter().flatten().collect();
+        let desired = match (kind, is_persistent) {
+            (RunnerKind::Agent, _) => "DaemonSet",
+            (RunnerKind::Aggregator, true) => "StatefulSet",
+            (RunnerKind::Aggregator, false) => "Deployment",
+        };
+        let live = workloads.iter().find(|(kind, _)| *kind == desired);
+        let adopted_hash = match live {
+            Some((_, workload)) => self.adopted_hash(workload).await?,
+            None => None,
+        };
+        let desired = json!({
+            "apiVersion": "apps/v1",
+            "kind": desired,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+        });
+        Ok(Observed {
+            workloads,
+            adopted_hash,
+            is_rolled_out: self.children.pending_reason(&desired).is_none(),
+        })
+    }
+
+    async fn adopted_hash(&self, workload: &Value) -> Result<Option<String>, ReconcileError> {
+        let checksum = |metadata: &Value| {
+            let value = metadata["annotations"][GLOBAL_OPTIONS_CHECKSUM].as_str();
+            value.map(str::to_owned)
+        };
+        let known = checksum(&workload["metadata"]);
+        if known.is_some() || checksum(&workload["spec"]["template"]["metadata"]).is_some() {
+            return Ok(known);
+        }
+        let secret = self.get::<Secret>().await?;
+        let mut files = secret.iter().flat_map(|(_, secret)| {
+            let secret: Secret = serde_json::from_value(secret.clone()).unwrap_or_default();
+            secret.data.unwrap_or_default().into_values()
+        });
+        let config = files.next().and_then(|content| configuration(&content.0));
+        Ok(config.as_ref().map(global_options_hash))
+    }
+
+    /// Returns the object with the name of most owned objects: from the cache, or one that is not adopted yet.
+    async fn get<T>(&self) -> Result<Option<(&'static str, Value)>, ReconcileError>
+    where
+        T: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + k8s_openapi::Resource
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Serialize,
+    {
+        let cached: Option<T> = self.children.get_namespaced(self.namespace, self.name)?;
+        let found = match cached {
+            Some(found) => Some(found),
+            None => {
+                let api: Api<T> = Api::namespaced(self.client.clone(), self.namespace);
+                let live = api.get_opt(self.name).await;
+                let live = live.map_err(|error| ReconcileError::Transient {
+                    reason: "ChildUnreadable",
+                    message: format!("the {} '{}' cannot be read: {error}", T::KIND, self.name),
+                })?;
+                live.filter(|it| {
+                    it.owner_references()
+                        .iter()
+                        .any(|owner| owner.uid == self.uid)
+                })
+            }
+        };
+        Ok(found.map(|found| (T::KIND, json!(found))))
+    }
+}
+
+impl Observed {
+    /// Returns the observed objects of an aggregator.
+    pub(crate) fn aggregator(&self) -> ObservedAggregator<'_> {
+        let of = |kind| {
+            let mut workloads = self.workloads.iter();
+            workloads.find(|(it, _)| *it == kind).map(|(_, it)| it)
+        };
+        ObservedAggregator {
+            deployment: of("Deployment"),
+            stateful_set: of("StatefulSet"),
+            is_successor_ready: self.is_rolled_out,
+        }
+    }
+}
+
+/// Returns the configuration in a file, which may be compressed.
+fn configuration(content: &[u8]) -> Option<Value> {
+    if let Ok(config) = serde_json::from_slice(content) {
+        return Some(config);
+    }
+    serde_json::from_reader(GzDecoder::new(content).take(MAX_BYTES)).ok()
+}

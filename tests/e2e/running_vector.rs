@@ -1,0 +1,82 @@
+//! Access to the workloads that run Vector, and to what they own.
+
+use k8s_openapi::ByteString;
+use lockstep_envtest::{Cluster, Moto, eventually};
+use serde_json::{Value, json};
+
+use crate::env::{EnvOptions, TestEnv};
+
+const KINDS: &str =
+    "Vector,VectorAggregator,ClusterVectorAggregator,VectorPipeline,ClusterVectorPipeline";
+
+/// Starts a cluster with the kinds that run Vector.
+pub async fn start() -> TestEnv {
+    let cluster = Cluster::start().await.expect("a cluster");
+    cluster.add_node("node").await.expect("a node");
+    let moto = Moto::start().await.expect("moto");
+    let options = EnvOptions {
+        kinds: Some(KINDS),
+        ..EnvOptions::default()
+    };
+    TestEnv::install(cluster, moto, options).await
+}
+
+/// Returns an object in the default namespace.
+pub fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "observability.kaasops.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    })
+}
+
+impl TestEnv {
+    /// Returns an object, or null.
+    pub fn get(&self, what: &str) -> Value {
+        let found = self.kubectl(&["get", what, "--output=json"]);
+        found.map_or(Value::Null, |text| {
+            serde_json::from_str(&text).expect("JSON")
+        })
+    }
+
+    /// Returns the configuration in a Secret, or null.
+    pub fn configuration(&self, secret: &str, file: &str) -> Value {
+        let secret = self.get(&format!("secret/{secret}"));
+        let content = &secret["data"][file];
+        if content.is_null() {
+            return Value::Null;
+        }
+        let content: ByteString = serde_json::from_value(content.clone()).expect("Base64");
+        serde_json::from_slice(&content.0).expect("JSON")
+    }
+
+    /// Waits until a configuration satisfies a condition, and returns it.
+    pub async fn configuration_that(
+        &self,
+        what: &str,
+        (secret, file): (&str, &str),
+        is_so: impl Fn(&Value) -> bool,
+    ) -> Value {
+        let found = eventually(what, async || {
+            Some(self.configuration(secret, file)).filter(&is_so)
+        });
+        found
+            .await
+            .unwrap_or_else(|error| self.fail(&format!("{error}\n{}", self.statuses())))
+    }
+
+    /// Applies an object.
+    pub fn apply(&self, object: &Value) {
+        self.kubectl_apply(object)
+            .unwrap_or_else(|error| self.fail(&error));
+    }
+
+    /// Returns the statuses of all workloads and pipelines, to describe a failure.
+    pub fn statuses(&self) -> String {
+        let kinds = "vectors,vectoraggregators,clustervectoraggregators,vectorpipelines";
+        let columns = "--output=custom-columns=KIND:.kind,NAME:.metadata.name,STATUS:.status";
+        let found = self.kubectl(&["get", kinds, columns]);
+        found.unwrap_or_else(|error| error)
+    }
+}
