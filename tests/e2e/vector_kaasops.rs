@@ -221,6 +221,12 @@ async fn scenarios_of_the_operator_of_kaasops_have_the_same_results() {
 
 async fn agents_and_aggregators(env: &TestEnv) {
     let scenario = Scenario::start(env, "normal").await;
+    agents(&scenario).await;
+    aggregator(&scenario).await;
+    isolation(&scenario).await;
+}
+
+async fn agents(scenario: &Scenario<'_>) {
     scenario.apply_agents("all", &json!({}));
     scenario.exists("daemonset/all-agent").await;
     scenario.apply("VectorPipeline", "basic", &logs("kubernetes_logs", "app=a"));
@@ -257,7 +263,9 @@ async fn agents_and_aggregators(env: &TestEnv) {
         *inputs,
         json!(["normal-complex-parse", "normal-complex-typed"])
     );
-    env.kubectl(&["delete", "vectorpipeline/deleted", "--namespace=normal"])
+    scenario
+        .env
+        .kubectl(&["delete", "vectorpipeline/deleted", "--namespace=normal"])
         .expect("deleted");
     scenario
         .until("secret/all-agent", |it| {
@@ -265,7 +273,9 @@ async fn agents_and_aggregators(env: &TestEnv) {
             config["sources"]["normal-deleted-in"].is_null() && config["sources"].is_object()
         })
         .await;
+}
 
+async fn aggregator(scenario: &Scenario<'_>) {
     scenario.apply_aggregator(
         "VectorAggregator",
         "central",
@@ -275,7 +285,7 @@ async fn agents_and_aggregators(env: &TestEnv) {
     let mut pipeline = scenario.object("VectorPipeline", "received", &received(9000));
     pipeline["metadata"]["labels"]["app"] = json!("a");
     pipeline["metadata"]["annotations"] = json!({"vector.kaasops.io/role": "Aggregator"});
-    env.apply(&pipeline);
+    scenario.env.apply(&pipeline);
     assert_eq!(
         scenario.role("VectorPipeline", "received").await,
         "aggregator"
@@ -294,12 +304,14 @@ async fn agents_and_aggregators(env: &TestEnv) {
         (&port["name"], &port["port"]),
         (&json!("vector-source"), &json!(9000))
     );
+}
 
-    // A tenant's source reads only the Pods of the tenant's namespace; that of a cluster-scoped pipeline, all.
+/// A tenant's source reads only the Pods of the tenant's namespace; that of a cluster-scoped pipeline, all.
+async fn isolation(scenario: &Scenario<'_>) {
     scenario.add_namespace("isolated").await;
     let mut isolated = scenario.object("VectorPipeline", "own", &logs("in", "app=b"));
     isolated["metadata"]["namespace"] = json!("isolated");
-    env.apply(&isolated);
+    scenario.env.apply(&isolated);
     scenario.apply(
         "ClusterVectorPipeline",
         "wide",

@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn entry(manager: &str, operation: &str, subresource: Option<&str>, fields: Value) -> Value {
+    fn entry(manager: &str, operation: &str, subresource: Option<&str>, fields: &Value) -> Value {
         json!({
             "manager": manager, "operation": operation, "subresource": subresource, "apiVersion": "apps/v1",
             "fieldsType": "FieldsV1", "fieldsV1": fields,
@@ -113,25 +113,25 @@ mod tests {
             "operator",
             "Update",
             Some("status"),
-            json!({"f:status": {}}),
+            &json!({"f:status": {}}),
         );
         let edited = entry(
             "kubectl-edit",
             "Update",
             None,
-            json!({"f:metadata": {"f:labels": {"f:team": {}}}}),
+            &json!({"f:metadata": {"f:labels": {"f:team": {}}}}),
         );
         let applied = entry(
             "operator",
             "Apply",
             None,
-            json!({"f:spec": {"f:paused": {}}}),
+            &json!({"f:spec": {"f:paused": {}}}),
         );
         let created = entry(
             "operator",
             "Update",
             None,
-            json!({
+            &json!({
                 "f:metadata": owned(),
                 "f:spec": {"f:minReadySeconds": {}, "f:template": {"f:metadata": {"f:name": {}}}},
             }),
@@ -140,7 +140,7 @@ mod tests {
             "operator",
             "Update",
             None,
-            json!({"f:metadata": {"f:labels": {"f:app": {}}}}),
+            &json!({"f:metadata": {"f:labels": {"f:app": {}}}}),
         );
         let kept = [status, edited, applied];
         let all: Vec<_> = kept.iter().cloned().chain([created, updated]).collect();
@@ -150,7 +150,7 @@ mod tests {
         let ours = json!({"f:metadata": metadata, "f:spec": {"f:minReadySeconds": {}}});
         let expected: Vec<_> = kept
             .into_iter()
-            .chain([entry("lockstep", "Apply", None, ours)])
+            .chain([entry("lockstep", "Apply", None, &ours)])
             .collect();
         assert_eq!(
             found,
@@ -164,21 +164,21 @@ mod tests {
 
     #[test]
     fn a_child_that_was_ours_before_keeps_what_we_applied() {
-        let ours = entry("lockstep", "Apply", None, json!({"f:data": {"f:a": {}}}));
+        let ours = entry("lockstep", "Apply", None, &json!({"f:data": {"f:a": {}}}));
         let labels = entry(
             "lockstep",
             "Update",
             None,
-            json!({"f:metadata": {"f:labels": {}}}),
+            &json!({"f:metadata": {"f:labels": {}}}),
         );
         assert_eq!(
             taken_over(&with_entries(&[ours.clone(), labels]), "1"),
             None
         );
-        let client = entry("operator", "Update", None, json!({"f:metadata": owned()}));
+        let client = entry("operator", "Update", None, &json!({"f:metadata": owned()}));
         let found = taken_over(&with_entries(&[ours, client]), "1").expect("a takeover");
         let both = json!({"f:data": {"f:a": {}}, "f:metadata": owned()});
-        let expected = with_entries(&[entry("lockstep", "Apply", None, both)]);
+        let expected = with_entries(&[entry("lockstep", "Apply", None, &both)]);
         assert_eq!(Some(found), expected.metadata.managed_fields);
     }
 }
