@@ -218,7 +218,7 @@ async fn workloads_of_another_operator_are_taken_over_without_a_restart() {
     let (mut watch, versions) = env.record_configurations();
     env.installation.start_controller().expect("started");
 
-    // Only aggregators that read the Kubernetes API have permissions for it. What nobody needs stays as it is.
+    // Only aggregators that read the Kubernetes API have permissions for it. Unused permissions stay as they are.
     let is_left = |what: &str| what.starts_with("clusterrole") && what.ends_with("-aggregator");
     for (what, left) in before.children.iter().filter(|(what, _)| !is_left(what)) {
         let child = env.owned(what, |_| true).await;
@@ -307,7 +307,7 @@ async fn workloads_of_another_operator_are_taken_over_without_a_restart() {
     assert_eq!(template["metadata"]["labels"]["stage"], Value::Null);
     assert_eq!(changed["metadata"]["labels"]["stage"], Value::Null);
 
-    // Nobody waits for the finalizer of the other operator, and what it has created is deleted, too.
+    // The deletion does not wait for the finalizer of the other operator, and what it has created is deleted, too.
     env.kubectl(&["delete", "vectoraggregators", "--all", "--timeout=60s"])
         .unwrap_or_else(|error| env.fail(&error));
     let gone = eventually(

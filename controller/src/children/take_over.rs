@@ -15,8 +15,8 @@ use crate::children::managed_fields::is_our_entry;
 /// Returns the managed fields with which the child is ours instead of the client's that has set the owner reference to
 /// this owner. None if there is no such client.
 ///
-/// What is left of the client's fields is removed by the next apply, unless it is desired. Only in a Pod template, it
-/// stays without a manager: its removal would restart the Pods.
+/// The next apply removes the rest of the client's fields, unless it is desired. Only in a Pod template, it stays without
+/// a manager: its removal would restart the Pods.
 pub(crate) fn taken_over(live: &DynamicObject, owner_uid: &str) -> Option<Vec<ManagedFieldsEntry>> {
     let entries = live.metadata.managed_fields.as_deref()?;
     let is_of_client = |entry: &&ManagedFieldsEntry| {

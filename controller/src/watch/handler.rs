@@ -152,7 +152,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         }
     }
 
-    /// Records what has become of a watch that is limited to a namespace, and enqueues the owners that it concerns.
+    /// Records the list or the failure of a watch that is limited to a namespace, and enqueues the owners that it concerns.
     fn on_namespace(
         &self,
         watch: &Watching<'_>,

@@ -32,7 +32,7 @@ pub(crate) struct ReadObjects {
 struct State {
     /// Last reads of each reader.
     reads: HashMap<ObjectKey, Vec<Read>>,
-    /// What the watch of each place has delivered, once its initial list is complete.
+    /// Versions that the watch of each place has delivered, once its initial list is complete.
     delivered: HashMap<Place, Versions>,
     /// Readers of which an object has changed.
     changed: BTreeSet<ObjectKey>,

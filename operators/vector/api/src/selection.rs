@@ -30,7 +30,7 @@ pub struct SelectablePipeline {
     pub role: Option<RunnerKind>,
     /// If true, this generation was validated and is valid. Otherwise, the pipeline runs as it last ran.
     pub is_valid: bool,
-    /// What workloads run of it, from its status.
+    /// Generations that workloads run of it, from its status.
     pub workloads: Vec<PipelineWorkload>,
     /// Generation that all of them run, from its status.
     pub running_generation: Option<i64>,

@@ -57,7 +57,7 @@ impl Assembly {
 }
 
 /// Returns a fingerprint of the global options of a configuration, as [`Assembly::global_hash`]. It is the same for all
-/// configurations that mean the same, whoever wrote them.
+/// configurations that mean the same.
 #[must_use]
 pub fn global_options_hash(config: &Value) -> String {
     let blocks = ComponentKind::ALL.map(ComponentKind::block);

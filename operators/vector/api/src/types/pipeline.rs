@@ -149,7 +149,7 @@ pub struct PipelineStatus {
     pub related_secrets_hash: Option<i64>,
 }
 
-/// What a workload runs of a pipeline.
+/// State of a pipeline in one workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PipelineWorkload {

@@ -24,7 +24,7 @@ pub(crate) fn global_options_checksum(config: &Value) -> i64 {
 }
 
 /// Does on the deletion of a workload what the finalizer of that operator waits for: deletes the cluster-scoped objects
-/// that it has created, and removes the finalizer. Nobody else would, and the workload would never be gone.
+/// that it has created, and removes the finalizer. No other client would, and the workload would never be gone.
 ///
 /// # Errors
 ///

@@ -30,7 +30,7 @@ pub(crate) struct Observed {
     is_rolled_out: bool,
 }
 
-/// Where to look for the objects of a workload.
+/// Lookup of the objects of a workload.
 pub(crate) struct Lookup<'a> {
     pub(crate) client: &'a Client,
     pub(crate) children: Children<'a>,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Number of statuses that are written at the same time.
 const CONCURRENCY: usize = 8;
 
-/// What a workload runs.
+/// Pipelines of a workload.
 pub(crate) struct Running<'a> {
     /// Name of the workload in the statuses.
     pub(crate) workload: &'a str,

@@ -225,7 +225,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
 impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     type Kind = K;
 
-    /// What the workload has reported to the pipelines is removed before it is.
+    /// Keeps the workload until its entries in the statuses of pipelines are removed.
     fn finalizer(&self) -> Option<&'static str> {
         Some(FINALIZER)
     }
