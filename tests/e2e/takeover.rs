@@ -18,8 +18,11 @@ const OTHER: &str = "manager";
 /// Label of the objects that the controller owns.
 const OWNER_LABEL: &str = "lockstep.dev/owner-uid";
 
-/// Configurations with the types of components and their names.
-const RUNNING: [(&str, &str, &[(&str, &str)]); 3] = [
+/// Type and name of a component.
+type Component = (&'static str, &'static str);
+
+/// Configurations, by Secret and key, with their components.
+const RUNNING: [(&str, &str, &[Component]); 3] = [
     (
         "logs-agent",
         "agent.json",

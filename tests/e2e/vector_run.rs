@@ -146,7 +146,23 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
         .expect("deleted");
     env.configuration_that("the default source", AGENT, |config| *config == default)
         .await;
-    // A second workload that does not run it, until it does.
+    a_second_workload_reports_its_own_generation(&env).await;
+    env.kubectl(&["delete", "vector/logs"]).expect("deleted");
+    env.runs("last", None, &[]).await;
+    let gone = eventually("the deletion of the objects", async || {
+        let objects = "daemonset,service,secret,serviceaccount,clusterrole,clusterrolebinding";
+        let selector = "--selector=app.kubernetes.io/managed-by=vector-operator";
+        let left = env
+            .kubectl(&["get", objects, selector, "--output=name"])
+            .ok()?;
+        left.trim().is_empty().then_some(())
+    });
+    gone.await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+/// Creates a pipeline `last` that two workloads run, and then only one.
+async fn a_second_workload_reports_its_own_generation(env: &TestEnv) {
     env.apply(&object("VectorPipeline", "last", &logs("out")));
     env.runs("last", Some(1), &[("Vector default/logs", Some(1))])
         .await;
@@ -160,18 +176,6 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
     env.apply(&object("Vector", "more", &other));
     env.runs("last", Some(1), &both[..1]).await;
     env.kubectl(&["delete", "vector/more"]).expect("deleted");
-    env.kubectl(&["delete", "vector/logs"]).expect("deleted");
-    env.runs("last", None, &[]).await;
-    let gone = eventually("the deletion of the objects", async || {
-        let objects = "daemonset,service,secret,serviceaccount,clusterrole,clusterrolebinding";
-        let selector = "--selector=app.kubernetes.io/managed-by=vector-operator";
-        let left = env
-            .kubectl(&["get", objects, selector, "--output=name"])
-            .ok()?;
-        left.trim().is_empty().then_some(())
-    });
-    gone.await
-        .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

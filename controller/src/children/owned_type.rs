@@ -25,9 +25,11 @@ pub enum UpdateStrategy {
     CreateOnly,
 }
 
+type Namespaces = dyn Fn(&Value) -> Vec<String> + Send + Sync;
+
 /// Function that returns the namespaces in which an owner has children of a type.
 #[derive(Clone)]
-pub(crate) struct NamespacesOf(pub(crate) Arc<dyn Fn(&Value) -> Vec<String> + Send + Sync>);
+pub(crate) struct NamespacesOf(pub(crate) Arc<Namespaces>);
 
 impl fmt::Debug for NamespacesOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -21,19 +21,19 @@ use crate::watch::read_objects::{Place, Versions};
 pub(crate) async fn run<R: Reconciler>(context: &Context<R>, handler: &EventHandler<'_, R>) {
     let objects = &context.read_objects;
     let mut places = objects.places();
-    let mut watched = HashSet::new();
+    let mut active = HashSet::new();
     let mut watches = FuturesUnordered::new();
     loop {
         let all = places.borrow_and_update().clone();
         for place in all {
-            if watched.insert(place.clone()) {
+            if active.insert(place.clone()) {
                 watches.push(until_unused(context, place));
             }
         }
         tokio::select! {
             // The sender lives as long as the controller.
             _ = places.changed() => {}
-            Some(ended) = watches.next() => drop(watched.remove(&ended)),
+            Some(ended) = watches.next() => drop(active.remove(&ended)),
             readers = objects.changed() => handler.enqueue(readers),
         }
     }

@@ -113,20 +113,20 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     /// Watches the children of one type in each namespace in which an owner has some.
     async fn children_by_namespace(&self, type_: usize, namespaces: &NamespacesOfType) {
         let mut needed = namespaces.needed();
-        let mut watched = BTreeSet::new();
+        let mut active = BTreeSet::new();
         let mut watches = FuturesUnordered::new();
         let started = self.context.namespace_watches.started(namespaces);
         let mut started = pin!(started.fuse());
         loop {
             let all = needed.borrow_and_update().clone();
-            for namespace in all.difference(&watched.clone()) {
-                watched.insert(namespace.clone());
+            for namespace in all.difference(&active.clone()) {
+                active.insert(namespace.clone());
                 watches.push(self.children_of_namespace(type_, namespaces, namespace.clone()));
             }
             tokio::select! {
                 // The sender lives as long as the controller.
                 _ = needed.changed() => {}
-                Some(ended) = watches.next() => drop(watched.remove(&ended)),
+                Some(ended) = watches.next() => drop(active.remove(&ended)),
                 () = &mut started => self.handler.complete_watch(),
             }
         }
