@@ -41,10 +41,12 @@ pub(crate) async fn finish(client: &Client, workload: &Value) -> Result<(), Reco
     finalizers.remove(at);
     let of = |value: Option<String>| value.unwrap_or_default();
     let (name, uid) = (of(metadata.name), of(metadata.uid));
-    let role = format!("{name}-aggregator");
     let finished = async {
-        delete::<ClusterRoleBinding>(client, &role, &uid).await?;
-        delete::<ClusterRole>(client, &role, &uid).await?;
+        for component in ["aggregator", "event-collector"] {
+            let role = format!("{name}-{component}");
+            delete::<ClusterRoleBinding>(client, &role, &uid).await?;
+            delete::<ClusterRole>(client, &role, &uid).await?;
+        }
         let namespace = of(metadata.namespace);
         let workloads: Api<VectorAggregator> = Api::namespaced(client.clone(), &namespace);
         let patch = json!({"metadata": {
