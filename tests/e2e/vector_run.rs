@@ -81,29 +81,7 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
     assert!(env.get("service/logs-agent").is_object());
     assert!(env.get("clusterrolebinding/logs-agent").is_object());
 
-    // Drift is repaired.
-    env.kubectl(&["delete", "daemonset/logs-agent"])
-        .expect("deleted");
-    env.kubectl(&[
-        "patch",
-        "secret/logs-agent",
-        "--type=merge",
-        "--patch",
-        r#"{"data":{"agent.json":"e30="}}"#,
-    ])
-    .expect("patched");
-    env.configuration_that("the repaired configuration", AGENT, |config| {
-        *config == running
-    })
-    .await;
-    let again = eventually("the DaemonSet", async || {
-        let found = env.get("daemonset/logs-agent");
-        let is_new = found["metadata"]["uid"] != daemon_set["metadata"]["uid"];
-        (found.is_object() && is_new).then_some(())
-    });
-    again
-        .await
-        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    drift_is_repaired(&env, &daemon_set, &running).await;
 
     // An invalid change that no webhook has denied: the pipeline runs as it last ran, also after a restart.
     env.installation
@@ -158,6 +136,32 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
         left.trim().is_empty().then_some(())
     });
     gone.await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+/// Deletes the `DaemonSet` and changes the configuration as another client.
+async fn drift_is_repaired(env: &TestEnv, daemon_set: &Value, running: &Value) {
+    env.kubectl(&["delete", "daemonset/logs-agent"])
+        .expect("deleted");
+    env.kubectl(&[
+        "patch",
+        "secret/logs-agent",
+        "--type=merge",
+        "--patch",
+        r#"{"data":{"agent.json":"e30="}}"#,
+    ])
+    .expect("patched");
+    env.configuration_that("the repaired configuration", AGENT, |config| {
+        config == running
+    })
+    .await;
+    let again = eventually("the DaemonSet", async || {
+        let found = env.get("daemonset/logs-agent");
+        let is_new = found["metadata"]["uid"] != daemon_set["metadata"]["uid"];
+        (found.is_object() && is_new).then_some(())
+    });
+    again
+        .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 

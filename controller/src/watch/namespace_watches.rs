@@ -255,14 +255,17 @@ mod tests {
         watches.set_owner(&key, &owner("x"));
         assert_eq!(unlisted(), Some(Unlisted::Pending));
         let forbidden = "is forbidden".to_owned();
-        assert_eq!(secrets.set_failed("x", forbidden.clone()), [key.clone()]);
+        assert_eq!(
+            secrets.set_failed("x", forbidden.clone()),
+            std::slice::from_ref(&key)
+        );
         assert!(
             secrets.set_failed("x", forbidden.clone()).is_empty(),
             "not new"
         );
         let message = "the watch on secrets in the namespace `x` is forbidden".to_owned();
         assert_eq!(unlisted(), Some(Unlisted::Failed(message)));
-        assert_eq!(secrets.set_listed("x"), [key.clone()]);
+        assert_eq!(secrets.set_listed("x"), std::slice::from_ref(&key));
         assert!(
             secrets.set_failed("x", forbidden).is_empty(),
             "its cache stays"
