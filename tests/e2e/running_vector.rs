@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv};
 
-const KINDS: &str =
+/// The kinds that run Vector, and their pipelines.
+pub const KINDS: &str =
     "Vector,VectorAggregator,ClusterVectorAggregator,VectorPipeline,ClusterVectorPipeline";
 
 /// Starts a cluster with the kinds that run Vector.
@@ -16,6 +17,17 @@ pub async fn start() -> TestEnv {
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some(KINDS),
+        ..EnvOptions::default()
+    };
+    TestEnv::install(cluster, moto, options).await
+}
+
+/// Starts a cluster with these kinds, in which no Pods are created.
+pub async fn start_without_pods(kinds: &'static str) -> TestEnv {
+    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    let moto = Moto::start().await.expect("moto");
+    let options = EnvOptions {
+        kinds: Some(kinds),
         ..EnvOptions::default()
     };
     TestEnv::install(cluster, moto, options).await

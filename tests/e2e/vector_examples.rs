@@ -1,12 +1,10 @@
 //! The examples of pipelines and workloads run.
 
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::eventually;
 use serde_json::Value;
 
-use crate::env::{EnvOptions, TestEnv, root};
-
-const KINDS: &str =
-    "Vector,VectorAggregator,ClusterVectorAggregator,VectorPipeline,ClusterVectorPipeline";
+use crate::env::root;
+use crate::running_vector::{KINDS, start_without_pods};
 
 /// Pipelines and the workloads that run them.
 const PIPELINES: [(&str, &[&str]); 7] = [
@@ -52,13 +50,7 @@ const OBJECTS: [&str; 12] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_example_runs() {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-    let moto = Moto::start().await.expect("moto");
-    let options = EnvOptions {
-        kinds: Some(KINDS),
-        ..EnvOptions::default()
-    };
-    let env = TestEnv::install(cluster, moto, options).await;
+    let env = start_without_pods(KINDS).await;
     let examples = root().join("examples/vector");
     env.kubectl(&["apply", "--filename", &examples.to_string_lossy()])
         .unwrap_or_else(|error| env.fail(&error));

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::{Client, ResourceExt};
-use lockstep_envtest::{Cluster, Installation, Moto, eventually_within};
+use lockstep_envtest::{Installation, eventually_within};
 use serde_json::{Value, json};
 
-use crate::env::{EnvOptions, TestEnv, resource_of};
+use crate::env::{TestEnv, resource_of};
+use crate::running_vector::start_without_pods;
 
 const KINDS: &str = "Vector,VectorPipeline";
 
@@ -136,13 +137,7 @@ impl Scale {
 
 /// Measures with a number of workloads, each with a hundred pipelines in ten namespaces of its own.
 async fn measure(workloads: usize) {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-    let moto = Moto::start().await.expect("moto");
-    let options = EnvOptions {
-        kinds: Some(KINDS),
-        ..EnvOptions::default()
-    };
-    let env = TestEnv::install(cluster, moto, options).await;
+    let env = start_without_pods(KINDS).await;
     let client = env.cluster.client();
     let mut scale = Scale { env, client };
     let count = workloads * NAMESPACES * PIPELINES;
