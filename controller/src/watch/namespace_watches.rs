@@ -90,22 +90,27 @@ impl NamespaceWatches {
         let mut is_listed = self.is_listed.subscribe();
         // The senders live as long as this.
         let _ = is_listed.wait_for(|is_listed| *is_listed).await;
-        let needed = of_type.needed.borrow().clone();
-        let mut watches = of_type.watches.subscribe();
-        let all = |watches: &BTreeMap<String, NamespaceState>| {
-            needed
-                .iter()
-                .all(|namespace| watches.contains_key(namespace))
-        };
-        let _ = watches.wait_for(all).await;
+        let (mut needed, mut watches) = (of_type.needed(), of_type.watches.subscribe());
+        // An owner that is deleted meanwhile takes its namespace with it.
+        loop {
+            let all = needed.borrow_and_update().clone();
+            let started = watches.borrow_and_update().clone();
+            if all.iter().all(|namespace| started.contains_key(namespace)) {
+                return;
+            }
+            tokio::select! {
+                _ = needed.changed() => {}
+                _ = watches.changed() => {}
+            }
+        }
     }
 
     /// Returns why the children of an owner are not known, if they are not.
     pub(crate) fn unlisted(&self, key: &ObjectKey, types: &[OwnedType]) -> Option<Unlisted> {
         let mut pending = None;
         for (type_, of_type) in &self.by_type {
-            let watches = of_type.watches.borrow();
             let namespaces = of_type.owners.lock().get(key).cloned();
+            let watches = of_type.watches.borrow();
             for namespace in namespaces.unwrap_or_default() {
                 match watches.get(&namespace) {
                     Some(NamespaceState::Listed) => {}
@@ -290,6 +295,23 @@ mod tests {
         watches.set_owners_listed();
         assert!(!is_over(), "the watch of z has not started");
         secrets.set_listed("z");
+        assert!(is_over());
+
+        // The owners in two namespaces are deleted, one before its watch has started, and one after its watch has failed.
+        let watches = NamespaceWatches::of(&types());
+        let secrets = watches.of_type(1).expect("watched by namespace");
+        let (a, b) = (ObjectKey::new("", "a"), ObjectKey::new("", "b"));
+        watches.set_owner(&a, &owner("x"));
+        watches.set_owner(&b, &owner("y"));
+        watches.set_owners_listed();
+        let mut started = std::pin::pin!(watches.started(secrets));
+        let mut is_over = || futures::FutureExt::now_or_never(started.as_mut()).is_some();
+        secrets.set_failed("y", "is forbidden".to_owned());
+        assert!(!is_over());
+        watches.set_owner(&b, &Value::Null);
+        secrets.set_ended("y");
+        assert!(!is_over());
+        watches.set_owner(&a, &Value::Null);
         assert!(is_over());
     }
 }

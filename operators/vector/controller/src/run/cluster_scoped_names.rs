@@ -15,7 +15,7 @@ use crate::owned::ClusterScopedNames;
 pub(crate) struct PlainNames(Mutex<HashMap<String, String>>);
 
 impl PlainNames {
-    /// Returns the names of a workload: the plain one, unless another workload or another client has it.
+    /// Returns the names of a workload: the plain ones, unless another workload or another client has the first of them.
     ///
     /// # Errors
     ///
@@ -23,28 +23,25 @@ impl PlainNames {
     pub(crate) async fn choose(
         &self,
         client: &Client,
-        plain: &str,
+        plain: [&str; 2],
         uid: &str,
         children: Children<'_>,
     ) -> Result<ClusterScopedNames, ReconcileError> {
-        let mut own = children.iter().filter(|child| {
-            child
-                .types
-                .as_ref()
-                .is_some_and(|it| it.kind == "ClusterRole")
+        let roles = children.iter().filter(|child| {
+            let types = child.types.as_ref();
+            types.is_some_and(|types| types.kind == "ClusterRole")
         });
-        if let Some(role) = own.next() {
-            return Ok(if role.name_any() == plain {
-                self.claim(plain, uid)
-            } else {
-                ClusterScopedNames::WithNamespace
-            });
+        let [name, _] = plain;
+        match has_plain_names(roles.map(ResourceExt::name_any), plain) {
+            Some(true) => return Ok(self.claim(name, uid)),
+            Some(false) => return Ok(ClusterScopedNames::WithNamespace),
+            None => {}
         }
         let roles: Api<ClusterRole> = Api::all(client.clone());
-        let existing = roles.get_metadata_opt(plain).await;
+        let existing = roles.get_metadata_opt(name).await;
         let existing = existing.map_err(|error| ReconcileError::Transient {
             reason: "ClusterRoleUnreadable",
-            message: format!("the ClusterRole '{plain}' cannot be read: {error}"),
+            message: format!("the ClusterRole '{name}' cannot be read: {error}"),
         })?;
         let is_taken = existing.is_some_and(|role| {
             let label = role.labels().get(OWNER_LABEL);
@@ -55,7 +52,7 @@ impl PlainNames {
         Ok(if is_taken {
             ClusterScopedNames::WithNamespace
         } else {
-            self.claim(plain, uid)
+            self.claim(name, uid)
         })
     }
 
@@ -81,9 +78,29 @@ impl PlainNames {
     }
 }
 
+/// Returns true if the existing `ClusterRole`s of a workload have plain names. None if there are none.
+fn has_plain_names(mut roles: impl Iterator<Item = String>, plain: [&str; 2]) -> Option<bool> {
+    let role = roles.next()?;
+    Some(plain.contains(&role.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_workload_keeps_the_names_that_its_objects_have() {
+        let plain = ["logs-aggregator", "logs-event-collector"];
+        for (role, expected) in [
+            (None, None),
+            (Some("logs-aggregator"), Some(true)),
+            (Some("logs-event-collector"), Some(true)),
+            (Some("team-logs-event-collector"), Some(false)),
+        ] {
+            let roles = role.map(String::from).into_iter();
+            assert_eq!(has_plain_names(roles, plain), expected, "{role:?}");
+        }
+    }
 
     #[test]
     fn one_of_two_workloads_gets_the_plain_name_until_it_is_deleted() {

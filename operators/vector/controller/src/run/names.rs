@@ -14,6 +14,7 @@ use crate::run::workload::RunsPipelines;
 pub(crate) struct Names {
     pub(crate) name: String,
     pub(crate) namespace: String,
+    event_collector: String,
 }
 
 impl Names {
@@ -25,7 +26,13 @@ impl Names {
         Self {
             name: format!("{}-{}", of("name"), K::KIND_OF_RUNNER.as_str()),
             namespace: namespace.to_owned(),
+            event_collector: format!("{}-event-collector", of("name")),
         }
+    }
+
+    /// Returns the names that cluster-scoped objects have, unless another workload has the first of them.
+    pub(crate) fn plain(&self) -> [&str; 2] {
+        [&self.name, &self.event_collector]
     }
 
     fn parts_secret_name(&self) -> String {

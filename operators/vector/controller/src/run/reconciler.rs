@@ -307,7 +307,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let cluster = Cluster {
             cluster_scoped_names: self
                 .plain_names
-                .choose(&self.client, &names.name, uid, request.children())
+                .choose(&self.client, names.plain(), uid, request.children())
                 .await?,
             ..self.cluster.clone()
         };
