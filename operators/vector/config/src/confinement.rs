@@ -31,7 +31,7 @@ use crate::option_path::below;
 pub const OPT_OUT: &str = "dangerously_allow_unconfined_template_resolution";
 
 /// The user who may turn confinement off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OptOut {
     /// The author of the configuration.
     Author,

@@ -85,7 +85,7 @@ pub(crate) fn secret_backends(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Tells whether Vector replaces environment variables in the configuration that is validated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interpolation {
     /// Variables stay as they are written, as in Vector since 0.57.
     #[default]

@@ -9,12 +9,13 @@ use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext
 use lockstep_vector_config::confinement::OptOut;
 use lockstep_vector_config::{
     Catalogue, Check, Diagnostic, Interpolation, KUBERNETES_EVENTS, VectorVersion, confinement,
-    find_literal_variables, validate_start_up,
+    find_literal_variables,
 };
 use serde_json::{Map, Value, json};
 
 use crate::rules::context;
 use crate::rules::context::VectorContext;
+use crate::rules::validation_cache::{Conditions, Problems};
 use crate::runner_release;
 use crate::runner_release::{ImageRelease, RunnerRelease};
 use crate::tenancy::policy::{Section, TenantPolicy};
@@ -38,8 +39,7 @@ pub(crate) struct CachedValidation {
     pub(crate) releases: Vec<RunnerRelease>,
     /// If true, a tenant wrote the pipeline.
     is_tenants: bool,
-    problems: OnceCell<Arc<Vec<Diagnostic>>>,
-    start_up: OnceCell<Vec<Diagnostic>>,
+    problems: OnceCell<Arc<Problems>>,
 }
 
 impl CachedValidation {
@@ -69,7 +69,6 @@ impl CachedValidation {
                 has_names_joined_by_dashes: section.forbid_dashes_in_names,
                 is_tenants: K::IS_TENANTS,
                 problems: OnceCell::new(),
-                start_up: OnceCell::new(),
             }
         })
     }
@@ -88,19 +87,6 @@ impl CachedValidation {
         }
     }
 
-    /// Returns the problems that prevent Vector from starting.
-    pub(crate) fn start_up(&self) -> &[Diagnostic] {
-        self.start_up.get_or_init(|| {
-            let config = stand_in(&self.config);
-            let (opt_out, interpolation) = (self.opt_out(), self.interpolation);
-            let problems = self
-                .catalogues
-                .iter()
-                .map(|catalogue| validate_start_up(catalogue, &config, opt_out, interpolation));
-            merge(&self.catalogues, &problems.collect::<Vec<_>>())
-        })
-    }
-
     /// Returns the variables that Vector does not replace.
     pub(crate) fn literal_variables(&self) -> Vec<Diagnostic> {
         match self.interpolation {
@@ -110,21 +96,32 @@ impl CachedValidation {
     }
 
     /// Returns the problems that Vector would report.
-    pub(crate) fn problems(&self, context: Option<&VectorContext>) -> &[Diagnostic] {
+    pub(crate) fn problems(&self, context: Option<&VectorContext>) -> &Problems {
         let none = BTreeSet::new();
-        let denied = if self.is_tenants {
-            &self.policy.denied_functions
-        } else {
-            &none
+        let conditions = Conditions {
+            denied_functions: if self.is_tenants {
+                &self.policy.denied_functions
+            } else {
+                &none
+            },
+            opt_out: self.opt_out(),
+            interpolation: self.interpolation,
         };
         self.problems.get_or_init(|| {
             let config = stand_in(&self.config);
-            let problems = |catalogue| context::problems(context, catalogue, &config, denied);
+            let problems = |catalogue| context::problems(context, catalogue, &config, conditions);
             match self.catalogues[..] {
                 [only] if only.is_shipped() => problems(only),
                 _ => {
-                    let all = self.catalogues.iter().map(|it| problems(it).to_vec());
-                    Arc::new(merge(&self.catalogues, &all.collect::<Vec<_>>()))
+                    let all: Vec<_> = self.catalogues.iter().map(|it| problems(it)).collect();
+                    let merged = |of: fn(&Problems) -> &Vec<Diagnostic>| {
+                        let lists = all.iter().map(|it| of(it).clone());
+                        merge(&self.catalogues, &lists.collect::<Vec<_>>())
+                    };
+                    Arc::new(Problems {
+                        load: merged(|it| &it.load),
+                        start_up: merged(|it| &it.start_up),
+                    })
                 }
             }
         })
@@ -195,9 +192,10 @@ pub(crate) fn push_all<K: Pipeline>(
     if validation.is_empty() {
         return;
     }
+    let problems = validation.problems(context.extension());
     let problems = match check {
-        Check::Confinement | Check::StartUp | Check::AfterStart => validation.start_up(),
-        _ => validation.problems(context.extension()),
+        Check::Confinement | Check::StartUp | Check::AfterStart => &problems.start_up,
+        _ => &problems.load,
     };
     for problem in problems.iter().filter(|problem| problem.check == check) {
         push(problem, diagnostics);

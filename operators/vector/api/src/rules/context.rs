@@ -1,16 +1,15 @@
 //! Context of the rules of pipelines: what they need besides the object.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use lockstep_vector_config::{
-    Catalogue, Diagnostic, ProgramScope, VrlEnvironment, validate_config,
+    Catalogue, ProgramScope, VrlEnvironment, validate_config, validate_start_up,
 };
 use lockstep_vector_vrl::InProcessCompiler;
 use serde_json::Value;
 
 use crate::catalogues::Catalogues;
-use crate::rules::validation_cache::ValidationCache;
+use crate::rules::validation_cache::{Conditions, Problems, ValidationCache};
 
 /// Environment of programs, catalogues, and cache of validation results.
 ///
@@ -46,24 +45,17 @@ impl VectorContext {
         &self.environment
     }
 
-    /// Returns the problems of a configuration whose programs must not call the `denied` functions, from the cache if
-    /// possible.
+    /// Returns the problems of a configuration, from the cache if possible.
     fn problems(
         &self,
         catalogue: &Catalogue,
         config: &Value,
-        denied: &BTreeSet<String>,
-    ) -> Arc<Vec<Diagnostic>> {
-        self.cache
-            .get_or_compute((config, denied, catalogue.digest()), || {
-                validate_config(
-                    catalogue,
-                    config,
-                    denied,
-                    &self.environment,
-                    ProgramScope::Start,
-                )
-            })
+        conditions: Conditions<'_>,
+    ) -> Arc<Problems> {
+        let key = (config, conditions, catalogue.digest());
+        self.cache.get_or_compute(key, || {
+            validate(catalogue, config, conditions, &self.environment)
+        })
     }
 }
 
@@ -78,16 +70,36 @@ pub(crate) fn problems(
     context: Option<&VectorContext>,
     catalogue: &Catalogue,
     config: &Value,
-    denied: &BTreeSet<String>,
-) -> Arc<Vec<Diagnostic>> {
+    conditions: Conditions<'_>,
+) -> Arc<Problems> {
     match context {
-        Some(context) => context.problems(catalogue, config, denied),
-        None => Arc::new(validate_config(
+        Some(context) => context.problems(catalogue, config, conditions),
+        None => {
+            let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
+            Arc::new(validate(catalogue, config, conditions, &environment))
+        }
+    }
+}
+
+fn validate(
+    catalogue: &Catalogue,
+    config: &Value,
+    conditions: Conditions<'_>,
+    environment: &VrlEnvironment,
+) -> Problems {
+    let Conditions {
+        denied_functions,
+        opt_out,
+        interpolation,
+    } = conditions;
+    Problems {
+        load: validate_config(
             catalogue,
             config,
-            denied,
-            &VrlEnvironment::shared(InProcessCompiler::boxed),
+            denied_functions,
+            environment,
             ProgramScope::Start,
-        )),
+        ),
+        start_up: validate_start_up(catalogue, config, opt_out, interpolation),
     }
 }

@@ -6,7 +6,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lockstep_shared_validation::ErrorType;
-use lockstep_vector_config::Diagnostic;
+use lockstep_vector_config::confinement::OptOut;
+use lockstep_vector_config::{Diagnostic, Interpolation};
 use lru::LruCache;
 use serde_json::Value;
 
@@ -19,10 +20,28 @@ const MAX_CACHED_BYTES: usize = 16 << 10;
 /// Fingerprint of a text, with 128 bits and random keys, so that an attacker cannot construct collisions.
 type Fingerprint = (u64, u64);
 
+/// Problems of a configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Problems {
+    /// Problems with which Vector does not load the configuration.
+    pub(crate) load: Vec<Diagnostic>,
+    /// Problems with which Vector does not start, or ends right after its start.
+    pub(crate) start_up: Vec<Diagnostic>,
+}
+
+/// Everything besides the configuration that its problems depend on.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Conditions<'a> {
+    /// Functions that programs must not call.
+    pub(crate) denied_functions: &'a BTreeSet<String>,
+    pub(crate) opt_out: OptOut,
+    pub(crate) interpolation: Interpolation,
+}
+
 /// Cache of validation results.
 pub(crate) struct ValidationCache {
     hashers: (RandomState, RandomState),
-    known: Mutex<LruCache<Fingerprint, Arc<Vec<Diagnostic>>>>,
+    known: Mutex<LruCache<Fingerprint, Arc<Problems>>>,
 }
 
 impl Default for ValidationCache {
@@ -35,14 +54,14 @@ impl Default for ValidationCache {
 }
 
 impl ValidationCache {
-    /// Returns the result for a configuration, the denied functions and the digest of the catalogue, from the cache if
+    /// Returns the result for a configuration, the conditions and the digest of the catalogue, from the cache if
     /// possible.
     pub(crate) fn get_or_compute(
         &self,
-        (config, denied, catalogue): (&Value, &BTreeSet<String>, u64),
-        validate: impl FnOnce() -> Vec<Diagnostic>,
-    ) -> Arc<Vec<Diagnostic>> {
-        let text = (config.to_string(), denied, catalogue);
+        (config, conditions, catalogue): (&Value, Conditions<'_>, u64),
+        validate: impl FnOnce() -> Problems,
+    ) -> Arc<Problems> {
+        let text = (config.to_string(), conditions, catalogue);
         let (first, second) = &self.hashers;
         let fingerprint = (first.hash_one(&text), second.hash_one(&text));
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,8 +78,9 @@ impl ValidationCache {
 }
 
 /// Returns true if a result may be cached: it is complete and not too large.
-fn is_cacheable(problems: &[Diagnostic]) -> bool {
-    let errors = || problems.iter().map(|problem| &problem.error);
+fn is_cacheable(problems: &Problems) -> bool {
+    let all = || problems.load.iter().chain(&problems.start_up);
+    let errors = || all().map(|problem| &problem.error);
     let size = |text: &str| text.len() + size_of::<Diagnostic>();
     let sizes = errors().map(|error| size(&error.detail) + error.path.as_str().len());
     sizes.sum::<usize>() <= MAX_CACHED_BYTES
@@ -86,15 +106,25 @@ mod tests {
         let path = || FieldPath::new("transforms[a].source");
         let wrong = problem(FieldError::invalid_hidden(path(), "wrong"));
         let internal = problem(FieldError::internal(path(), "unknown"));
-        assert!(is_cacheable(&[]));
-        assert!(is_cacheable(std::slice::from_ref(&wrong)));
-        assert!(!is_cacheable(&[wrong.clone(), internal]));
+        let is_cacheable = |problems: Vec<Diagnostic>| {
+            let of = |load: &[Diagnostic], start_up: &[Diagnostic]| {
+                let (load, start_up) = (load.to_vec(), start_up.to_vec());
+                super::is_cacheable(&Problems { load, start_up })
+            };
+            let (first, second) = problems.split_at(problems.len() / 2);
+            let all = [of(&problems, &[]), of(&[], &problems), of(first, second)];
+            assert!(all.iter().all(|it| *it == all[0]), "{problems:?}");
+            all[0]
+        };
+        assert!(is_cacheable(vec![]));
+        assert!(is_cacheable(vec![wrong.clone()]));
+        assert!(!is_cacheable(vec![wrong.clone(), internal]));
         let long = problem(FieldError::invalid_hidden(
             path(),
             "x".repeat(MAX_CACHED_BYTES),
         ));
-        assert!(!is_cacheable(&[long]));
-        assert!(!is_cacheable(&vec![
+        assert!(!is_cacheable(vec![long]));
+        assert!(!is_cacheable(vec![
             wrong;
             MAX_CACHED_BYTES
                 / size_of::<Diagnostic>()
@@ -102,22 +132,43 @@ mod tests {
     }
 
     #[test]
-    fn the_same_configuration_with_the_same_functions_and_catalogue_is_validated_once() {
+    fn the_same_configuration_under_the_same_conditions_is_validated_once() {
         let cache = ValidationCache::default();
         let calls = Cell::new(0);
-        let call = |config: &Value, denied: &[&str], catalogue| {
-            let denied = denied.iter().map(|name| (*name).to_owned()).collect();
-            cache.get_or_compute((config, &denied, catalogue), || {
+        let (none, now) = (BTreeSet::new(), BTreeSet::from(["now".to_owned()]));
+        let usual = Conditions {
+            denied_functions: &none,
+            opt_out: OptOut::Author,
+            interpolation: Interpolation::Off,
+        };
+        let call = |config: &Value, conditions, catalogue| {
+            cache.get_or_compute((config, conditions, catalogue), || {
                 calls.set(calls.get() + 1);
-                Vec::new()
+                Problems::default()
             });
             calls.get()
         };
         let config = json!({"sources": {}});
-        assert_eq!(call(&config, &[], 1), 1);
-        assert_eq!(call(&config, &[], 1), 1);
-        assert_eq!(call(&config, &["now"], 1), 2);
-        assert_eq!(call(&json!({"sinks": {}}), &[], 1), 3);
-        assert_eq!(call(&config, &[], 2), 4);
+        assert_eq!(call(&config, usual, 1), 1);
+        assert_eq!(call(&config, usual, 1), 1);
+        assert_eq!(call(&json!({"sinks": {}}), usual, 1), 2);
+        assert_eq!(call(&config, usual, 2), 3);
+        let others = [
+            Conditions {
+                denied_functions: &now,
+                ..usual
+            },
+            Conditions {
+                opt_out: OptOut::Administrator,
+                ..usual
+            },
+            Conditions {
+                interpolation: Interpolation::On,
+                ..usual
+            },
+        ];
+        for (conditions, expected) in others.into_iter().zip(4..) {
+            assert_eq!(call(&config, conditions, 1), expected, "{conditions:?}");
+        }
     }
 }
