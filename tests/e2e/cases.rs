@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
-use kube::api::{DynamicObject, PostParams};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::response::StatusCause;
 use lockstep_envtest::eventually_within;
 use serde_json::{Value, json};
@@ -265,6 +265,11 @@ pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult)
             same,
             "{case} in the controller: {message:.3000} instead of {whole:.3000}"
         );
+    }
+    // Otherwise each of hundreds of workloads would run each of hundreds of pipelines.
+    if VECTOR.iter().any(|(kind, _)| case.object["kind"] == *kind) {
+        let deleted = objects.delete(&name, &DeleteParams::default()).await;
+        deleted.expect("deleted");
     }
 }
 

@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 /// Number of statuses that are written at the same time.
 const CONCURRENCY: usize = 8;
 
+/// Maximum number of workloads in the status of a pipeline, as in the CRD.
+const MAX_WORKLOADS: usize = 64;
+
 /// Pipelines of a workload.
 pub(crate) struct Running<'a> {
     /// Name of the workload in the statuses.
@@ -130,6 +133,7 @@ async fn write_entry(
         workloads.extend(entry.clone());
         workloads.sort_by(|one, other| one.workload.cmp(&other.workload));
         let lowest = lowest(&workloads);
+        workloads.truncate(MAX_WORKLOADS);
         if workloads == before && status["runningGeneration"].as_i64() == lowest {
             return Ok(());
         }
