@@ -12,6 +12,7 @@ mod fault_injector;
 mod kind;
 mod namespace;
 mod running;
+mod service_account;
 mod waiting;
 
 pub use crd::toy_crd;
@@ -20,4 +21,5 @@ pub use fault_injector::{Call, FaultInjector, When};
 pub use kind::{apply, cluster_with, objects, operator};
 pub use namespace::TemporaryNamespace;
 pub use running::RunningController;
+pub use service_account::service_account_client;
 pub use waiting::{install_crd, wait_for_condition, wait_until};

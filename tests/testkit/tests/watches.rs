@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
-use kube::{Client, Config, ResourceExt};
+use kube::{Client, ResourceExt};
 use lockstep_controller::predicate::{UpdateEvent, annotation_changed};
 use lockstep_controller::{
     Lookup, Metrics, OwnedType, ReconcileError, Reference, SyncReconciler, SyncRequest,
@@ -16,7 +15,8 @@ use lockstep_controller::{
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_testkit::{
-    DeterminismCheck, RunningController, apply, install_crd, objects, operator, toy_crd, wait_until,
+    DeterminismCheck, RunningController, apply, install_crd, objects, operator,
+    service_account_client, toy_crd, wait_until,
 };
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -357,13 +357,7 @@ async fn limited(cluster: &Cluster) -> Client {
             "--serviceaccount=default:limited",
         ]);
     }
-    let path = cluster.service_account_kubeconfig("default", "limited", None);
-    let kubeconfig = Kubeconfig::read_from(path.await.expect("the cluster issues a kubeconfig"));
-    let options = KubeConfigOptions::default();
-    let config =
-        Config::from_custom_kubeconfig(kubeconfig.expect("the kubeconfig is readable"), &options);
-    Client::try_from(config.await.expect("the kubeconfig is valid"))
-        .expect("the configuration makes a client")
+    service_account_client(cluster, "limited").await
 }
 
 #[tokio::test(flavor = "multi_thread")]

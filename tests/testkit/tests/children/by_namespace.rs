@@ -1,12 +1,13 @@
 //! Children that are watched only in the namespaces of their owners, under permissions for single namespaces.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
 use kube::api::{Api, DynamicObject};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use lockstep_controller::{Metrics, OwnedType};
 use lockstep_envtest::{Cluster, eventually};
-use lockstep_testkit::{RunningController, TemporaryNamespace, wait_for_condition, wait_until};
+use lockstep_testkit::{
+    RunningController, TemporaryNamespace, service_account_client, wait_for_condition, wait_until,
+};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
@@ -34,13 +35,7 @@ async fn limited(cluster: &Cluster) -> Client {
         "--clusterrole=clans",
         account,
     ]);
-    let path = cluster.service_account_kubeconfig("default", "limited", None);
-    let kubeconfig = Kubeconfig::read_from(path.await.expect("the cluster issues a kubeconfig"));
-    let kubeconfig = kubeconfig.expect("the kubeconfig is readable");
-    let options = KubeConfigOptions::default();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    Client::try_from(config.expect("the kubeconfig is valid"))
-        .expect("the configuration makes a client")
+    service_account_client(cluster, "limited").await
 }
 
 /// Lets the service account write `ConfigMap`s in a namespace.
