@@ -3,23 +3,15 @@
 
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
-use crate::env::{EnvOptions, NAMESPACE, TestEnv, condition};
+use crate::env::{NAMESPACE, TestEnv, condition};
+use crate::running_vector::{KINDS, start_without_pods};
 use crate::webhook_only::audit;
 
-const KINDS: &str =
-    "VectorPipeline,ClusterVectorPipeline,Vector,VectorAggregator,ClusterVectorAggregator";
-
 async fn start() -> TestEnv {
-    let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-    let moto = Moto::start().await.expect("moto");
-    let options = EnvOptions {
-        kinds: Some(KINDS),
-        ..EnvOptions::default()
-    };
-    TestEnv::install(cluster, moto, options).await
+    start_without_pods(KINDS).await
 }
 
 fn object(kind: &str, namespace: Option<&str>, name: &str, spec: &Value) -> Value {

@@ -14,17 +14,16 @@ pub const KINDS: &str =
 pub async fn start() -> TestEnv {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
-    let moto = Moto::start().await.expect("moto");
-    let options = EnvOptions {
-        kinds: Some(KINDS),
-        ..EnvOptions::default()
-    };
-    TestEnv::install(cluster, moto, options).await
+    install(cluster, KINDS).await
 }
 
 /// Starts a cluster with these kinds, in which no Pods are created.
 pub async fn start_without_pods(kinds: &'static str) -> TestEnv {
     let cluster = Cluster::start_without_workloads().await.expect("a cluster");
+    install(cluster, kinds).await
+}
+
+async fn install(cluster: Cluster, kinds: &'static str) -> TestEnv {
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some(kinds),
