@@ -10,7 +10,8 @@ use kube::api::{Api, DynamicObject, ListParams};
 use lockstep_envtest::{eventually_within, stays};
 use serde_json::{Value, json};
 
-use crate::env::{NAMESPACE, TestEnv, condition, database};
+use crate::env::{NAMESPACE, TestEnv, condition};
+use crate::vector_state::{NOT_OWNED, VectorState, status_difference};
 use crate::workload::{Author, DesiredState};
 
 /// Time limit. After a series of failures, the back-off of an object can be minutes.
@@ -47,6 +48,7 @@ pub async fn all_gone(env: &TestEnv) {
         left.extend(actual.instances.into_keys());
         left.extend(actual.deployments.into_keys());
         left.extend(actual.services);
+        left.extend(actual.vector.names());
         left.is_empty().then_some(())
     });
     if let Err(error) = gone.await {
@@ -62,16 +64,26 @@ struct ActualState {
     /// Deployments by name, with the UIDs of their owners and the compared fields.
     deployments: BTreeMap<String, Value>,
     services: Vec<String>,
+    /// Objects that run Vector. They are not among the others.
+    vector: VectorState,
 }
+
+/// Kinds of the objects.
+const KINDS: [&str; 5] = [
+    "CloudDatabase",
+    "Echo",
+    "Vector",
+    "VectorAggregator",
+    "VectorPipeline",
+];
 
 impl ActualState {
     /// Reads the state; None if the API server does not respond.
     async fn read(env: &TestEnv) -> Option<Self> {
         let all = ListParams::default();
-        let echo = json!({"kind": "Echo"});
         let mut objects = BTreeMap::new();
-        for like in [&database("any"), &echo] {
-            let of_kind = env.objects(like).list(&all).await.ok()?;
+        for like in KINDS.map(|kind| json!({"kind": kind})) {
+            let of_kind = env.objects(&like).list(&all).await.ok()?;
             objects.extend(
                 of_kind
                     .into_iter()
@@ -94,9 +106,10 @@ impl ActualState {
             ]);
             instances.entry(owner).or_default().push(shown);
         }
+        let others = all.labels(NOT_OWNED);
         let deployments: Api<Deployment> = Api::namespaced(env.cluster.client(), NAMESPACE);
         let deployments = deployments
-            .list(&all)
+            .list(&others)
             .await
             .ok()?
             .into_iter()
@@ -113,7 +126,7 @@ impl ActualState {
                 (deployment.name_any(), shown)
             });
         let services: Api<Service> = Api::namespaced(env.cluster.client(), NAMESPACE);
-        let services = services.list(&all).await.ok()?.into_iter();
+        let services = services.list(&others).await.ok()?.into_iter();
         Some(Self {
             objects,
             instances,
@@ -122,6 +135,7 @@ impl ActualState {
                 .map(|service| service.name_any())
                 .filter(|name| name != THE_CLUSTERS_OWN)
                 .collect(),
+            vector: VectorState::read(env).await?,
         })
     }
 }
@@ -141,8 +155,9 @@ async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
                 ));
             }
             (DesiredState::Exists { .. }, None) => found.push(format!("{name} does not exist")),
-            (DesiredState::Exists { object, uid }, Some(existing)) => {
-                let ready = condition(&existing, "Ready");
+            (DesiredState::Exists { object, uid, .. }, Some(existing)) => {
+                let is_pipeline = object["kind"] == "VectorPipeline";
+                let ready = condition(&existing, if is_pipeline { "Valid" } else { "Ready" });
                 let is_ready = ready.as_ref().is_some_and(|ready| {
                     ready.status == "True"
                         && ready.observed_generation == existing.metadata.generation
@@ -150,10 +165,17 @@ async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
                 if !is_ready {
                     found.push(format!("{name} is not ready: {ready:?}"));
                 }
-                found.extend(difference_of(name, object, uid, &mut actual));
+                match object["kind"].as_str() {
+                    Some("VectorPipeline") => {
+                        found.extend(status_difference(author, name, object, &existing));
+                    }
+                    Some("Vector" | "VectorAggregator") => {}
+                    _ => found.extend(difference_of(name, object, uid, &mut actual)),
+                }
             }
         }
     }
+    found.extend(actual.vector.differences(author));
     found.extend(
         actual
             .instances

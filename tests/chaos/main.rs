@@ -1,5 +1,5 @@
-//! Chaos test: whatever fails meanwhile, in the end cluster and AWS match the objects. Two hundred objects are
-//! created, changed and deleted while controllers are killed and frozen, the lease is taken from them, the API
+//! Chaos test: whatever fails meanwhile, in the end cluster and AWS match the objects, and Vector would start with each
+//! configuration that was published. Two hundred objects are created, changed and deleted while controllers are killed and frozen, the lease is taken from them, the API
 //! server restarts, watches break, and calls fail or get no response.
 //!
 //! Two seeds run by default, twenty with `-- --include-ignored`, and any other seed with `CHAOS_SEED=N`.
@@ -13,6 +13,9 @@ mod process_faults;
 #[path = "../e2e/proxy.rs"]
 #[allow(dead_code, reason = "other tests use the traps")]
 mod proxy;
+mod publications;
+mod vector_objects;
+mod vector_state;
 mod workload;
 
 use std::time::Instant;
@@ -23,6 +26,7 @@ use lockstep_envtest::{Cluster, Moto};
 use crate::env::{EnvOptions, TestEnv};
 use crate::fault_proxy::FaultSchedule;
 use crate::process_faults::ProcessFaults;
+use crate::publications::Publications;
 use crate::workload::Author;
 
 /// Number of seeds that run by default, and with `--include-ignored`.
@@ -88,7 +92,7 @@ async fn survives(seed: u64) {
         ]
         .map(String::from)
         .into(),
-        kinds: Some("*,Echo"),
+        kinds: Some("*,Echo,Vector,VectorAggregator,VectorPipeline"),
         manifest_args: &[],
         manifests: None,
         workloads: true,
@@ -97,6 +101,7 @@ async fn survives(seed: u64) {
     before_apiserver.start_faults();
     before_aws.start_faults();
 
+    let publications = Publications::watch(env.cluster.client());
     let mut author = Author::new(&env, seed);
     author.makes_all().await;
     let mut process_faults = ProcessFaults::new(seed, before_apiserver.clone());
@@ -132,6 +137,7 @@ async fn survives(seed: u64) {
         "cluster and AWS match the objects {} s after the faults",
         ended.elapsed().as_secs()
     );
+    publications.all_start(&env);
     author.deletes_all().await;
     convergence::all_gone(&env).await;
     println!(

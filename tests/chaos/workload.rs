@@ -9,14 +9,26 @@ use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::env::{NAMESPACE, TestEnv, database, resource_of};
+use crate::vector_objects;
 
-/// Number of objects of each of the two kinds.
-const OBJECTS: usize = 100;
+/// Prefixes of the names of objects, each for one kind, with the number of its objects, and with the share of the
+/// operations that concern them, in tenths.
+const KINDS: [(&str, usize, usize); 5] = [
+    ("database", 100, 3),
+    ("echo", 100, 3),
+    ("pipeline", 20, 2),
+    ("agents", 1, 1),
+    ("aggregators", 1, 1),
+];
 
 /// Desired state of one object.
 pub enum DesiredState {
-    /// The object exists as it was last applied, with this UID.
-    Exists { object: Value, uid: String },
+    /// The object exists as it was last applied, with this UID. `before` has its earlier forms.
+    Exists {
+        object: Value,
+        uid: String,
+        before: Vec<Value>,
+    },
     /// The object was deleted and may still exist.
     Deleted { like: Value },
 }
@@ -48,8 +60,8 @@ impl Author {
     }
 
     pub async fn makes_all(&mut self) {
-        for at in 0..OBJECTS {
-            for kind in ["database", "echo"] {
+        for (kind, count, _) in KINDS {
+            for at in 0..count {
                 let object = self.draws(&format!("{kind}-{at}"));
                 self.applies(object, "made").await;
             }
@@ -57,8 +69,10 @@ impl Author {
     }
 
     pub async fn does_something(&mut self) {
-        let kind = ["database", "echo"][self.rng.usize(..2)];
-        let name = format!("{kind}-{}", self.rng.usize(..OBJECTS));
+        let shares = KINDS.iter().flat_map(|it| std::iter::repeat_n(it, it.2));
+        let shares: Vec<_> = shares.collect();
+        let (kind, count, _) = shares[self.rng.usize(..shares.len())];
+        let name = format!("{kind}-{}", self.rng.usize(..*count));
         match self.desired.get(&name) {
             Some(DesiredState::Exists { object, .. }) if self.rng.u8(..4) == 0 => {
                 let object = object.clone();
@@ -91,19 +105,25 @@ impl Author {
 
     /// Object with that name, and with random values in some fields.
     fn draws(&mut self, name: &str) -> Value {
-        if name.starts_with("echo") {
-            return json!({
+        let kind = name.split('-').next().unwrap_or_default();
+        match kind {
+            "echo" => json!({
                 "apiVersion": "demo.example.com/v1alpha1",
                 "kind": "Echo",
                 "metadata": {"name": name, "namespace": NAMESPACE},
                 "spec": {"text": format!("text {}", self.rng.u32(..)), "replicas": self.rng.i32(0..2)},
-            });
+            }),
+            "pipeline" => vector_objects::pipeline(name, &mut self.rng),
+            "agents" => vector_objects::workload("Vector", name, &mut self.rng),
+            "aggregators" => vector_objects::workload("VectorAggregator", name, &mut self.rng),
+            _ => {
+                let mut object = database(name);
+                let class = ["micro", "small", "medium"][self.rng.usize(..3)];
+                object["spec"]["instanceClass"] = json!(format!("db.t4g.{class}"));
+                object["spec"]["backup"] = json!({"retentionDays": self.rng.i32(1..8)});
+                object
+            }
         }
-        let mut object = database(name);
-        let class = ["micro", "small", "medium"][self.rng.usize(..3)];
-        object["spec"]["instanceClass"] = json!(format!("db.t4g.{class}"));
-        object["spec"]["backup"] = json!({"retentionDays": self.rng.i32(1..8)});
-        object
     }
 
     async fn applies(&mut self, object: Value, how: &'static str) {
@@ -115,8 +135,21 @@ impl Author {
             stored.ok()?.uid()
         });
         let uid = uid.await.expect("the object is stored");
-        self.desired
-            .insert(name, DesiredState::Exists { object, uid });
+        let before = match self.desired.remove(&name) {
+            Some(DesiredState::Exists {
+                object, mut before, ..
+            }) => {
+                before.push(object);
+                before
+            }
+            _ => Vec::new(),
+        };
+        let desired = DesiredState::Exists {
+            object,
+            uid,
+            before,
+        };
+        self.desired.insert(name, desired);
         *self.done.entry(how).or_default() += 1;
     }
 
