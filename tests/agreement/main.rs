@@ -137,7 +137,7 @@ const WHERE_IT_IS_STRICTER: &str = "
 ## Where Lockstep is stricter, on purpose
 
 - A cycle that reaches no sink: Vector aborts, Lockstep reports the path of the cycle.
-- A program that exceeds the limits for validation in a review, which [vector.md](vector.md) lists.
+- A program that exceeds the limits for validation in a review, which [limits](pipelines.md#limits) lists.
 - A file that is read while a program is compiled (`file` and `files` of `remap`, `desc_file`, `psl`,
   `alias_sources`): the file belongs to the agent, and its content is unknown where a pipeline is validated. Vector
   accepts the configuration if the file exists, as `lockstep vector validate` does.
@@ -178,7 +178,7 @@ fn assert_page(text: &str, part: Part) {
     // Two tests write to one file.
     static PAGE: Mutex<()> = Mutex::new(());
     let _guard = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = root().join("docs/vector-agreement.md");
+    let path = root().join("docs/vector/agreement.md");
     let page = fs::read_to_string(&path).expect("the page");
     let (load, start) = page.split_at(page.find(START).unwrap_or(page.len()));
     if std::env::var_os("WRITE").is_some() {

@@ -156,7 +156,7 @@ pub fn section(all: &[Started]) -> String {
         "\n## The start of Vector\n\n\
          `lockstep vector validate` without and with `--start` versus `vector validate --skip-healthchecks`, which \
          also builds each component, on {} recorded configurations. What `--start` does not report is a known gap \
-         ([vector.md](vector.md#known-gaps)).\n\n\
+         ([known gaps](pipelines.md#known-gaps)).\n\n\
          | Vector | configurations | equal without `--start` | equal with `--start` |\n|---|---|---|---|\n",
         all.len()
     );

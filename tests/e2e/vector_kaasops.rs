@@ -1,6 +1,6 @@
 //! Scenarios of the end-to-end tests of kaasops' operator: what its users rely on.
 //!
-//! Each scenario has a namespace and a label of its own; all of them share a cluster. `docs/vector-migration.md` lists the
+//! Each scenario has a namespace and a label of its own; all of them share a cluster. `docs/vector/migration.md` lists the
 //! differences.
 
 mod scenario;

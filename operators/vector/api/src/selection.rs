@@ -59,19 +59,25 @@ impl PartialEq for SelectablePipeline {
     }
 }
 
-/// Returns the index entry of a pipeline: its groups of workloads, and what they need of it. The entry of a pipeline that
-/// is being deleted is empty.
+/// Returns the index entry of a pipeline: its keys, and what workloads need of it. The keys are its groups of workloads,
+/// each also with each of its labels, and the workloads in its status. A pipeline that is being deleted has none.
 #[must_use]
 pub fn index_selectable(pipeline: &Value) -> (Vec<String>, SelectablePipeline) {
     let metadata = &pipeline["metadata"];
     let role = role(pipeline);
-    let groups = if is_being_deleted(pipeline) {
-        BTreeSet::new()
-    } else {
+    let labels = labels::of(pipeline.pointer("/metadata/labels"));
+    let workloads: Vec<PipelineWorkload> =
+        serde_json::from_value(pipeline["status"]["workloads"].clone()).unwrap_or_default();
+    let mut keys = BTreeSet::new();
+    if !is_being_deleted(pipeline) {
         // While a change is invalid, the pipeline runs as it last ran, where it last ran.
         let roles = role.into_iter().chain(former_role(pipeline));
-        roles.map(|role| together(pipeline, role)).collect()
-    };
+        for group in roles.map(|role| together(pipeline, role)) {
+            keys.extend(labels.iter().map(|label| labelled(&group, label)));
+            keys.insert(group);
+        }
+        keys.extend(workloads.iter().map(|it| reported(&it.workload)));
+    }
     let annotations = metadata["annotations"].as_object().into_iter().flatten();
     let annotations = annotations
         .filter(|(name, _)| *name != "kubectl.kubernetes.io/last-applied-configuration")
@@ -84,18 +90,34 @@ pub fn index_selectable(pipeline: &Value) -> (Vec<String>, SelectablePipeline) {
         spec: pipeline["spec"].clone(),
         role,
         is_valid: matches!(validation_state(pipeline), ValidationState::Valid),
-        workloads: serde_json::from_value(pipeline["status"]["workloads"].clone())
-            .unwrap_or_default(),
+        workloads,
         running_generation: pipeline["status"]["runningGeneration"].as_i64(),
-        labels: labels::of(pipeline.pointer("/metadata/labels")),
+        labels,
     };
-    (groups.into_iter().collect(), entry)
+    (keys.into_iter().collect(), entry)
 }
 
-/// Returns the group of a workload: the index key of the pipelines that it may run.
+/// Returns the index keys of the pipelines that concern a workload: those that it may run, as far as one label of its
+/// selector tells, and those whose status names it. A pipeline that is under neither key has nothing to do with it, so
+/// that a change of it costs the workload nothing.
 #[must_use]
-pub fn group(workload: &Value, kind: RunnerKind) -> String {
-    together(workload, kind)
+pub fn keys(workload: &Value, kind: RunnerKind) -> Vec<String> {
+    let group = together(workload, kind);
+    let selector = labels::of(workload.pointer("/spec/selector/matchLabels"));
+    // A pipeline without the label is selected, too, if the value is empty.
+    let label = selector.iter().find(|label| !label.ends_with('='));
+    let selected = label.map_or_else(|| group.clone(), |label| labelled(&group, label));
+    vec![selected, reported(&name(workload))]
+}
+
+/// Index key of the pipelines of a group that have a label.
+fn labelled(group: &str, label: &str) -> String {
+    format!("{group} with {label}")
+}
+
+/// Index key of the pipelines whose status names a workload.
+fn reported(workload: &str) -> String {
+    format!("run by {workload}")
 }
 
 /// Returns the name of a workload in the status of a pipeline.
@@ -135,7 +157,7 @@ mod tests {
                 "observedGeneration": observed, "configCheckResult": result, "LastAppliedPipelineHash": 1,
             });
             let (groups, entry) = index_selectable(&pipeline(&status));
-            assert_eq!(groups, ["agent"]);
+            assert_eq!(groups, ["agent", "agent with team=a"]);
             assert_eq!(entry.is_valid, expected, "{status}");
         }
     }
@@ -145,6 +167,7 @@ mod tests {
         let status =
             json!({"observedGeneration": 2, "configCheckResult": true, "role": "aggregator"});
         let (groups, entry) = index_selectable(&pipeline(&status));
+        let groups: Vec<_> = groups.iter().filter(|key| !key.contains('=')).collect();
         assert_eq!(groups, ["agent", "aggregator n"]);
         assert_eq!(entry.role, Some(RunnerKind::Agent));
     }
@@ -181,11 +204,69 @@ mod tests {
             json!({"kind": "Vector", "metadata": {"name": "v", "namespace": "n"},
                 "spec": {"selector": {"matchLabels": labels}}})
         };
-        assert_eq!(group(&workload(&json!({})), RunnerKind::Agent), "agent");
         assert!(selects(&workload(&json!({})), &entry));
         assert!(selects(&workload(&json!({"team": "a"})), &entry));
         assert!(!selects(&workload(&json!({"team": "b"})), &entry));
-        let aggregator = json!({"kind": "VectorAggregator", "metadata": {"namespace": "n"}});
-        assert_eq!(group(&aggregator, RunnerKind::Aggregator), "aggregator n");
+    }
+
+    #[test]
+    fn a_workload_finds_each_pipeline_that_it_selects_under_its_keys() {
+        let values = [None, Some(""), Some("a"), Some("b")];
+        let labels = |team: Option<&str>, stage: Option<&str>| {
+            let all = [("team", team), ("stage", stage)];
+            let set = all.into_iter().filter(|(_, value)| value.is_some());
+            set.map(|(name, value)| (name.to_owned(), json!(value)))
+                .collect::<serde_json::Map<_, _>>()
+        };
+        let all = || {
+            let pairs = values
+                .iter()
+                .flat_map(|team| values.map(|stage| (*team, stage)));
+            pairs.map(|(team, stage)| labels(team, stage))
+        };
+        let mut found = 0;
+        for (selector, labels) in
+            all().flat_map(|selector| all().map(move |it| (selector.clone(), it)))
+        {
+            let workload = json!({"kind": "Vector", "metadata": {"name": "v", "namespace": "n"},
+                "spec": {"selector": {"matchLabels": selector}}});
+            let mut pipeline = pipeline(&Value::Null);
+            pipeline["metadata"]["labels"] = labels.clone().into();
+            let (indexed, entry) = index_selectable(&pipeline);
+            let keys = keys(&workload, RunnerKind::Agent);
+            let is_found = keys.iter().any(|key| indexed.contains(key));
+            if selects(&workload, &entry) {
+                assert!(is_found, "{selector:?} {labels:?}");
+            }
+            found += usize::from(is_found);
+        }
+        // Of 256 combinations, the selector of 48 finds none, because a label has another value.
+        assert!(found < 200, "{found}");
+    }
+
+    #[test]
+    fn a_workload_finds_a_pipeline_whose_status_names_it_whatever_its_labels_are() {
+        let workload = json!({"kind": "Vector", "metadata": {"name": "v", "namespace": "n"},
+            "spec": {"selector": {"matchLabels": {"team": "b"}}}});
+        let keys = keys(&workload, RunnerKind::Agent);
+        let finds = |status: &Value| {
+            let indexed = index_selectable(&pipeline(status)).0;
+            keys.iter().any(|key| indexed.contains(key))
+        };
+        assert!(!finds(&Value::Null));
+        assert!(finds(&json!({"workloads": [{"workload": "Vector n/v"}]})));
+        assert!(!finds(
+            &json!({"workloads": [{"workload": "Vector n/other"}]})
+        ));
+    }
+
+    #[test]
+    fn aggregators_have_a_group_for_each_namespace() {
+        let aggregator =
+            json!({"kind": "VectorAggregator", "metadata": {"name": "v", "namespace": "n"}});
+        assert_eq!(
+            keys(&aggregator, RunnerKind::Aggregator),
+            ["aggregator n", "run by VectorAggregator n/v"]
+        );
     }
 }

@@ -166,7 +166,7 @@ fn the_list_has_every_component() {
 fn the_page_lists_every_check() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../../docs/vector-start-checks.md"
+        "/../../../docs/vector/start-checks.md"
     );
     let page = page(&list());
     if std::env::var_os("LOCKSTEP_UPDATE").is_some() {
@@ -175,7 +175,7 @@ fn the_page_lists_every_check() {
     let committed = std::fs::read_to_string(path).expect("the page");
     assert!(
         committed == page,
-        "docs/vector-start-checks.md is not current: run this test with LOCKSTEP_UPDATE=1"
+        "docs/vector/start-checks.md is not current: run this test with LOCKSTEP_UPDATE=1"
     );
 }
 

@@ -77,16 +77,16 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         }
     }
 
-    /// Returns the pipelines that the workload may select.
+    /// Returns the pipelines that concern the workload.
     fn group(
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<Vec<Arc<SelectablePipeline>>, ReconcileError> {
-        let key = [selection::group(request.raw_parent(), K::KIND_OF_RUNNER)];
+        let keys = selection::keys(request.raw_parent(), K::KIND_OF_RUNNER);
         let mut group = Vec::new();
         for resource in &self.pipelines {
             let pipelines: Vec<Arc<SelectablePipeline>> =
-                request.related().by_index(resource, &key)?;
+                request.related().by_index(resource, &keys)?;
             group.extend(pipelines);
         }
         Ok(group)
@@ -236,13 +236,11 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
 
     fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
-            let group = |workload: &Value| {
-                vec![Reference::IndexKey(selection::group(
-                    workload,
-                    K::KIND_OF_RUNNER,
-                ))]
+            let keys = |workload: &Value| {
+                let keys = selection::keys(workload, K::KIND_OF_RUNNER);
+                keys.into_iter().map(Reference::IndexKey).collect()
             };
-            Watch::dynamic(resource.clone(), group).index_by(selection::index_selectable)
+            Watch::dynamic(resource.clone(), keys).index_by(selection::index_selectable)
         });
         pipelines.collect()
     }

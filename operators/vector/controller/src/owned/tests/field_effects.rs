@@ -3,6 +3,7 @@
 mod aggregator;
 mod container;
 mod options;
+mod page;
 mod pod;
 
 use std::collections::BTreeSet;
