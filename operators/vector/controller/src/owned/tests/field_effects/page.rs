@@ -78,7 +78,7 @@ fn effect(row: &Row) -> String {
     if given.is_empty() {
         places
     } else {
-        format!("with {given}: {places}")
+        format!("{places}; tested with {given}")
     }
 }
 
