@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::{PipelineKey, PipelinePart};
+use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
 
 use crate::owned::{self, ConfigurationCheck};
 use crate::run::config_check::{
@@ -189,11 +189,18 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 let value = assembled.secrets.get(&it.file_name)?;
                 Some((it.file_name.clone(), value.clone()))
             });
+            let secrets = secrets.collect();
+            let files = files.map_err(publication::too_large)?.into_iter();
+            // `vector validate` reads no secrets: it would take a reference for the value.
+            let resolved = files.map(|(name, content)| {
+                let text = String::from_utf8_lossy(&content);
+                (name, secrets::resolve(&text, &secrets).into_bytes())
+            });
             Ok(ConfigurationCheck {
                 name: pod.name,
                 fingerprint: pod.fingerprint,
-                files: files.map_err(publication::too_large)?,
-                secrets: secrets.collect(),
+                files: resolved.collect(),
+                secrets,
                 timeout_seconds: self.checks.timeout.as_secs().max(1),
             })
         });
@@ -231,7 +238,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                     PodState::Failed(Some(hidden.to_owned()))
                 }
                 PodState::Failed(Some(log)) => {
-                    // The Pod may have got other values than those that are current now.
+                    // The Pod may have had other values than those that are current now.
                     let of_pod = names.secret_assets(request, &name)?;
                     let values = of_pod.values().chain(assembled.secrets.values());
                     let log = redact(&log, values.map(Vec::as_slice));

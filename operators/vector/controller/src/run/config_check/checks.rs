@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Returns the result at a time in seconds, and what is to be stored and to exist.
+    /// Returns the result at a time in seconds, the results to store and the desired Pods.
     fn check(seconds: i64, records: &Records, pods: &[ObservedPod]) -> (CheckResult, Finished) {
         let now = Timestamp::from_second(seconds).expect("a time");
         let mut checks = Checks::new("logs-agent", now, records.clone(), pods.to_vec());
