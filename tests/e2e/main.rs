@@ -59,6 +59,7 @@ mod traces;
 mod uninstall;
 mod vector;
 mod vector_catalogues;
+mod vector_config_check;
 mod vector_examples;
 mod vector_kaasops;
 mod vector_run;

@@ -17,6 +17,20 @@ pub async fn start() -> TestEnv {
     install(cluster, KINDS).await
 }
 
+/// Starts a cluster with the kinds that run Vector and without nodes: Pods are created, and no kubelet runs them. The
+/// controller gets additional arguments.
+pub async fn start_without_nodes(controller_args: &[&str]) -> TestEnv {
+    let cluster = Cluster::start().await.expect("a cluster");
+    let moto = Moto::start().await.expect("moto");
+    let args = controller_args.iter().map(|arg| (*arg).to_owned());
+    let options = EnvOptions {
+        kinds: Some(KINDS),
+        controller_args: args.collect(),
+        ..EnvOptions::default()
+    };
+    TestEnv::install(cluster, moto, options).await
+}
+
 /// Starts a cluster with these kinds, in which no Pods are created.
 pub async fn start_without_pods(kinds: &'static str) -> TestEnv {
     let cluster = Cluster::start_without_workloads().await.expect("a cluster");

@@ -55,6 +55,8 @@ pub struct OwnedType {
     pub(crate) strategy: UpdateStrategy,
     pub(crate) has_finalizer: bool,
     pub(crate) is_cleanup_job: bool,
+    /// If true, an owner is ready whatever the state of these children is.
+    pub(crate) is_temporary: bool,
     /// Namespaces that are watched; all, if there is no function.
     pub(crate) namespaces_of: Option<NamespacesOf>,
 }
@@ -85,6 +87,7 @@ impl OwnedType {
             strategy: UpdateStrategy::default(),
             has_finalizer: false,
             is_cleanup_job: false,
+            is_temporary: false,
             namespaces_of: None,
         }
     }
@@ -112,6 +115,14 @@ impl OwnedType {
     #[must_use]
     pub fn cleanup_job(mut self) -> Self {
         self.is_cleanup_job = true;
+        self
+    }
+
+    /// Declares that the readiness of the owner does not depend on these children: for Pods that do one piece of work and
+    /// are then no longer desired.
+    #[must_use]
+    pub fn temporary(mut self) -> Self {
+        self.is_temporary = true;
         self
     }
 

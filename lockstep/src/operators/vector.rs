@@ -1,32 +1,45 @@
 //! Vector: log pipelines, and the agents and aggregators that run them.
 
 use std::any::Any;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use lockstep_controller::Reconciler;
-use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext};
+use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext, duration};
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::{
     ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
     VectorContext, VectorPipeline,
 };
 use lockstep_vector_controller::{
-    RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler, owned,
+    CheckSlots, PodChecks, RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
 use crate::vector;
 use crate::vector::catalogue_files::CatalogueArgs;
 
-/// Properties of the cluster.
+/// Properties of the cluster, and limits that all kinds share.
 pub(crate) struct ClusterFeatures {
     /// If true, the cluster has the API type `PodMonitor` of the Prometheus Operator.
     has_pod_monitors: bool,
+    check_slots: Arc<CheckSlots>,
+    check_timeout: Duration,
 }
 
+/// Options of the operator.
 #[derive(clap::Args)]
-struct NoArgs {}
+#[command(next_help_heading = "Vector")]
+struct VectorArgs {
+    /// Maximum number of Pods that check configurations at the same time (`configCheck.mode` of a workload).
+    #[arg(long = "vector-max-check-pods", default_value = "5")]
+    max_check_pods: NonZeroUsize,
+    /// Time after which a Pod that checks a configuration is ended without a result.
+    #[arg(long = "vector-check-timeout", default_value = "5m", value_parser = duration)]
+    check_timeout: Duration,
+}
 
 /// Returns the operator.
 pub(crate) fn operator() -> Operator<ClusterFeatures> {
@@ -45,10 +58,14 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
 }
 
 /// Finds out whether the cluster has the API type `PodMonitor`. If it is installed later, the controller must be restarted.
-async fn features(_: NoArgs, context: OperatorContext) -> anyhow::Result<ClusterFeatures> {
+async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<ClusterFeatures> {
     let found = lockstep_vector_controller::has_pod_monitors(&context.client).await;
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
-    Ok(ClusterFeatures { has_pod_monitors })
+    Ok(ClusterFeatures {
+        has_pod_monitors,
+        check_slots: Arc::new(CheckSlots::new(args.max_check_pods)),
+        check_timeout: args.check_timeout,
+    })
 }
 
 fn workload_kind<K: RunsPipelines>(
@@ -57,11 +74,17 @@ fn workload_kind<K: RunsPipelines>(
     let types = owned::owned_types(K::KIND_OF_RUNNER, true);
     let rules = || lockstep_vector_controller::rbac_rules(K::KIND_OF_RUNNER);
     operator.kind_that_owns(&types, rules, |features: &ClusterFeatures, context| {
+        let checks = PodChecks::new(
+            Arc::clone(&features.check_slots),
+            features.check_timeout,
+            context.controllers.clone(),
+        );
         WorkloadReconciler::<K>::new(
             context.client.clone(),
             vector_context(context),
             &context.installed_kinds,
             features.has_pod_monitors,
+            checks,
         )
     })
 }

@@ -126,6 +126,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         leadership: elector.leadership(),
         namespaces: namespaces.to_vec(),
         installed_kinds: kinds.api_resources(),
+        controllers: directory.clone(),
         extension: None,
         metrics: of_operators.clone(),
     };

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
 use kube::api::ApiResource;
-use lockstep_controller::Leadership;
+use lockstep_controller::{ControllerRegistry, Leadership};
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::operator::extension::Extension;
@@ -26,6 +26,8 @@ pub struct OperatorContext {
     pub namespaces: Vec<String>,
     /// The installed kinds of all operators.
     pub installed_kinds: Vec<ApiResource>,
+    /// The running controllers. An operator enqueues objects there that wait for something that no watch reports.
+    pub controllers: ControllerRegistry,
     /// Extension of the rulesets of the operator.
     pub(crate) extension: Option<Extension>,
     pub(crate) metrics: OperatorMetrics,

@@ -8,8 +8,9 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec(value).expect("a JSON value can be written")
 }
 
-/// Returns a fingerprint of a value.
-pub(crate) fn hash(value: &Value) -> String {
+/// Returns a fingerprint of a value (SHA-256). Equal values have the same one.
+#[must_use]
+pub fn hash(value: &Value) -> String {
     let digest = Sha256::digest(bytes(value));
     digest.iter().fold(String::new(), |mut hash, byte| {
         hash.push_str(&format!("{byte:02x}"));

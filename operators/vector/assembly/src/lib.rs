@@ -26,6 +26,7 @@ mod services;
 mod start_check;
 
 pub use crate::assembly::{Assembly, assemble, assemble_with, global_options_hash};
+pub use crate::canonical::hash as fingerprint;
 pub use crate::kebab_case::kebab_case;
 pub use crate::options::{ApiOptions, AssemblyOptions};
 pub use crate::part::{Components, PipelinePart};

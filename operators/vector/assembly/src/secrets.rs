@@ -65,6 +65,20 @@ pub fn validate_value(value: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Returns the text of a configuration with values in place of the references to them, as Vector does when it loads the
+/// configuration. A reference without a value stays.
+#[must_use]
+pub fn resolve(text: &str, values: &BTreeMap<String, Vec<u8>>) -> String {
+    let value = |found: &Captures<'_>| {
+        let value = values
+            .get(&found["key"])
+            .filter(|_| &found["name"] == BACKEND);
+        let value = value.and_then(|value| std::str::from_utf8(value).ok());
+        value.unwrap_or(&found[0]).to_owned()
+    };
+    REFERENCE.replace_all(text, value).into_owned()
+}
+
 /// References of one pipeline.
 pub(crate) struct SecretRewriter<'a> {
     pipeline: &'a PipelineKey,
@@ -258,6 +272,18 @@ mod tests {
             file("team-a", "x", "SECRET[x.y.k]"),
         ]);
         assert_eq!(files.len(), 5, "{files:?}");
+    }
+
+    #[test]
+    fn values_replace_references_to_their_files() {
+        let values = BTreeMap::from([("a__p__s.k".to_owned(), b"v$1".to_vec())]);
+        for (text, expected) in [
+            ("x SECRET[k8s.a__p__s.k] y", "x v$1 y"),
+            ("SECRET[k8s.a__p__s.other]", "SECRET[k8s.a__p__s.other]"),
+            ("SECRET[other.a__p__s.k]", "SECRET[other.a__p__s.k]"),
+        ] {
+            assert_eq!(resolve(text, &values), expected);
+        }
     }
 
     #[test]

@@ -21,11 +21,11 @@
 //!
 //! - `podSecurityPolicyName`: Kubernetes 1.25 removed the API `PodSecurityPolicy`.
 //! - `api.playground`: Vector 0.55 removed the playground.
-//! - `configCheck`: pipelines are validated in process, without a Pod.
 
 mod autoscaler;
 mod children;
 mod cluster;
+mod config_check;
 mod config_reloader;
 mod configuration_secret;
 mod container;
@@ -61,12 +61,18 @@ mod tests;
 
 pub use crate::owned::children::{OwnedObjects, OwnedObjectsError};
 pub use crate::owned::cluster::{Cluster, ClusterScopedNames};
+pub(crate) use crate::owned::config_check::{
+    CONTAINER as CHECK_CONTAINER, FINGERPRINT as CHECK_FINGERPRINT, image as check_image,
+    is_in_pods as is_checked_in_pods,
+};
 pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES;
 pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
-pub use crate::owned::publication::{PipelinePort, PipelineService, Protocol, Publication};
+pub use crate::owned::publication::{
+    ConfigurationCheck, PipelinePort, PipelineService, Protocol, Publication,
+};
 
 use kube::ResourceExt;
 use lockstep_vector_api::{
@@ -89,6 +95,7 @@ pub fn of_vector(
         workload: vector.spec.agent.as_ref().unwrap_or(&default),
         publication,
         cluster,
+        check: None,
     };
     let mut objects = OwnedObjects::default();
     objects.extend(rbac::of_runner(&runner));
@@ -97,6 +104,7 @@ pub fn of_vector(
     objects.extend(service::of_agent(&runner));
     objects.extend([daemon_set::of(&runner)]);
     objects.extend(pod_monitor::of(&runner));
+    objects.extend(config_check::of(&runner)?);
     Ok(objects)
 }
 
@@ -114,6 +122,7 @@ pub fn of_aggregator(
         workload: &aggregator.spec.aggregator.workload,
         publication,
         cluster,
+        check: None,
     };
     of_aggregator_runner(&runner, &aggregator.spec.aggregator, observed)
 }
@@ -133,6 +142,7 @@ pub fn of_cluster_aggregator(
         workload: &aggregator.spec.aggregator.workload,
         publication,
         cluster,
+        check: None,
     };
     of_aggregator_runner(&runner, &aggregator.spec.aggregator, observed)
 }
@@ -163,5 +173,6 @@ fn of_aggregator_runner(
     objects.extend(event_collector::of(runner, aggregator, &services));
     objects.extend(autoscaler::of(runner, aggregator));
     objects.extend(disruption_budget::of(runner, aggregator));
+    objects.extend(config_check::of(runner)?);
     Ok(objects)
 }

@@ -8,8 +8,10 @@
 //! valid runs as it last ran: its part of the configuration is stored in a Secret of the workload.
 
 mod assembled;
+mod checked;
 mod cluster_features;
 mod cluster_scoped_names;
+mod config_check;
 mod kaasops;
 mod names;
 mod observed;
@@ -22,6 +24,8 @@ mod stored_parts;
 mod workload;
 mod workload_status;
 
+pub use crate::run::checked::PodChecks;
 pub use crate::run::cluster_features::has_pod_monitors;
+pub use crate::run::config_check::CheckSlots;
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};
 pub use crate::run::workload::RunsPipelines;

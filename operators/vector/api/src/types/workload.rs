@@ -128,7 +128,7 @@ pub struct Workload {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
     pub liveness_probe: OfKubernetes,
-    /// Settings of the Pods that check configurations, for operators that use such Pods.
+    /// Check of the configuration before it is published, and the Pods that do it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_check: Option<ConfigCheck>,
     /// If true, the configuration is stored compressed.
@@ -183,17 +183,33 @@ pub struct Api {
     pub healthcheck: Option<bool>,
 }
 
-/// Settings of the Pods that check configurations, for operators that use such Pods.
+/// Place where configurations are checked before they are published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ConfigCheckMode {
+    /// In the controller.
+    #[default]
+    InProcess,
+    /// In a Pod that runs the image of Vector.
+    Pod,
+    /// In the controller, and then in a Pod.
+    Both,
+}
+
+/// Check of the configuration before it is published, and the Pods that do it.
 #[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConfigCheck {
-    /// If true, no check Pods are created.
+    /// Place where a changed pipeline is checked before it is published: `InProcess` in the controller, `Pod` by
+    /// `vector validate` in a Pod, `Both` in the controller and then in a Pod. Default: `InProcess`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ConfigCheckMode>,
+    /// If true, no check Pods are created, whatever the mode is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
-    /// Container image of the check Pods.
+    /// Container image of the check Pods. Default: the image of the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Resource requests and limits of the check Pods.
+    /// Resource requests and limits of the check Pods. Default: those of the Vector container.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
     pub resources: OfKubernetes,
@@ -201,7 +217,7 @@ pub struct ConfigCheck {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
     pub affinity: OfKubernetes,
-    /// Tolerations of the check Pods.
+    /// Tolerations of the check Pods. Default: those of the workload.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
     pub tolerations: AllOfKubernetes,
@@ -211,6 +227,17 @@ pub struct ConfigCheck {
     /// Labels of the check Pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+}
+
+impl ConfigCheck {
+    /// Returns the mode that applies.
+    #[must_use]
+    pub fn effective_mode(&self) -> ConfigCheckMode {
+        match self.disabled {
+            Some(true) => ConfigCheckMode::InProcess,
+            _ => self.mode.unwrap_or_default(),
+        }
+    }
 }
 
 /// Selector of pipelines by their labels.
@@ -260,6 +287,9 @@ pub struct WorkloadStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 1024)))]
     pub not_running: Vec<String>,
+    /// Number of Pods that check configurations now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check_pods: Option<i64>,
     /// Time at which a configuration was last published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]

@@ -11,18 +11,20 @@ pub(crate) enum Component {
     Agent,
     Aggregator,
     EventCollector,
+    ConfigCheck,
 }
 
 /// Returns the labels that select the Pods of a component. They never change: a selector is immutable.
 pub(crate) fn match_labels(instance: &str, component: Component) -> BTreeMap<String, String> {
-    let component = match component {
-        Component::Agent => "Agent",
-        Component::Aggregator => "Aggregator",
-        Component::EventCollector => "EventCollector",
+    let (name, component) = match component {
+        Component::Agent => ("vector", "Agent"),
+        Component::Aggregator => ("vector", "Aggregator"),
+        Component::EventCollector => ("vector", "EventCollector"),
+        Component::ConfigCheck => ("vector-configcheck", "ConfigCheck"),
     };
     let labels = [
         ("app.kubernetes.io/managed-by", "vector-operator"),
-        ("app.kubernetes.io/name", "vector"),
+        ("app.kubernetes.io/name", name),
         ("app.kubernetes.io/component", component),
         ("app.kubernetes.io/instance", instance),
     ];

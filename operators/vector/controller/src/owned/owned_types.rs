@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::discovery::Scope;
-use lockstep_controller::OwnedType;
-use lockstep_vector_api::RunnerKind;
+use lockstep_controller::{OwnedType, UpdateStrategy};
+use lockstep_vector_api::{ConfigCheck, ConfigCheckMode, RunnerKind};
 use serde_json::Value;
 
 use crate::owned::{pod_monitor, rbac};
@@ -44,7 +44,25 @@ pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
         let resource = pod_monitor::api_resource();
         types.push(OwnedType::dynamic(resource, &Scope::Namespaced));
     }
+    // Nothing of a Pod that checks a configuration can be changed.
+    let pods = OwnedType::namespaced::<Pod>().update_strategy(UpdateStrategy::CreateOnly);
+    types.push(pods.temporary().watch_in(namespaces_of_check_pods));
     types
+}
+
+/// Returns the namespace of the owned objects of a workload whose configurations are checked in Pods, or were until now:
+/// the Pods of that time are yet to be deleted.
+pub(super) fn namespaces_of_check_pods(workload: &Value) -> Vec<String> {
+    let spec = &workload["spec"];
+    let agent = &spec["agent"];
+    let check = if agent.is_null() { spec } else { agent }["configCheck"].clone();
+    let check: ConfigCheck = serde_json::from_value(check).unwrap_or_default();
+    let has_pods = workload["status"]["checkPods"].as_i64() > Some(0);
+    if has_pods || check.effective_mode() != ConfigCheckMode::InProcess {
+        namespaces_of_children(workload)
+    } else {
+        Vec::new()
+    }
 }
 
 /// Returns the namespace of the owned objects of a workload: its own, or the one that a cluster-scoped workload names.

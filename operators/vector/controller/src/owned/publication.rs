@@ -20,6 +20,23 @@ pub struct Publication {
     /// If true, a component reads the Kubernetes API (`kubernetes_logs`), or a file of the service account. Agents
     /// always have the permissions for it; an aggregator has them only if this is set.
     pub reads_kubernetes_api: bool,
+    /// Configurations that Pods check now.
+    pub checks: Vec<ConfigurationCheck>,
+}
+
+/// Configuration that a Pod checks before it is published.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConfigurationCheck {
+    /// Name of the Pod and of its Secret.
+    pub name: String,
+    /// Fingerprint of the configuration and of what else decides the result.
+    pub fingerprint: String,
+    /// Content of Vector's configuration directory by file name.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Values of the Secrets that the configuration refers to, by the name of the file.
+    pub secrets: BTreeMap<String, Vec<u8>>,
+    /// Seconds after which the Pod is ended.
+    pub timeout_seconds: u64,
 }
 
 /// Ports where a pipeline listens.

@@ -20,12 +20,17 @@ pub(crate) struct Runner<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) publication: &'a Publication,
     pub(crate) cluster: &'a Cluster,
+    /// Name of the objects that check a configuration. None if the objects run Vector.
+    pub(crate) check: Option<&'a str>,
 }
 
 impl Runner<'_> {
     /// Returns the name that most owned objects have.
     pub(crate) fn object_name(&self) -> String {
-        format!("{}-{}", self.name, self.kind.as_str())
+        self.check.map_or_else(
+            || format!("{}-{}", self.name, self.kind.as_str()),
+            str::to_owned,
+        )
     }
 
     /// Returns the name of the Service that gives each Pod of a `StatefulSet` a DNS name.
@@ -45,9 +50,10 @@ impl Runner<'_> {
 
     /// Returns the labels that select the Pods.
     pub(crate) fn match_labels(&self) -> BTreeMap<String, String> {
-        let component = match self.kind {
-            RunnerKind::Agent => Component::Agent,
-            RunnerKind::Aggregator => Component::Aggregator,
+        let component = match (self.check, self.kind) {
+            (Some(_), _) => Component::ConfigCheck,
+            (None, RunnerKind::Agent) => Component::Agent,
+            (None, RunnerKind::Aggregator) => Component::Aggregator,
         };
         labels::match_labels(&self.name, component)
     }

@@ -1,5 +1,6 @@
 //! Tests of the owned objects as a whole, and what they share.
 
+mod config_check;
 mod field_effects;
 mod golden;
 mod permissions;
@@ -13,8 +14,9 @@ use lockstep_vector_api::{ClusterVectorAggregator, Vector, VectorAggregator, Vec
 use serde_json::{Value, json};
 
 use crate::owned::{
-    Cluster, ClusterScopedNames, ObservedAggregator, OwnedObjects, OwnedObjectsError, PipelinePort,
-    PipelineService, Protocol, Publication, of_aggregator, of_cluster_aggregator, of_vector,
+    Cluster, ClusterScopedNames, ConfigurationCheck, ObservedAggregator, OwnedObjects,
+    OwnedObjectsError, PipelinePort, PipelineService, Protocol, Publication, of_aggregator,
+    of_cluster_aggregator, of_vector,
 };
 
 /// Kind of a workload.
@@ -147,6 +149,20 @@ fn typed<T: serde::de::DeserializeOwned>(mut object: Value) -> T {
     object["apiVersion"] = json!("observability.kaasops.io/v1alpha1");
     object["kind"] = json!(std::any::type_name::<T>().rsplit("::").next());
     serde_json::from_value(object).expect("a workload")
+}
+
+/// Name of the Pod that checks a configuration.
+const CHECK: &str = "configcheck-logs-0123456789";
+
+/// Returns a configuration that a Pod checks.
+fn check_in_pod() -> ConfigurationCheck {
+    ConfigurationCheck {
+        name: CHECK.to_owned(),
+        fingerprint: "0123456789abcdef".to_owned(),
+        files: BTreeMap::from([("agent.json".to_owned(), b"{\"sinks\":{}}".to_vec())]),
+        timeout_seconds: 300,
+        ..ConfigurationCheck::default()
+    }
 }
 
 /// Returns a pipeline that listens on a TCP port.

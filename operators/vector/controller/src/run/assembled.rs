@@ -6,6 +6,7 @@ use lockstep_vector_api::selection::SelectablePipeline;
 use lockstep_vector_api::{Interpolation, VrlEnvironment};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, PipelineKey, PipelinePart, RunnablePipeline, StartCheck, StartError,
+    assemble_with,
 };
 
 /// Pipelines of a workload: those that are assembled from their present generation, and the parts of those that run as
@@ -46,16 +47,29 @@ impl Selected {
     }
 }
 
-/// Assembles a configuration with which Vector starts. A pipeline whose present generation cannot be part of it runs as
-/// it last ran.
+/// Check of the start in the controller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum InProcess {
+    /// The start is checked. The value tells whether Vector replaces environment variables.
+    Start(Interpolation),
+    /// Nothing is checked: Pods check all that is published.
+    Nothing,
+}
+
+/// Assembles a configuration with which Vector starts, as far as the controller checks that. A pipeline whose present
+/// generation cannot be part of it runs as it last ran.
 pub(crate) fn assemble(
     options: &AssemblyOptions,
     selected: Selected,
     before: &BTreeMap<PipelineKey, PipelinePart>,
     environment: &VrlEnvironment,
-    interpolation: Interpolation,
+    in_process: InProcess,
     passed: &mut BTreeSet<String>,
 ) -> Result<Assembly, StartError> {
+    let interpolation = match in_process {
+        InProcess::Start(interpolation) => interpolation,
+        InProcess::Nothing => Interpolation::Off,
+    };
     let accepted = BTreeSet::new();
     let mut check = StartCheck {
         environment,
@@ -67,7 +81,11 @@ pub(crate) fn assemble(
         mut runnable,
         mut kept,
     } = selected;
-    let assembly = check.assemble(options, &runnable, &kept)?;
+    let mut assemble = |runnable: &[RunnablePipeline], kept: &[PipelinePart]| match in_process {
+        InProcess::Start(_) => check.assemble(options, runnable, kept),
+        InProcess::Nothing => Ok(assemble_with(options, runnable, kept)),
+    };
+    let assembly = assemble(&runnable, &kept)?;
     let left_out = |pipeline: &RunnablePipeline| {
         let key = pipeline.key();
         assembly.problems.iter().any(|it| it.pipeline == key) && before.contains_key(&key)
@@ -81,7 +99,7 @@ pub(crate) fn assemble(
             .iter()
             .filter_map(|it| before.get(&it.key()).cloned()),
     );
-    let mut again = check.assemble(options, &runnable, &kept)?;
+    let mut again = assemble(&runnable, &kept)?;
     // Why their present generation does not run is still to be reported.
     again.problems.extend(assembly.problems);
     again.problems.sort();

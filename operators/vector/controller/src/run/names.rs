@@ -7,6 +7,7 @@ use lockstep_controller::{ReconcileError, SyncRequest};
 use lockstep_vector_assembly::Assembly;
 use serde_json::{Value, json};
 
+use crate::run::config_check::{self, Records};
 use crate::run::stored_parts;
 use crate::run::workload::RunsPipelines;
 
@@ -39,14 +40,15 @@ impl Names {
         format!("{}-parts", self.name)
     }
 
-    /// Returns the Secret with the parts that run from now on.
-    pub(crate) fn parts_secret(&self, assembly: &Assembly) -> Value {
+    /// Returns the Secret with the parts that run from now on, and with the results of checks.
+    pub(crate) fn parts_secret(&self, assembly: &Assembly, checks: &Records) -> Value {
         let content = k8s_openapi::ByteString(stored_parts::write(&assembly.parts));
+        let checks = checks.write().map(k8s_openapi::ByteString);
         json!({
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": self.parts_secret_name(), "namespace": self.namespace},
-            "data": {stored_parts::KEY: content},
+            "data": {stored_parts::KEY: content, config_check::KEY: checks},
         })
     }
 
@@ -55,7 +57,16 @@ impl Names {
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<BTreeMap<String, Vec<u8>>, ReconcileError> {
-        let name = format!("{}-secret-assets", self.name);
+        self.secret_assets(request, &self.name)
+    }
+
+    /// Returns the values of Secrets that the Pods of an object get.
+    pub(crate) fn secret_assets<K>(
+        &self,
+        request: &SyncRequest<'_, K>,
+        object: &str,
+    ) -> Result<BTreeMap<String, Vec<u8>>, ReconcileError> {
+        let name = format!("{object}-secret-assets");
         let secret: Option<Secret> = request.children().get_namespaced(&self.namespace, &name)?;
         let data = secret.and_then(|secret| secret.data).unwrap_or_default();
         Ok(data
@@ -64,14 +75,15 @@ impl Names {
             .collect())
     }
 
-    /// Returns the content of the Secret with the parts that run now.
-    pub(crate) fn stored_parts<K>(
+    /// Returns a value of the Secret with the parts that run now.
+    pub(crate) fn stored<K>(
         &self,
         request: &SyncRequest<'_, K>,
+        key: &str,
     ) -> Result<Option<Vec<u8>>, ReconcileError> {
         let (children, name) = (request.children(), self.parts_secret_name());
         let secret: Option<Secret> = children.get_namespaced(&self.namespace, &name)?;
         let mut data = secret.and_then(|secret| secret.data).unwrap_or_default();
-        Ok(data.remove(stored_parts::KEY).map(|content| content.0))
+        Ok(data.remove(key).map(|content| content.0))
     }
 }

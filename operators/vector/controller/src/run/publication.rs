@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lockstep_controller::ReconcileError;
 use lockstep_vector_api::RunnerKind;
 use lockstep_vector_assembly::{Assembly, PublicationLimits, TooLarge, publish};
 
@@ -10,19 +11,16 @@ use crate::owned::{self, PipelinePort, Publication};
 /// Sources that read the Kubernetes API.
 const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
 
-/// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to; `adopted_hash`,
-/// see [`Publication::adopted_hash`].
+/// Returns the files of a configuration.
 ///
 /// # Errors
 ///
 /// The configuration does not fit into Secrets.
-pub(crate) fn of(
+pub(crate) fn files(
     kind: RunnerKind,
     assembly: &Assembly,
     is_compressed: bool,
-    secrets: BTreeMap<String, Vec<u8>>,
-    adopted_hash: Option<String>,
-) -> Result<Publication, TooLarge> {
+) -> Result<BTreeMap<String, Vec<u8>>, TooLarge> {
     let stem = match kind {
         RunnerKind::Agent => "agent",
         RunnerKind::Aggregator => "config",
@@ -37,16 +35,42 @@ pub(crate) fn of(
         compress_above: None,
     };
     let files = publish(assembly, stem, limits)?;
+    Ok(files.into_iter().map(|it| (it.name, it.content)).collect())
+}
+
+/// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to; `adopted_hash`,
+/// see [`Publication::adopted_hash`].
+///
+/// # Errors
+///
+/// The configuration does not fit into Secrets.
+pub(crate) fn of(
+    kind: RunnerKind,
+    assembly: &Assembly,
+    is_compressed: bool,
+    secrets: BTreeMap<String, Vec<u8>>,
+    adopted_hash: Option<String>,
+) -> Result<Publication, TooLarge> {
     let sources = assembly.config["sources"].as_object().into_iter().flatten();
     let mut types = sources.filter_map(|(_, source)| source["type"].as_str());
     Ok(Publication {
-        files: files.into_iter().map(|it| (it.name, it.content)).collect(),
+        files: files(kind, assembly, is_compressed)?,
         secrets,
         roll_hash: assembly.global_hash(),
         adopted_hash,
         services: assembly.services.iter().map(service).collect(),
         reads_kubernetes_api: types.any(|type_| READ_THE_API.contains(&type_)),
+        checks: Vec::new(),
     })
+}
+
+/// Returns the error of a configuration that does not fit into Secrets.
+#[expect(clippy::needless_pass_by_value, reason = "it is used with `map_err`")]
+pub(crate) fn too_large(error: TooLarge) -> ReconcileError {
+    ReconcileError::Permanent {
+        reason: "ConfigurationTooLarge",
+        message: error.to_string(),
+    }
 }
 
 fn service(service: &lockstep_vector_assembly::PipelineService) -> owned::PipelineService {

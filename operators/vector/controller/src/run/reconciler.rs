@@ -15,12 +15,17 @@ use lockstep_controller::{
 };
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
-use lockstep_vector_api::{Interpolation, RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{Assembly, PipelineKey, PipelinePart, PipelineProblem};
+use lockstep_vector_api::{
+    ConfigCheckMode, Interpolation, RunnerKind, VectorContext, port_allocation,
+};
+use lockstep_vector_assembly::{
+    Assembly, AssemblyOptions, PipelineKey, PipelinePart, PipelineProblem,
+};
 use serde_json::{Map, Value, json};
 
 use crate::owned::{self, Cluster, ClusterScopedNames};
-use crate::run::assembled::{self, Selected};
+use crate::run::assembled::{self, InProcess, Selected};
+use crate::run::checked::{Checked, PodChecks};
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
 use crate::run::observed::Lookup;
@@ -44,10 +49,11 @@ pub struct WorkloadReconciler<K> {
     context: Arc<VectorContext>,
     /// Installed kinds of pipelines.
     pipelines: Vec<ApiResource>,
-    cluster: Cluster,
+    pub(crate) cluster: Cluster,
     plain_names: PlainNames,
     /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
     passed: Mutex<HashMap<String, BTreeSet<String>>>,
+    pub(crate) checks: PodChecks,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
@@ -58,6 +64,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         context: Arc<VectorContext>,
         installed: &[ApiResource],
         has_pod_monitors: bool,
+        checks: PodChecks,
     ) -> Self {
         let is_pipeline =
             |resource: &&ApiResource| port_allocation::PIPELINES.contains(&&*resource.kind);
@@ -74,6 +81,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             context,
             plain_names: PlainNames::default(),
             passed: Mutex::default(),
+            checks,
         }
     }
 
@@ -119,17 +127,23 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
 
     /// Assembles the configuration, and reads the Secrets that it refers to. A pipeline whose Secret cannot be used runs as
     /// it last ran, with the values that it then had, and the others are not affected.
-    async fn assemble_with_secrets(
+    /// `held` are the pipelines that run as they last ran for another reason.
+    pub(crate) async fn assemble_with_secrets(
         &self,
         request: &SyncRequest<'_, K>,
         names: &Names,
         pipelines: Vec<Arc<SelectablePipeline>>,
         mut before: BTreeMap<PipelineKey, PipelinePart>,
+        held: &BTreeMap<PipelineKey, String>,
     ) -> Result<Assembled, ReconcileError> {
-        let none = BTreeSet::new();
+        let mut keys: BTreeSet<_> = held.keys().cloned().collect();
         let mut assembly = self
-            .assemble(request, pipelines.clone(), &none, before.clone())
+            .assemble(request, pipelines.clone(), &keys, before.clone())
             .await?;
+        let held = held.iter().map(|(pipeline, message)| PipelineProblem {
+            pipeline: pipeline.clone(),
+            message: message.clone(),
+        });
         let PipelineSecrets {
             mut values,
             mut waiting,
@@ -140,6 +154,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             waiting.entry(key).or_insert(why);
         }
         if waiting.is_empty() {
+            assembly.problems.extend(held);
             return Ok(Assembled {
                 assembly,
                 secrets: values,
@@ -157,12 +172,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             let value = published[&file].clone();
             values.insert(file, value);
         }
-        let keys = waiting.keys().cloned().collect();
+        keys.extend(waiting.keys().cloned());
         assembly = self.assemble(request, pipelines, &keys, before).await?;
         values.retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
         let waiting = waiting.into_iter();
         let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
-        assembly.problems.extend(problems);
+        assembly.problems.extend(problems.chain(held));
         Ok(Assembled {
             assembly,
             secrets: values,
@@ -178,13 +193,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         waiting: &BTreeSet<PipelineKey>,
         before: BTreeMap<PipelineKey, PipelinePart>,
     ) -> Result<Assembly, ReconcileError> {
-        let catalogue = self.context.catalogues().of_workload(request.raw_parent());
-        let options = assembly_options(request.parent(), catalogue);
-        let workload = request.parent().workload();
-        let interpolation = match workload.and_then(|it| it.env_var_interpolation) {
-            Some(true) => Interpolation::On,
-            _ => Interpolation::Off,
-        };
+        let options = self.options(request);
+        let in_process = in_process(request.parent());
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default().to_owned();
         let mut passed = self.passed().remove(&uid).unwrap_or_default();
@@ -200,7 +210,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 selected,
                 &before,
                 environment,
-                interpolation,
+                in_process,
                 &mut passed,
             );
             (assembly, passed)
@@ -216,7 +226,13 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         })
     }
 
-    fn passed(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
+    /// Returns what of a workload decides its configuration.
+    pub(crate) fn options(&self, request: &SyncRequest<'_, K>) -> AssemblyOptions {
+        let catalogue = self.context.catalogues().of_workload(request.raw_parent());
+        assembly_options(request.parent(), catalogue)
+    }
+
+    pub(crate) fn passed(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
         self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -263,7 +279,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     ) -> Result<ReconcileOutput, ReconcileError> {
         let (object, raw) = (request.parent(), request.raw_parent());
         let names = Names::of(object, raw);
-        let before = stored_parts::read(names.stored_parts(request)?.as_deref());
+        let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
         let published = before.iter();
         let published = published
             .map(|(key, part)| (key.clone(), part.generation))
@@ -271,13 +287,15 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let group = self.group(request)?;
         let mut pipelines = group.clone();
         pipelines.retain(|pipeline| selection::selects(raw, pipeline));
-        let Assembled {
-            assembly,
-            secrets,
-            reads,
-        } = self
-            .assemble_with_secrets(request, &names, pipelines, before)
-            .await?;
+        let Checked {
+            assembled:
+                Assembled {
+                    assembly,
+                    secrets,
+                    reads,
+                },
+            checks,
+        } = self.checked(request, &names, pipelines, before).await?;
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         let lookup = Lookup {
             client: &self.client,
@@ -298,10 +316,8 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             secrets,
             adopted_hash,
         );
-        let publication = publication.map_err(|error| ReconcileError::Permanent {
-            reason: "ConfigurationTooLarge",
-            message: error.to_string(),
-        })?;
+        let mut publication = publication.map_err(publication::too_large)?;
+        publication.checks = checks.pods;
         let cluster = Cluster {
             cluster_scoped_names: self
                 .plain_names
@@ -315,12 +331,18 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             message: error.to_string(),
         })?;
         let mut children = objects.children;
-        children.push(names.parts_secret(&assembly));
+        children.push(names.parts_secret(&assembly, &checks.records));
         let is_reported = self.report(raw, &group, published, &assembly).await;
         Ok(ReconcileOutput {
-            status: workload_status::fields(raw, &assembly),
+            status: workload_status::fields(
+                raw,
+                &assembly,
+                checks.rejected.as_deref(),
+                publication.checks.len(),
+            ),
             requeue_after: if is_reported {
-                ReconcileOutput::default().requeue_after
+                let resync = ReconcileOutput::default().requeue_after;
+                checks.next.map_or(resync, |next| next.min(resync))
             } else {
                 REPORT_AGAIN
             },
@@ -339,6 +361,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let uid = uid.unwrap_or_default();
         kaasops::finish(&self.client, deleted.object).await?;
         self.passed().remove(uid);
+        self.checks.release(uid);
         self.plain_names.release(uid);
         let name = selection::workload_name(deleted.object);
         let removed = pipeline_statuses::remove(&self.client, &self.pipelines, &name).await;
@@ -361,11 +384,24 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     owned.chain(owned::granted_rules(kind)).collect()
 }
 
+/// Returns what is checked in the controller before a configuration of a workload is published.
+fn in_process<K: RunsPipelines>(object: &K) -> InProcess {
+    let workload = object.workload();
+    let mode = workload.and_then(|it| Some(it.config_check.as_ref()?.effective_mode()));
+    if mode == Some(ConfigCheckMode::Pod) {
+        return InProcess::Nothing;
+    }
+    match workload.and_then(|it| it.env_var_interpolation) {
+        Some(true) => InProcess::Start(Interpolation::On),
+        _ => InProcess::Start(Interpolation::Off),
+    }
+}
+
 /// Configuration of a workload, and the values of the Secrets that it refers to.
-struct Assembled {
-    assembly: Assembly,
+pub(crate) struct Assembled {
+    pub(crate) assembly: Assembly,
     /// Values by the name of the file.
-    secrets: BTreeMap<String, Vec<u8>>,
+    pub(crate) secrets: BTreeMap<String, Vec<u8>>,
     /// The Secrets as they were read.
-    reads: Vec<ReadObject>,
+    pub(crate) reads: Vec<ReadObject>,
 }

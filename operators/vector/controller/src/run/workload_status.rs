@@ -13,8 +13,13 @@ const MAX_PROBLEMS: usize = 20;
 /// Maximum length of the description of one of them, in bytes.
 pub(crate) const LONGEST_PROBLEM: usize = 1024;
 
-/// Returns the status fields.
-pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
+/// Returns the status fields. `rejected` is the reason why Vector rejects a configuration of all pipelines together.
+pub(crate) fn fields(
+    raw: &Value,
+    assembly: &Assembly,
+    rejected: Option<&str>,
+    check_pods: usize,
+) -> Map<String, Value> {
     let hash = assembly.hash();
     let before = &raw["status"];
     let global = kaasops::global_options_checksum(&assembly.config);
@@ -23,12 +28,11 @@ pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
         let now = k8s_openapi::jiff::Timestamp::now();
         status.insert("lastConfigPublishedAt".to_owned(), json!(Time(now)));
     }
-    let problems = assembly
-        .problems
-        .iter()
-        .take(MAX_PROBLEMS)
-        .map(|it| shortened(format!("{}: {}", it.pipeline, it.message), LONGEST_PROBLEM));
-    let problems: Vec<_> = problems.collect();
+    let together = rejected.map(|message| format!("all pipelines together: {message}"));
+    let each = assembly.problems.iter();
+    let each = each.map(|it| format!("{}: {}", it.pipeline, it.message));
+    let problems = together.into_iter().chain(each).take(MAX_PROBLEMS);
+    let problems: Vec<_> = problems.map(|it| shortened(it, LONGEST_PROBLEM)).collect();
     let fields = [
         ("publishedConfigHash", json!(hash)),
         ("LastAppliedGlobalConfigHash", json!(global)),
@@ -37,6 +41,7 @@ pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
             "notRunning",
             json!((!problems.is_empty()).then_some(problems)),
         ),
+        ("checkPods", json!((check_pods > 0).then_some(check_pods))),
     ];
     status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     status

@@ -12,7 +12,7 @@ use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::{ClusterVectorAggregator, Vector, VectorAggregator};
 use serde_json::{Value, json};
 
-use crate::owned::tests::{Input, Kind, event_pipeline, listener};
+use crate::owned::tests::{CHECK, Input, Kind, check_in_pod, event_pipeline, listener};
 
 /// Fields whose own fields have rows.
 const STRUCTURES: [&str; 7] = [
@@ -159,6 +159,7 @@ impl<T, const N: usize> ConcatAll<T> for [Vec<T>; N] {
 /// Returns the input with the fields that the effect of a row needs.
 fn input(kind: Kind, path: &str, row: &Row) -> Input<'static> {
     let mut input = Input::of(kind);
+    input.publication.checks = vec![check_in_pod()];
     input.publication.services = match kind {
         Kind::Vector => Vec::new(),
         Kind::VectorAggregator | Kind::ClusterVectorAggregator => {
@@ -177,6 +178,8 @@ fn value(input: &Input<'_>, kind: &str, suffix: &str, pointer: &str) -> Value {
     let name = match suffix {
         "" => input.kind.object_name().to_owned(),
         "event-collector" => "logs-event-collector".to_owned(),
+        "configcheck" => CHECK.to_owned(),
+        "configcheck-account" => format!("{}-configcheck", input.kind.object_name()),
         suffix => format!("{}-{suffix}", input.kind.object_name()),
     };
     let kind = if kind == "workload" {

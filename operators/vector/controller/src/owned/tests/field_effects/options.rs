@@ -93,25 +93,61 @@ pub(super) fn metrics() -> Vec<Row> {
 /// Returns the rows of the check of configurations.
 pub(super) fn config_check() -> Vec<Row> {
     let resources = || json!({"requests": {"cpu": "2"}, "limits": {"cpu": "3"}});
+    let pod = |field, value, pointer, result| {
+        let effect = Effect::Objects(vec![("Pod", "configcheck", pointer, result)]);
+        row(field, value, effect).given(json!({"configCheck": {"mode": "Pod"}}))
+    };
     vec![
-        row("configCheck.disabled", json!(true), no_check_pods()),
-        row("configCheck.image", json!("vector:1"), no_check_pods()),
-        row("configCheck.resources", resources(), no_check_pods()),
-        row("configCheck.affinity", json!({}), no_check_pods()),
         row(
+            "configCheck.mode",
+            json!("Both"),
+            Effect::Objects(vec![
+                ("Pod", "configcheck", "/kind", json!("Pod")),
+                ("Secret", "configcheck", "/kind", json!("Secret")),
+                (
+                    "ServiceAccount",
+                    "configcheck-account",
+                    "/kind",
+                    json!("ServiceAccount"),
+                ),
+            ]),
+        ),
+        pod("configCheck.disabled", json!(true), "/kind", json!(null)),
+        pod(
+            "configCheck.image",
+            json!("vector:1"),
+            "/spec/containers/0/image",
+            json!("vector:1"),
+        ),
+        pod(
+            "configCheck.resources",
+            resources(),
+            "/spec/containers/0/resources",
+            resources(),
+        ),
+        pod(
+            "configCheck.affinity",
+            json!({"nodeAffinity": {}}),
+            "/spec/affinity",
+            json!({"nodeAffinity": {}}),
+        ),
+        pod(
             "configCheck.tolerations",
             json!([{"key": "a"}]),
-            no_check_pods(),
+            "/spec/tolerations",
+            json!([{"key": "a"}]),
         ),
-        row(
+        pod(
             "configCheck.annotations",
             json!({"a": "b"}),
-            no_check_pods(),
+            "/metadata/annotations/a",
+            json!("b"),
         ),
-        row("configCheck.labels", json!({"a": "b"}), no_check_pods()),
+        pod(
+            "configCheck.labels",
+            json!({"a": "b"}),
+            "/metadata/labels/a",
+            json!("b"),
+        ),
     ]
-}
-
-fn no_check_pods() -> Effect {
-    Effect::None("pipelines are validated in process, without Pods")
 }

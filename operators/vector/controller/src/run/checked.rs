@@ -1,0 +1,297 @@
+//! Configuration of which every changed part was checked in a Pod, if the workload demands that.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
+use lockstep_vector_api::Workload;
+use lockstep_vector_api::selection::SelectablePipeline;
+use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
+
+use crate::owned::{self, ConfigurationCheck};
+use crate::run::config_check::{
+    self, CheckSlots, Checks, Decision, Finished, ObservedPod, Pipelines, PodState, Records,
+    Settings, redact,
+};
+use crate::run::names::Names;
+use crate::run::publication;
+use crate::run::reconciler::{Assembled, WorkloadReconciler};
+use crate::run::workload::RunsPipelines;
+
+/// Maximum length of the log in a message, in bytes. The message with the names of pipeline and check must fit into a
+/// status.
+const LONGEST_LOG: usize = 800;
+
+/// Checks of configurations in Pods.
+pub struct PodChecks {
+    slots: Arc<CheckSlots>,
+    timeout: Duration,
+    /// Controllers in whose queues workloads are put that wait for a slot.
+    controllers: ControllerRegistry,
+    term: Arc<()>,
+    /// Changed parts that are being checked together with all others, by UID of the workload.
+    together: Mutex<HashMap<String, BTreeSet<PipelineKey>>>,
+}
+
+impl PodChecks {
+    /// Returns checks that end after a time. `slots` limits their number, also that of other kinds of workloads.
+    #[must_use]
+    pub fn new(slots: Arc<CheckSlots>, timeout: Duration, controllers: ControllerRegistry) -> Self {
+        Self {
+            slots,
+            timeout,
+            controllers,
+            term: Arc::default(),
+            together: Mutex::default(),
+        }
+    }
+
+    /// Ends the checks of a workload.
+    pub(crate) fn release(&self, uid: &str) {
+        self.together().remove(uid);
+        self.wake(self.slots.release(uid));
+    }
+
+    fn wake(&self, workloads: Vec<ReconcileTrigger>) {
+        for it in workloads {
+            let namespace = it.namespace.as_deref();
+            // A controller that does not run reconciles every object when it starts.
+            let _ = self
+                .controllers
+                .enqueue(&it.controller, namespace, &it.name);
+        }
+    }
+
+    fn together(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<PipelineKey>>> {
+        self.together.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Configuration that may be published, and the checks of other ones.
+pub(crate) struct Checked {
+    pub(crate) assembled: Assembled,
+    pub(crate) checks: CheckOutput,
+}
+
+/// Results of checks, and those that run.
+#[derive(Default)]
+pub(crate) struct CheckOutput {
+    pub(crate) records: Records,
+    pub(crate) pods: Vec<ConfigurationCheck>,
+    /// Reason why Vector rejects a configuration of all pipelines together.
+    pub(crate) rejected: Option<String>,
+    /// Time until the workload is to be reconciled again.
+    pub(crate) next: Option<Duration>,
+}
+
+impl<K: RunsPipelines> WorkloadReconciler<K> {
+    /// Returns the configuration that may be published: a changed pipeline that was not checked, or that Vector rejects,
+    /// runs as it last ran.
+    pub(crate) async fn checked(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+        pipelines: Vec<Arc<SelectablePipeline>>,
+        before: BTreeMap<PipelineKey, PipelinePart>,
+    ) -> Result<Checked, ReconcileError> {
+        let uid = request.raw_parent()["metadata"]["uid"].as_str();
+        let uid = uid.unwrap_or_default();
+        let none = BTreeMap::new();
+        let assembled = self
+            .assemble_with_secrets(request, names, pipelines.clone(), before.clone(), &none)
+            .await?;
+        let workload = request.parent().workload();
+        let Some(workload) = workload.filter(|it| owned::is_checked_in_pods(it)) else {
+            self.checks.release(uid);
+            let checks = CheckOutput::default();
+            return Ok(Checked { assembled, checks });
+        };
+        let (checks, held) =
+            self.check(request, names, workload, &pipelines, &before, &assembled)?;
+        if held.is_empty() {
+            return Ok(Checked { assembled, checks });
+        }
+        let passed = self.passed().get(uid).cloned().unwrap_or_default();
+        let mut published = self
+            .assemble_with_secrets(request, names, pipelines, before, &held)
+            .await?;
+        // The parts that wait were checked in process, too, and need not be checked again.
+        self.passed()
+            .entry(uid.to_owned())
+            .or_default()
+            .extend(passed);
+        published.reads.extend(assembled.reads);
+        published.assembly.problems.sort();
+        published.assembly.problems.dedup();
+        let assembled = published;
+        Ok(Checked { assembled, checks })
+    }
+
+    /// Checks the changed parts. Returns the pipelines that are not to be published, and why.
+    fn check(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+        workload: &Workload,
+        pipelines: &[Arc<SelectablePipeline>],
+        before: &BTreeMap<PipelineKey, PipelinePart>,
+        assembled: &Assembled,
+    ) -> Result<(CheckOutput, BTreeMap<PipelineKey, String>), ReconcileError> {
+        let raw = request.raw_parent();
+        let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
+        let uid = of("uid");
+        let records = Records::read(names.stored(request, config_check::KEY)?.as_deref());
+        let pods = self.observed_pods(request, names, workload, assembled)?;
+        let mut checks = Checks::new(&names.name, Timestamp::now(), records, pods);
+        let decision = Decision::of(
+            &Pipelines {
+                options: &self.options(request),
+                parts: &assembled.assembly.parts,
+                before,
+                forced: forced(pipelines),
+                together: self.checks.together().remove(uid).unwrap_or_default(),
+            },
+            &Settings::of(workload, &self.cluster),
+            &mut checks,
+        );
+        let (running, wanted) = checks.counts();
+        let trigger = ReconcileTrigger {
+            controller: K::KIND.to_lowercase(),
+            namespace: raw["metadata"]["namespace"].as_str().map(str::to_owned),
+            name: of("name").to_owned(),
+        };
+        let PodChecks { slots, term, .. } = &self.checks;
+        let granted = slots.take(uid, trigger, term, running, wanted);
+        self.checks.wake(granted.wake);
+        let Finished {
+            records,
+            pods,
+            next,
+        } = checks.finish(granted.new);
+        let Decision {
+            held,
+            rejected,
+            together,
+            configurations,
+        } = decision;
+        if !together.is_empty() {
+            self.checks.together().insert(uid.to_owned(), together);
+        }
+        let is_compressed = workload.compress_config_file.unwrap_or_default();
+        let pods = pods.into_iter().map(|pod| {
+            let assembly = &configurations[&pod.fingerprint];
+            let files = publication::files(K::KIND_OF_RUNNER, assembly, is_compressed);
+            let secrets = assembly.secrets.iter().filter_map(|it| {
+                let value = assembled.secrets.get(&it.file_name)?;
+                Some((it.file_name.clone(), value.clone()))
+            });
+            let secrets = secrets.collect();
+            let files = files.map_err(publication::too_large)?.into_iter();
+            // `vector validate` reads no secrets: it would take a reference for the value.
+            let resolved = files.map(|(name, content)| {
+                let text = String::from_utf8_lossy(&content);
+                (name, secrets::resolve(&text, &secrets).into_bytes())
+            });
+            Ok(ConfigurationCheck {
+                name: pod.name,
+                fingerprint: pod.fingerprint,
+                files: resolved.collect(),
+                secrets,
+                timeout_seconds: self.checks.timeout.as_secs().max(1),
+            })
+        });
+        let output = CheckOutput {
+            records,
+            pods: pods.collect::<Result<_, ReconcileError>>()?,
+            rejected,
+            next,
+        };
+        Ok((output, held))
+    }
+
+    /// Returns the Pods that check configurations, without values of Secrets in their logs.
+    fn observed_pods(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+        workload: &Workload,
+        assembled: &Assembled,
+    ) -> Result<Vec<ObservedPod>, ReconcileError> {
+        let now = Timestamp::now();
+        let mut observed = Vec::new();
+        for child in request.children().iter() {
+            let Some(fingerprint) = child.annotations().get(owned::CHECK_FINGERPRINT) else {
+                continue;
+            };
+            let name = child.name_any();
+            let children = request.children();
+            let Some(pod) = children.get_namespaced::<Pod>(&names.namespace, &name)? else {
+                continue;
+            };
+            let state = match PodState::of(&pod, now, self.checks.timeout) {
+                PodState::Failed(Some(_)) if config_check::hides_log(workload) => {
+                    let hidden = "its log is not shown, because it may contain environment variables from Secrets";
+                    PodState::Failed(Some(hidden.to_owned()))
+                }
+                PodState::Failed(Some(log)) => {
+                    // The Pod may have had other values than those that are current now.
+                    let of_pod = names.secret_assets(request, &name)?;
+                    let values = of_pod.values().chain(assembled.secrets.values());
+                    let log = redact(&log, values.map(Vec::as_slice));
+                    PodState::Failed(Some(end_of(&log).to_owned()))
+                }
+                state => state,
+            };
+            observed.push(ObservedPod {
+                name,
+                fingerprint: fingerprint.clone(),
+                state,
+            });
+        }
+        Ok(observed)
+    }
+}
+
+/// Returns the values of the annotation that demands a check.
+fn forced(pipelines: &[Arc<SelectablePipeline>]) -> BTreeMap<PipelineKey, String> {
+    let forced = pipelines.iter().filter_map(|pipeline| {
+        let value = pipeline.annotations.get(config_check::FORCE)?;
+        let key = PipelineKey {
+            namespace: pipeline.namespace.clone(),
+            name: pipeline.name.clone(),
+        };
+        Some((key, value.clone())).filter(|(_, value)| !value.is_empty())
+    });
+    forced.collect()
+}
+
+/// Returns the last lines of a log that fit into a message: Vector prints the errors last.
+fn end_of(log: &str) -> &str {
+    let log = log.trim();
+    let mut start = log.len().saturating_sub(LONGEST_LOG);
+    while !log.is_char_boundary(start) {
+        start += 1;
+    }
+    let end = &log[start..];
+    match end.split_once('\n').filter(|_| start > 0) {
+        Some((_, lines)) => lines,
+        None => end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_a_log_are_shown() {
+        assert_eq!(end_of(" a\nb\n"), "a\nb");
+        let long = format!("{}\n{}\nlast", "ä".repeat(LONGEST_LOG), "b".repeat(700));
+        assert_eq!(end_of(&long), format!("{}\nlast", "b".repeat(700)));
+        assert_eq!(end_of(&"ä".repeat(LONGEST_LOG)).len(), LONGEST_LOG);
+    }
+}

@@ -1,0 +1,29 @@
+//! Checks of configurations in Pods, before they are published.
+//!
+//! ```text
+//! changed parts ─► candidates ─► results that are known, Pods that run, Pods to start ─► parts that may be published
+//! ```
+//!
+//! A candidate is the configuration of one pipeline or, once its parts have passed alone, of all pipelines together. Its
+//! fingerprint identifies it: a result is stored beside the parts that run now, so that nothing is checked twice. The Pods
+//! are owned objects. What a reconciliation does depends only on them and on the stored results, so that a restart of
+//! the controller loses nothing.
+
+mod candidate;
+mod checks;
+mod decision;
+mod pod_state;
+mod records;
+mod redaction;
+mod slots;
+
+pub(crate) use crate::run::config_check::candidate::{Settings, hides_log};
+pub(crate) use crate::run::config_check::checks::{Checks, Finished, ObservedPod};
+pub(crate) use crate::run::config_check::decision::{Decision, Pipelines};
+pub(crate) use crate::run::config_check::pod_state::PodState;
+pub(crate) use crate::run::config_check::records::{KEY, Records};
+pub(crate) use crate::run::config_check::redaction::redact;
+pub use crate::run::config_check::slots::CheckSlots;
+
+/// Annotation of a pipeline. When its value changes, the pipeline is checked again.
+pub(crate) const FORCE: &str = "vector-operator.kaasops.io/force-configcheck";

@@ -1,0 +1,309 @@
+//! Checks of one workload: stored results, Pods that run, and Pods to start.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::run::config_check::pod_state::PodState;
+use crate::run::config_check::records::{Outcome, Records};
+
+/// Number of characters of a fingerprint in the name of a Pod.
+const NAMED: usize = 10;
+
+/// Time until the second attempt, if a Pod came to no result. It doubles with each attempt.
+const FIRST_RETRY: Duration = Duration::from_mins(1);
+
+/// Maximum time until the next attempt.
+const LONGEST_RETRY: Duration = Duration::from_hours(1);
+
+/// Pod of a workload that checks a configuration.
+#[derive(Clone, Debug)]
+pub(crate) struct ObservedPod {
+    pub(crate) name: String,
+    /// Fingerprint of what it checks.
+    pub(crate) fingerprint: String,
+    pub(crate) state: PodState,
+}
+
+/// Pod that is to exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DesiredPod {
+    pub(crate) name: String,
+    pub(crate) fingerprint: String,
+}
+
+/// Result of a check, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CheckResult {
+    Passed,
+    /// Vector rejects the configuration, for this reason.
+    Failed(String),
+    /// There is no result yet, for this reason.
+    Pending(String),
+}
+
+/// Checks of one workload at a point in time.
+pub(crate) struct Checks<'a> {
+    /// Name of the objects that run Vector.
+    object_name: &'a str,
+    now: Timestamp,
+    records: Records,
+    pods: Vec<ObservedPod>,
+    needed: BTreeSet<String>,
+    running: Vec<DesiredPod>,
+    wanted: Vec<DesiredPod>,
+    next: Option<Duration>,
+}
+
+/// Results to store, and Pods that are to exist.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Finished {
+    pub(crate) records: Records,
+    pub(crate) pods: Vec<DesiredPod>,
+    /// Time until a Pod times out, or until the next attempt.
+    pub(crate) next: Option<Duration>,
+}
+
+impl<'a> Checks<'a> {
+    pub(crate) fn new(
+        object_name: &'a str,
+        now: Timestamp,
+        records: Records,
+        pods: Vec<ObservedPod>,
+    ) -> Self {
+        Self {
+            object_name,
+            now,
+            records,
+            pods,
+            needed: BTreeSet::new(),
+            running: Vec::new(),
+            wanted: Vec::new(),
+            next: None,
+        }
+    }
+
+    /// Returns the result of a check. If it is neither known nor about to be known, a Pod is wanted for it.
+    pub(crate) fn result(&mut self, fingerprint: &str) -> CheckResult {
+        self.needed.insert(fingerprint.to_owned());
+        let attempts = match self.records.get(fingerprint).cloned() {
+            Some(Outcome::Passed) => return CheckResult::Passed,
+            Some(Outcome::Failed { message }) => return CheckResult::Failed(message),
+            Some(Outcome::Unfinished {
+                message,
+                attempts,
+                retry_at,
+            }) => {
+                let left = retry_at.duration_since(self.now);
+                if left.is_positive() {
+                    self.wake_after(left.unsigned_abs());
+                    return unfinished(&message);
+                }
+                attempts
+            }
+            None => 0,
+        };
+        let name = self.pod_name(fingerprint, attempts);
+        let mut pods = self.pods.iter();
+        let found = pods.find(|it| it.name == name).cloned();
+        let pod = DesiredPod {
+            name,
+            fingerprint: fingerprint.to_owned(),
+        };
+        let outcome = match found {
+            None => return self.want(pod),
+            Some(other) if other.fingerprint != fingerprint => return waits(),
+            Some(found) => match found.state {
+                PodState::Running(left) => return self.keep(pod, left),
+                PodState::Passed => Outcome::Passed,
+                PodState::Failed(log) => {
+                    let log = log.as_deref().unwrap_or("its log is not available");
+                    let message = format!("Vector rejects the configuration: {log}");
+                    Outcome::Failed { message }
+                }
+                PodState::Unfinished(message) => Outcome::Unfinished {
+                    message,
+                    attempts: attempts + 1,
+                    retry_at: self.now + retry_after(attempts),
+                },
+            },
+        };
+        self.records.set(fingerprint, outcome);
+        self.result(fingerprint)
+    }
+
+    /// Returns the number of Pods that run, and of those that are wanted.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.running.len(), self.wanted.len())
+    }
+
+    /// Ends with the number of Pods that may be started.
+    pub(crate) fn finish(mut self, granted: usize) -> Finished {
+        self.records.prune(&self.needed);
+        self.wanted.truncate(granted);
+        let mut pods = self.running;
+        pods.extend(self.wanted);
+        Finished {
+            records: self.records,
+            pods,
+            next: self.next,
+        }
+    }
+
+    fn keep(&mut self, pod: DesiredPod, left: Duration) -> CheckResult {
+        self.wake_after(left);
+        let message = format!("is being checked by the Pod `{}`", pod.name);
+        if !self.running.contains(&pod) {
+            self.running.push(pod);
+        }
+        CheckResult::Pending(message)
+    }
+
+    fn want(&mut self, pod: DesiredPod) -> CheckResult {
+        if self.wanted.iter().all(|it| it.name != pod.name) {
+            self.wanted.push(pod);
+        }
+        waits()
+    }
+
+    fn wake_after(&mut self, time: Duration) {
+        self.next = Some(self.next.map_or(time, |next| next.min(time)));
+    }
+
+    fn pod_name(&self, fingerprint: &str, attempts: u32) -> String {
+        let short = &fingerprint[..NAMED.min(fingerprint.len())];
+        let name = format!("configcheck-{}-{short}", self.object_name);
+        match attempts {
+            0 => name,
+            attempts => format!("{name}-{attempts}"),
+        }
+    }
+}
+
+fn waits() -> CheckResult {
+    CheckResult::Pending("waits for a check in a Pod".to_owned())
+}
+
+fn unfinished(message: &str) -> CheckResult {
+    CheckResult::Pending(format!(
+        "could not be checked, and is checked again: {message}"
+    ))
+}
+
+fn retry_after(attempts: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(attempts);
+    FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINGERPRINT: &str = "0123456789abcdef";
+
+    fn pod(name: &str, state: PodState) -> ObservedPod {
+        ObservedPod {
+            name: format!("configcheck-logs-agent-{name}"),
+            fingerprint: FINGERPRINT.to_owned(),
+            state,
+        }
+    }
+
+    /// Returns the result at a time in seconds, the results to store and the desired Pods.
+    fn check(seconds: i64, records: &Records, pods: &[ObservedPod]) -> (CheckResult, Finished) {
+        let now = Timestamp::from_second(seconds).expect("a time");
+        let mut checks = Checks::new("logs-agent", now, records.clone(), pods.to_vec());
+        let result = checks.result(FINGERPRINT);
+        assert_eq!(checks.result(FINGERPRINT), result, "it can be asked twice");
+        (result, checks.finish(1))
+    }
+
+    fn names(finished: &Finished) -> Vec<&str> {
+        let pods = finished.pods.iter();
+        pods.map(|it| {
+            it.name
+                .strip_prefix("configcheck-logs-agent-")
+                .expect("a prefix")
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_configuration_is_checked_once_and_the_result_is_stored() {
+        let none = Records::default();
+        let (result, started) = check(0, &none, &[]);
+        assert_eq!(result, waits());
+        assert_eq!(names(&started), ["0123456789"]);
+        let left = Duration::from_secs(9);
+        let running = [pod("0123456789", PodState::Running(left))];
+        let (result, runs) = check(0, &none, &running);
+        let message = "is being checked by the Pod `configcheck-logs-agent-0123456789`";
+        assert_eq!(result, CheckResult::Pending(message.to_owned()));
+        assert_eq!((names(&runs), runs.next), (vec!["0123456789"], Some(left)));
+        let log = Some("x".to_owned());
+        for (state, expected) in [
+            (PodState::Passed, CheckResult::Passed),
+            (
+                PodState::Failed(log),
+                CheckResult::Failed("Vector rejects the configuration: x".to_owned()),
+            ),
+        ] {
+            let (result, ended) = check(0, &none, &[pod("0123456789", state)]);
+            assert_eq!(result, expected);
+            assert_eq!(ended.pods, [], "its Pod is deleted");
+            // Neither after a restart nor later is there another Pod.
+            let (result, again) = check(1_000_000, &ended.records, &[]);
+            assert_eq!((result, &again), (expected, &ended));
+        }
+    }
+
+    #[test]
+    fn a_check_without_a_result_is_repeated_later_and_later() {
+        let mut records = Records::default();
+        let mut now = 0;
+        for (attempt, (name, seconds)) in [
+            ("0123456789", 60),
+            ("0123456789-1", 120),
+            ("0123456789-2", 240),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let unfinished = pod(name, PodState::Unfinished(format!("reason {attempt}")));
+            let (result, ended) = check(now, &records, std::slice::from_ref(&unfinished));
+            let message = format!("could not be checked, and is checked again: reason {attempt}");
+            assert_eq!(result, CheckResult::Pending(message));
+            assert_eq!(
+                (names(&ended), ended.next),
+                (vec![], Some(Duration::from_secs(seconds)))
+            );
+            records = ended.records;
+            now += i64::try_from(seconds).expect("it is small");
+            // The Pod of the last attempt may still be there.
+            let (result, next) = check(now, &records, &[unfinished]);
+            assert_eq!(result, waits());
+            assert_eq!(names(&next), [format!("0123456789-{}", attempt + 1)]);
+        }
+        assert_eq!(retry_after(40), LONGEST_RETRY);
+    }
+
+    #[test]
+    fn a_pod_that_checks_something_else_gives_no_result() {
+        let mut other = pod("0123456789", PodState::Passed);
+        other.fingerprint = "0123456789another".to_owned();
+        let (result, finished) = check(0, &Records::default(), &[other]);
+        assert_eq!((result, finished.pods), (waits(), vec![]));
+    }
+
+    #[test]
+    fn without_a_free_slot_no_pod_is_started() {
+        let now = Timestamp::UNIX_EPOCH;
+        let mut checks = Checks::new("a", now, Records::default(), Vec::new());
+        for fingerprint in ["1", "2", "3"] {
+            assert_eq!(checks.result(fingerprint), waits());
+        }
+        assert_eq!(checks.counts(), (0, 3));
+        assert_eq!(checks.finish(2).pods.len(), 2);
+    }
+}

@@ -1,0 +1,173 @@
+//! Decision which changed parts may be published.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstep_vector_assembly::{
+    Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with,
+};
+
+use crate::run::config_check::candidate::Settings;
+use crate::run::config_check::checks::{CheckResult, Checks};
+
+/// Parts of a workload.
+pub(crate) struct Pipelines<'a> {
+    pub(crate) options: &'a AssemblyOptions,
+    /// Parts that are to run.
+    pub(crate) parts: &'a [PipelinePart],
+    /// Parts that run now.
+    pub(crate) before: &'a BTreeMap<PipelineKey, PipelinePart>,
+    /// Values of the annotation that demands a check.
+    pub(crate) forced: BTreeMap<PipelineKey, String>,
+    /// Changed parts whose check together with all others has begun. Those that pass alone meanwhile wait, so that the
+    /// check comes to an end however often pipelines change.
+    pub(crate) together: BTreeSet<PipelineKey>,
+}
+
+/// Decision which changed parts may be published.
+#[derive(Debug, Default)]
+pub(crate) struct Decision {
+    /// Pipelines that run as they last ran, and why.
+    pub(crate) held: BTreeMap<PipelineKey, String>,
+    /// Reason why Vector rejects the configuration of all pipelines together. It may name all of them.
+    pub(crate) rejected: Option<String>,
+    /// Changed parts that are being checked together with all others.
+    pub(crate) together: BTreeSet<PipelineKey>,
+    /// Configurations by their fingerprint.
+    pub(crate) configurations: BTreeMap<String, Assembly>,
+}
+
+impl Decision {
+    /// Decides by the results of checks.
+    pub(crate) fn of(
+        pipelines: &Pipelines<'_>,
+        settings: &Settings,
+        checks: &mut Checks<'_>,
+    ) -> Self {
+        let mut decision = Self::default();
+        let mut passed = Vec::new();
+        for part in pipelines.parts {
+            let key = &part.pipeline;
+            let forced = pipelines.forced.get(key).map(String::as_str);
+            let is_changed = pipelines.is_changed(part);
+            let has_components = part.component_ids().next().is_some();
+            if !has_components || !(is_changed || forced.is_some()) {
+                continue;
+            }
+            let alone = assemble_with(pipelines.options, &[], std::slice::from_ref(part));
+            match decision.result(settings, forced, alone, checks) {
+                CheckResult::Passed if is_changed => passed.push(part),
+                CheckResult::Passed => {}
+                CheckResult::Failed(why) | CheckResult::Pending(why) => {
+                    decision.held.insert(key.clone(), own_names(part, &why));
+                }
+            }
+        }
+        decision.check_together(pipelines, settings, checks, &passed);
+        decision
+    }
+
+    /// Checks changed parts with all others. If Vector rejects that, they are checked and published one after the other:
+    /// one of them must not keep the others from running.
+    fn check_together(
+        &mut self,
+        pipelines: &Pipelines<'_>,
+        settings: &Settings,
+        checks: &mut Checks<'_>,
+        passed: &[&PipelinePart],
+    ) {
+        let begun = |part: &&PipelinePart| pipelines.together.contains(&part.pipeline);
+        let begun: Vec<_> = passed.iter().copied().filter(begun).collect();
+        let is_under_way = !begun.is_empty() && begun.len() == pipelines.together.len();
+        let all = if is_under_way { begun } else { passed.to_vec() };
+        let each = passed
+            .iter()
+            .map(|part| vec![*part])
+            .filter(|_| all.len() > 1);
+        let each: Vec<_> = each.collect();
+        for parts in std::iter::once(all).chain(each).filter(|it| !it.is_empty()) {
+            let keys: BTreeSet<_> = parts.iter().map(|part| part.pipeline.clone()).collect();
+            let together = pipelines.with_changed(&keys);
+            let why = match self.result(settings, None, together, checks) {
+                CheckResult::Failed(why) => {
+                    if let [part] = parts[..] {
+                        let message = "Vector accepts this pipeline alone and rejects it together with the others of the workload, whose status has the reason";
+                        self.held.insert(part.pipeline.clone(), message.to_owned());
+                    }
+                    self.rejected = Some(why);
+                    continue;
+                }
+                CheckResult::Passed => {
+                    self.hold(
+                        passed,
+                        &keys,
+                        "waits until other changed pipelines are published",
+                    );
+                    return;
+                }
+                CheckResult::Pending(why) => why,
+            };
+            let message = format!("together with all pipelines of the workload, it {why}");
+            self.hold(passed, &BTreeSet::new(), &message);
+            self.together = keys;
+            return;
+        }
+    }
+
+    fn result(
+        &mut self,
+        settings: &Settings,
+        forced: Option<&str>,
+        assembly: Assembly,
+        checks: &mut Checks<'_>,
+    ) -> CheckResult {
+        let fingerprint = settings.fingerprint(&assembly, forced);
+        let result = checks.result(&fingerprint);
+        self.configurations.insert(fingerprint, assembly);
+        result
+    }
+
+    /// Holds all parts but some.
+    fn hold(&mut self, parts: &[&PipelinePart], but: &BTreeSet<PipelineKey>, why: &str) {
+        for part in parts.iter().filter(|it| !but.contains(&it.pipeline)) {
+            let held = self.held.entry(part.pipeline.clone());
+            held.or_insert_with(|| why.to_owned());
+        }
+    }
+}
+
+impl Pipelines<'_> {
+    /// Returns true if a part differs from the one that runs, in more than the generation.
+    fn is_changed(&self, part: &PipelinePart) -> bool {
+        self.before.get(&part.pipeline).is_none_or(|before| {
+            let generation = part.generation;
+            PipelinePart {
+                generation,
+                ..before.clone()
+            } != *part
+        })
+    }
+
+    /// Returns the configuration in which only these pipelines are changed.
+    fn with_changed(&self, changed: &BTreeSet<PipelineKey>) -> Assembly {
+        let parts = self.parts.iter().filter_map(|part| {
+            let is_kept = self.is_changed(part) && !changed.contains(&part.pipeline);
+            if is_kept {
+                self.before.get(&part.pipeline).cloned()
+            } else {
+                Some(part.clone())
+            }
+        });
+        assemble_with(self.options, &[], &parts.collect::<Vec<_>>())
+    }
+}
+
+/// Returns a message with the names that the author of the pipeline gave its components.
+fn own_names(part: &PipelinePart, message: &str) -> String {
+    if part.prefix.is_empty() {
+        return message.to_owned();
+    }
+    message.replace(&part.prefix, "")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Stored results of checks.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Key in the Secret with the parts that run now.
+pub(crate) const KEY: &str = "checks.json";
+
+/// Maximum number of results that no pipeline needs now. An earlier version of a pipeline may come back.
+const MAX_UNUSED: usize = 64;
+
+/// Result of a check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    tag = "result",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+pub(crate) enum Outcome {
+    /// Vector accepts the configuration.
+    Passed,
+    /// Vector rejects the configuration, and would do so again.
+    Failed { message: String },
+    /// The Pod did not come to a result.
+    Unfinished {
+        message: String,
+        /// Number of Pods that came to no result.
+        attempts: u32,
+        /// Time of the next attempt.
+        retry_at: Timestamp,
+    },
+}
+
+/// Result with the fingerprint of what was checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Record {
+    fingerprint: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+/// Results, the oldest one first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Records(Vec<Record>);
+
+impl Records {
+    /// Reads the results. A content that cannot be read has none: everything is then checked again.
+    pub(crate) fn read(content: Option<&[u8]>) -> Self {
+        let records = content.and_then(|content| {
+            serde_json::from_slice(content)
+                .inspect_err(|error| tracing::warn!(%error, "the results of checks cannot be read"))
+                .ok()
+        });
+        records.unwrap_or_default()
+    }
+
+    /// Returns the content, or none if there are no results.
+    pub(crate) fn write(&self) -> Option<Vec<u8>> {
+        let content = serde_json::to_vec(self).expect("results are JSON");
+        (!self.0.is_empty()).then_some(content)
+    }
+
+    pub(crate) fn get(&self, fingerprint: &str) -> Option<&Outcome> {
+        let mut records = self.0.iter();
+        let record = records.find(|it| it.fingerprint == fingerprint)?;
+        Some(&record.outcome)
+    }
+
+    /// Adds a result. It replaces the one that the same check had before.
+    pub(crate) fn set(&mut self, fingerprint: &str, outcome: Outcome) {
+        self.0.retain(|it| it.fingerprint != fingerprint);
+        self.0.push(Record {
+            fingerprint: fingerprint.to_owned(),
+            outcome,
+        });
+    }
+
+    /// Removes the oldest results that are not needed, until they are few enough.
+    pub(crate) fn prune(&mut self, needed: &BTreeSet<String>) {
+        let is_needed = |it: &Record| needed.contains(&it.fingerprint);
+        let unused = self.0.iter().filter(|it| !is_needed(it)).count();
+        let mut excess = unused.saturating_sub(MAX_UNUSED);
+        self.0.retain(|it| {
+            let is_kept = is_needed(it) || excess == 0;
+            excess -= usize::from(!is_kept);
+            is_kept
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read_again_and_unreadable_ones_are_none() {
+        let mut records = Records::default();
+        assert_eq!(records.write(), None);
+        records.set("a", Outcome::Passed);
+        let message = "x".to_owned();
+        records.set("b", Outcome::Failed { message });
+        let unfinished = Outcome::Unfinished {
+            message: "y".to_owned(),
+            attempts: 2,
+            retry_at: Timestamp::UNIX_EPOCH,
+        };
+        records.set("a", unfinished.clone());
+        let content = records.write();
+        let read = Records::read(content.as_deref());
+        assert_eq!(read, records);
+        assert_eq!(read.get("a"), Some(&unfinished));
+        assert_eq!(read.get("c"), None);
+        assert_eq!(Records::read(Some(b"{")), Records::default());
+        assert_eq!(Records::read(None), Records::default());
+    }
+
+    #[test]
+    fn results_that_are_needed_stay_and_the_oldest_others_are_removed() {
+        let mut records = Records::default();
+        for number in 0..MAX_UNUSED + 3 {
+            records.set(&number.to_string(), Outcome::Passed);
+        }
+        records.prune(&BTreeSet::from(["0".to_owned()]));
+        let known = |number: usize| records.get(&number.to_string()).is_some();
+        assert_eq!([0, 1, 2, 3].map(known), [true, false, false, true]);
+        let before = records.clone();
+        records.prune(&BTreeSet::from(["0".to_owned()]));
+        assert_eq!(records, before, "nothing is written again");
+    }
+}
