@@ -13,8 +13,12 @@ const MAX_PROBLEMS: usize = 20;
 /// Maximum length of the description of one of them, in bytes.
 pub(crate) const LONGEST_PROBLEM: usize = 1024;
 
-/// Returns the status fields.
-pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
+/// Returns the status fields. `refreshed` are the versions of the Secrets with which the Pods have just been refreshed.
+pub(crate) fn fields(
+    raw: &Value,
+    assembly: &Assembly,
+    refreshed: Option<String>,
+) -> Map<String, Value> {
     let hash = assembly.hash();
     let before = &raw["status"];
     let global = kaasops::global_options_checksum(&assembly.config);
@@ -39,5 +43,7 @@ pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
         ),
     ];
     status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+    let refreshed = refreshed.map(|it| ("refreshedSecretVersions".to_owned(), json!(it)));
+    status.extend(refreshed);
     status
 }
