@@ -15,10 +15,13 @@ mod namespaced;
 mod overlay;
 mod rollout;
 mod site;
+mod stand_in;
 mod upgrade;
+mod vector;
 
 use std::env;
 use std::mem;
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libtest_mimic::{Arguments, Trial};
@@ -56,7 +59,10 @@ impl Nodes {
     }
 }
 
-fn main() {
+fn main() -> ExitCode {
+    if stand_in::is_this_process() {
+        return vector_stand_in::run(env::args_os());
+    }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(NODES);
     let impossible = if arguments.list {
@@ -108,11 +114,14 @@ fn main() {
             "another_issuer_fills_the_secret_of_the_certificate",
             certificates::from_another_issuer
         ),
+        trial!(
+            "vector_runs_what_tenants_apply_within_seconds",
+            vector::runs
+        ),
         trial!("namespaced_manifests_run_with_roles_only", namespaced::runs),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials);
-    // `exit` runs no destructors.
     let idle = mem::take(&mut *nodes.idle());
     nodes.runtime.block_on(async { drop(idle) });
-    conclusion.exit();
+    conclusion.exit_code()
 }

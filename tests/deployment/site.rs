@@ -26,6 +26,23 @@ pub const OTHER_TEAM: &str = "team-b";
 /// Tag of the image that represents the previous release.
 pub const PREVIOUS: &str = "0.0.0-previous";
 
+/// Kinds of the trials whose objects can have a finalizer.
+const WITH_FINALIZERS: [(&str, &str, &str, &str); 3] = [
+    (
+        "database.example.com",
+        "v1alpha1",
+        "CloudDatabase",
+        "clouddatabases",
+    ),
+    ("observability.kaasops.io", "v1alpha1", "Vector", "vectors"),
+    (
+        "observability.kaasops.io",
+        "v1alpha1",
+        "VectorAggregator",
+        "vectoraggregators",
+    ),
+];
+
 pub struct Site {
     // In the order of shutdown.
     pub moto: Moto,
@@ -41,8 +58,12 @@ impl Site {
         println!("node ready after {:.1} s", started.elapsed().as_secs_f64());
         let moto = Moto::start_on(&node).await.expect("moto");
         let started = Instant::now();
-        let program = stripped(node.directory());
-        let name = import(&node, &program);
+        let program = node.directory().join("lockstep");
+        strip(Path::new(env!("CARGO_BIN_EXE_lockstep")), &program);
+        let image = Image::of_program(&program, Path::new(CA_CERTIFICATES), metadata());
+        let image = image.unwrap_or_else(|error| panic!("{error}"));
+        import(&node, &image);
+        let name = format!("docker.io/library/{}", image.name());
         let previous = name.replace(env!("CARGO_PKG_VERSION"), PREVIOUS);
         let tagged = node.tag_image(&name, &previous);
         tagged.unwrap_or_else(|error| panic!("{error}"));
@@ -82,7 +103,11 @@ impl Site {
     /// Removes what an earlier trial has left, whatever state it is in.
     pub async fn clean(&self) {
         self.remove_webhook_configurations();
-        self.remove_all_databases().await;
+        for (group, version, kind, plural) in WITH_FINALIZERS {
+            let gvk = GroupVersionKind::gvk(group, version, kind);
+            self.remove_all(&ApiResource::from_gvk_with_plural(&gvk, plural))
+                .await;
+        }
         self.kubectl(&["delete", "secret", "credentials", "--ignore-not-found"]);
         let allow = "lockstep.dev/allow-deletion=true";
         self.kubectl(&["annotate", "crd", "--all", "--overwrite", allow]);
@@ -95,6 +120,8 @@ impl Site {
         }
         let rights = "clusterrole,clusterrolebinding,rolebinding";
         self.kubectl(&["delete", rights, "--namespace=default", labelled]);
+        let of_vector = "--selector=app.kubernetes.io/managed-by=vector-operator";
+        self.kubectl(&["delete", "clusterrole,clusterrolebinding", of_vector]);
         let protection = "validatingadmissionpolicy,validatingadmissionpolicybinding";
         self.kubectl(&["delete", protection, labelled]);
         let crds: Api<CustomResourceDefinition> = Api::all(client);
@@ -120,19 +147,19 @@ impl Site {
         }
     }
 
-    /// Deletes databases without their controller: nothing else removes the finalizers.
-    async fn remove_all_databases(&self) {
-        let gvk = GroupVersionKind::gvk("database.example.com", "v1alpha1", "CloudDatabase");
-        let resource = ApiResource::from_gvk_with_plural(&gvk, "clouddatabases");
-        let all: Api<DynamicObject> = Api::all_with(self.cluster().client(), &resource);
-        // Without the CRD, the list is an error, and no database exists.
-        let Ok(databases) = all.list(&ListParams::default()).await else {
+    /// Deletes objects without their controller: nothing else removes the finalizers.
+    async fn remove_all(&self, resource: &ApiResource) {
+        let client = self.cluster().client();
+        let all: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+        // Without the CRD, the list is an error, and no object exists.
+        let Ok(objects) = all.list(&ListParams::default()).await else {
             return;
         };
-        for database in databases {
-            let name = database.metadata.name.unwrap_or_default();
-            let namespace = database.metadata.namespace.unwrap_or_default();
-            let api = self.databases(&namespace);
+        for object in objects {
+            let name = object.metadata.name.unwrap_or_default();
+            let namespace = object.metadata.namespace.unwrap_or_default();
+            let api: Api<DynamicObject> =
+                Api::namespaced_with(client.clone(), &namespace, resource);
             let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
             let _ = api.delete(&name, &Default::default()).await;
             let _ = api.patch(&name, &PatchParams::default(), &patch).await;
@@ -165,31 +192,31 @@ pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Copies the program without its symbols, which are most of a debug build.
-fn stripped(directory: &Path) -> PathBuf {
-    let path = directory.join("lockstep");
-    let mut strip = Command::new("strip");
-    strip
+/// Copies a program without its symbols, which are most of a debug build.
+pub fn strip(program: &Path, to: &Path) {
+    let stripped = Command::new("strip")
         .arg("-o")
-        .arg(&path)
-        .arg(env!("CARGO_BIN_EXE_lockstep"));
-    let status = strip
-        .status()
-        .expect("binutils are installed with the linker");
-    assert!(status.success());
-    path
+        .arg(to)
+        .arg(program)
+        .status();
+    assert!(
+        stripped
+            .expect("binutils are installed with the linker")
+            .success()
+    );
 }
 
-/// Imports the image of the program, and returns its full name.
-fn import(node: &Node, program: &Path) -> String {
-    let metadata = Metadata {
+fn metadata() -> Metadata {
+    Metadata {
         repository: "lockstep".to_owned(),
         tag: env!("CARGO_PKG_VERSION").to_owned(),
         revision: None,
-    };
-    let archive = node.directory().join("lockstep.tar");
-    let image = Image::of_program(program, Path::new(CA_CERTIFICATES), metadata);
-    let image = image.unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// Imports an image.
+pub fn import(node: &Node, image: &Image) {
+    let archive = node.directory().join("image.tar");
     // The archive never leaves this machine.
     let written = image.write_archive(&archive, Compression::none());
     let written = written.unwrap_or_else(|error| panic!("{error}"));
@@ -197,5 +224,4 @@ fn import(node: &Node, program: &Path) -> String {
     let imported = node.import_image(&archive);
     imported.unwrap_or_else(|error| panic!("{error}"));
     fs::remove_file(&archive).expect("the archive exists");
-    format!("docker.io/library/{}", image.name())
 }

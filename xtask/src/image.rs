@@ -66,6 +66,19 @@ impl Image {
         })
     }
 
+    /// Adds a program that the program of the image runs, with its shared libraries.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read, or the libraries of the program cannot be determined.
+    pub fn with_program(mut self, program: &Path) -> Result<Self, Error> {
+        self.files.add_program(program)?;
+        for library in shared_libraries::of(program)? {
+            self.files.add_library(&library)?;
+        }
+        Ok(self)
+    }
+
     /// Returns an image that contains nothing but a statically linked program.
     ///
     /// # Errors

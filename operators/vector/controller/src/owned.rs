@@ -67,6 +67,7 @@ pub(crate) use crate::owned::config_check::{
 };
 pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES;
 pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
+pub(crate) use crate::owned::labels::of_pods as labels_of_pods;
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;

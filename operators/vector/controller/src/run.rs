@@ -17,6 +17,7 @@ mod names;
 mod observed;
 mod pipeline_secrets;
 mod pipeline_statuses;
+mod pod_refresh;
 mod publication;
 mod reconciler;
 mod secret_budget;

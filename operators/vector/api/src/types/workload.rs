@@ -294,4 +294,7 @@ pub struct WorkloadStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_config_published_at: Option<String>,
+    /// Resource versions of the mounted Secrets with which the Pods were last asked to refresh them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refreshed_secret_versions: Option<String>,
 }

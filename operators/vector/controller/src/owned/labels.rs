@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use lockstep_vector_api::RunnerKind;
+
 /// Annotation of a Pod template with the fingerprint of the options that Vector does not reload.
 pub const GLOBAL_OPTIONS_CHECKSUM: &str = "checksum/global-options";
 
@@ -31,6 +33,15 @@ pub(crate) fn match_labels(instance: &str, component: Component) -> BTreeMap<Str
     labels
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
+}
+
+/// Returns the labels that select the Pods that run Vector for a workload with this name.
+pub(crate) fn of_pods(kind: RunnerKind, name: &str) -> BTreeMap<String, String> {
+    let component = match kind {
+        RunnerKind::Agent => Component::Agent,
+        RunnerKind::Aggregator => Component::Aggregator,
+    };
+    match_labels(name, component)
 }
 
 /// Adds the labels, or annotations, of a user. Those of the operator win: without them, no selector would match.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::owned::cluster::{Cluster, ClusterScopedNames};
 use crate::owned::fields::Fields;
-use crate::owned::labels::{self, Component, GLOBAL_OPTIONS_CHECKSUM};
+use crate::owned::labels::{self, GLOBAL_OPTIONS_CHECKSUM};
 use crate::owned::publication::Publication;
 
 /// A workload with everything that its owned objects are made of.
@@ -50,12 +50,10 @@ impl Runner<'_> {
 
     /// Returns the labels that select the Pods.
     pub(crate) fn match_labels(&self) -> BTreeMap<String, String> {
-        let component = match (self.check, self.kind) {
-            (Some(_), _) => Component::ConfigCheck,
-            (None, RunnerKind::Agent) => Component::Agent,
-            (None, RunnerKind::Aggregator) => Component::Aggregator,
-        };
-        labels::match_labels(&self.name, component)
+        match self.check {
+            Some(_) => labels::match_labels(&self.name, labels::Component::ConfigCheck),
+            None => labels::of_pods(self.kind, &self.name),
+        }
     }
 
     /// Returns the labels of the Pods and of the other objects.

@@ -31,16 +31,17 @@ use crate::run::names::Names;
 use crate::run::observed::Lookup;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::pipeline_statuses::{self, Running};
+use crate::run::pod_refresh::{self, Refresh};
 use crate::run::workload::{RunsPipelines, assembly_options};
-use crate::run::workload_status::{self, LONGEST_PROBLEM};
+use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
 use crate::run::{kaasops, publication, secret_budget, stored_parts};
 use crate::validate_only::{ValidateOnlyReconciler, shortened};
 
 /// Finalizer of the workloads.
 const FINALIZER: &str = "observability.kaasops.io/finalizer";
 
-/// Time after which statuses of pipelines are written again that could not be written.
-const REPORT_AGAIN: Duration = Duration::from_secs(30);
+/// Time after which statuses of pipelines and annotations of Pods are written again that could not be written.
+const WRITE_AGAIN: Duration = Duration::from_secs(30);
 
 /// Reconciler that runs the pipelines of a kind of workloads.
 pub struct WorkloadReconciler<K> {
@@ -123,6 +124,31 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let selects = |pipeline: &SelectablePipeline| selection::selects(workload, pipeline);
         let reports = running.reports(group, selects, now.as_str().unwrap_or_default());
         pipeline_statuses::write(&self.client, &self.pipelines, &name, reports).await
+    }
+
+    /// Refreshes the Pods if Secrets among the children have been published since the last time. Returns the versions of
+    /// these Secrets, and the result.
+    async fn refresh_pods(
+        &self,
+        request: &SyncRequest<'_, K>,
+        namespace: &str,
+        children: &[Value],
+    ) -> Option<(String, Refresh)> {
+        let raw = request.raw_parent();
+        let observed: Vec<_> = request.children().iter().collect();
+        let refreshed = raw["status"]["refreshedSecretVersions"].as_str();
+        let name = raw["metadata"]["name"].as_str().unwrap_or_default();
+        let labels = owned::labels_of_pods(K::KIND_OF_RUNNER, name);
+        // Pods that check configurations have Secrets of their own.
+        let mounted = children.iter().filter(|child| {
+            let of_child = &child["metadata"]["labels"];
+            labels
+                .iter()
+                .all(|(label, value)| of_child[label] == **value)
+        });
+        let versions = pod_refresh::new_versions(mounted, &observed, refreshed)?;
+        let result = pod_refresh::refresh(&self.client, namespace, &labels, &versions).await;
+        Some((versions, result))
     }
 
     /// Assembles the configuration, and reads the Secrets that it refers to. A pipeline whose Secret cannot be used runs as
@@ -331,20 +357,26 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             message: error.to_string(),
         })?;
         let mut children = objects.children;
+        let (refreshed, is_reported) = futures::join!(
+            self.refresh_pods(request, &names.namespace, &children),
+            self.report(raw, &group, published, &assembly),
+        );
         children.push(names.parts_secret(&assembly, &checks.records));
-        let is_reported = self.report(raw, &group, published, &assembly).await;
+        let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
+        let versions = refreshed.filter(|_| is_refreshed);
+        let outcome = Outcome {
+            assembly: &assembly,
+            rejected: checks.rejected.as_deref(),
+            check_pods: publication.checks.len(),
+            refreshed: versions.map(|(versions, _)| versions),
+        };
         Ok(ReconcileOutput {
-            status: workload_status::fields(
-                raw,
-                &assembly,
-                checks.rejected.as_deref(),
-                publication.checks.len(),
-            ),
-            requeue_after: if is_reported {
+            status: outcome.status(raw),
+            requeue_after: if is_reported && is_refreshed {
                 let resync = ReconcileOutput::default().requeue_after;
                 checks.next.map_or(resync, |next| next.min(resync))
             } else {
-                REPORT_AGAIN
+                WRITE_AGAIN
             },
             children,
             reads,
@@ -381,7 +413,9 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
 pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     let owned = owned::owned_types(kind, true);
     let owned = owned.iter().map(OwnedType::rbac_rule);
-    owned.chain(owned::granted_rules(kind)).collect()
+    let granted = owned::granted_rules(kind);
+    let refresh = [pod_refresh::rbac_rule()];
+    owned.chain(granted).chain(refresh).collect()
 }
 
 /// Returns what is checked in the controller before a configuration of a workload is published.

@@ -13,36 +13,54 @@ const MAX_PROBLEMS: usize = 20;
 /// Maximum length of the description of one of them, in bytes.
 pub(crate) const LONGEST_PROBLEM: usize = 1024;
 
-/// Returns the status fields. `rejected` is the reason why Vector rejects a configuration of all pipelines together.
-pub(crate) fn fields(
-    raw: &Value,
-    assembly: &Assembly,
-    rejected: Option<&str>,
-    check_pods: usize,
-) -> Map<String, Value> {
-    let hash = assembly.hash();
-    let before = &raw["status"];
-    let global = kaasops::global_options_checksum(&assembly.config);
-    let mut status = Map::new();
-    if before["publishedConfigHash"] != hash.as_str() {
-        let now = k8s_openapi::jiff::Timestamp::now();
-        status.insert("lastConfigPublishedAt".to_owned(), json!(Time(now)));
+/// Result of a reconciliation, as far as the status tells it.
+pub(crate) struct Outcome<'a> {
+    pub(crate) assembly: &'a Assembly,
+    /// Reason why Vector rejects a configuration of all pipelines together.
+    pub(crate) rejected: Option<&'a str>,
+    /// Number of Pods that check configurations.
+    pub(crate) check_pods: usize,
+    /// Versions of the Secrets with which the Pods have just been refreshed.
+    pub(crate) refreshed: Option<String>,
+}
+
+impl Outcome<'_> {
+    /// Returns the status fields. `raw` is the workload.
+    pub(crate) fn status(self, raw: &Value) -> Map<String, Value> {
+        let assembly = self.assembly;
+        let hash = assembly.hash();
+        let before = &raw["status"];
+        let global = kaasops::global_options_checksum(&assembly.config);
+        let mut status = Map::new();
+        if before["publishedConfigHash"] != hash.as_str() {
+            let now = k8s_openapi::jiff::Timestamp::now();
+            status.insert("lastConfigPublishedAt".to_owned(), json!(Time(now)));
+        }
+        let together = self
+            .rejected
+            .map(|message| format!("all pipelines together: {message}"));
+        let each = assembly.problems.iter();
+        let each = each.map(|it| format!("{}: {}", it.pipeline, it.message));
+        let problems = together.into_iter().chain(each).take(MAX_PROBLEMS);
+        let problems: Vec<_> = problems.map(|it| shortened(it, LONGEST_PROBLEM)).collect();
+        let fields = [
+            ("publishedConfigHash", json!(hash)),
+            ("LastAppliedGlobalConfigHash", json!(global)),
+            ("runningPipelines", json!(assembly.parts.len())),
+            (
+                "notRunning",
+                json!((!problems.is_empty()).then_some(problems)),
+            ),
+            (
+                "checkPods",
+                json!((self.check_pods > 0).then_some(self.check_pods)),
+            ),
+        ];
+        status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
+        let refreshed = self
+            .refreshed
+            .map(|it| ("refreshedSecretVersions".to_owned(), json!(it)));
+        status.extend(refreshed);
+        status
     }
-    let together = rejected.map(|message| format!("all pipelines together: {message}"));
-    let each = assembly.problems.iter();
-    let each = each.map(|it| format!("{}: {}", it.pipeline, it.message));
-    let problems = together.into_iter().chain(each).take(MAX_PROBLEMS);
-    let problems: Vec<_> = problems.map(|it| shortened(it, LONGEST_PROBLEM)).collect();
-    let fields = [
-        ("publishedConfigHash", json!(hash)),
-        ("LastAppliedGlobalConfigHash", json!(global)),
-        ("runningPipelines", json!(assembly.parts.len())),
-        (
-            "notRunning",
-            json!((!problems.is_empty()).then_some(problems)),
-        ),
-        ("checkPods", json!((check_pods > 0).then_some(check_pods))),
-    ];
-    status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
-    status
 }
