@@ -155,7 +155,10 @@ async fn an_invalid_pipeline_never_arrives(site: &Site, tenant: &Pipelines, agen
     let invalid = json!({"sinks": {"out": {"encoding": {"codec": "unknown"}}}});
     let denied = tenant.change("p0", &invalid).await;
     let denied = denied.expect_err("the webhook denies it").to_string();
-    assert!(denied.contains("spec.sinks[out].encoding.codec"), "{denied}");
+    assert!(
+        denied.contains("spec.sinks[out].encoding.codec"),
+        "{denied}"
+    );
 
     let webhooks = "validatingwebhookconfiguration,mutatingwebhookconfiguration";
     site.kubectl(&["delete", webhooks, "--all"]);
