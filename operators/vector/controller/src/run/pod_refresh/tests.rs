@@ -86,10 +86,10 @@ fn a_lost_pod_is_no_error_and_a_denial_is_not_repeated() {
     assert_eq!(all.into_iter().max(), Some(Refresh::Incomplete));
 }
 
-/// Refreshes these Pods, of which `lost` gets this error response. Returns the result and the requests.
+/// Refreshes these Pods, of which `rejected` gets this error response. Returns the result and the requests.
 async fn requests_for(
     pods: &[&str],
-    lost: &str,
+    rejected: &str,
     code: u16,
     why: &'static str,
 ) -> (Refresh, Vec<String>) {
@@ -103,7 +103,7 @@ async fn requests_for(
         "items": items.collect::<Vec<_>>(),
     });
     let requests = Arc::new(Mutex::new(Vec::new()));
-    let (seen, lost) = (Arc::clone(&requests), format!("/{lost}"));
+    let (seen, rejected) = (Arc::clone(&requests), format!("/{rejected}"));
     let server = tower::service_fn(move |request: Request<Body>| {
         let (method, uri) = (request.method(), request.uri());
         seen.lock()
@@ -111,7 +111,7 @@ async fn requests_for(
             .push(format!("{method} {uri}"));
         let (code, body) = if *method == Method::GET {
             (200, list.clone())
-        } else if uri.path().ends_with(&lost) {
+        } else if uri.path().ends_with(&rejected) {
             (code, json!(Status::failure("", why).with_code(code)))
         } else {
             (200, list["items"][0].clone())
