@@ -103,6 +103,10 @@ fn main() -> ExitCode {
             rollout::under_load
         ),
         trial!(
+            "vector_runs_what_tenants_apply_within_seconds",
+            vector::runs
+        ),
+        trial!(
             "an_upgrade_and_its_rollback_keep_stored_objects_and_give_no_wrong_answer",
             upgrade::there_and_back
         ),
@@ -113,10 +117,6 @@ fn main() -> ExitCode {
         trial!(
             "another_issuer_fills_the_secret_of_the_certificate",
             certificates::from_another_issuer
-        ),
-        trial!(
-            "vector_runs_what_tenants_apply_within_seconds",
-            vector::runs
         ),
         trial!("namespaced_manifests_run_with_roles_only", namespaced::runs),
     ];

@@ -36,7 +36,7 @@ pub async fn runs(site: &Site) {
         site.apply(&workload).expect("the workload is admitted");
     }
     tenant.create("net", &pipelines::network()).await;
-    are_ready(site).await;
+    are_ready(site);
     let agent = one_agent(site).await;
     for aggregator in VectorPod::all(site, TEAM, "Aggregator").await {
         let runs = |source: &Value| source["address"] == "0.0.0.0:5140";
@@ -116,7 +116,7 @@ fn secret(value: &str) -> Value {
 }
 
 /// Waits until the kubelet has found all Pods ready.
-async fn are_ready(site: &Site) {
+fn are_ready(site: &Site) {
     let timeout = format!("--timeout={}s", PODS.as_secs());
     for workload in ["vector/logs", "vectoraggregator/logs"] {
         let ready = ["wait", "--for=condition=Ready", workload, "-n", TEAM];
@@ -207,7 +207,7 @@ async fn options_that_vector_does_not_reload_restart_the_pods(site: &Site, agent
     });
     let replaced = replaced.await;
     replaced.unwrap_or_else(|error| site.fail(&error.to_string()));
-    are_ready(site).await;
+    are_ready(site);
     for component in ["Agent", "Aggregator"] {
         for pod in VectorPod::all(site, TEAM, component).await {
             let report = pod.report(site).await;

@@ -62,10 +62,8 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     // The first process of a container ends by a signal only if it handles it.
     let mut terminated = signal(SignalKind::terminate())?;
     // Before the files are read, so that no change is missed.
-    let changes = match args.watch_config {
-        true => Some(watcher::watch(&args.config_dir)?),
-        false => None,
-    };
+    let changes = args.watch_config.then(|| watcher::watch(&args.config_dir));
+    let changes = changes.transpose()?;
     let process = Arc::new(Process::start(args.config_dir).await?);
     server::start(&process).await?;
     if let Some(mut changes) = changes {

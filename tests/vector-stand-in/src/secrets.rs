@@ -29,7 +29,10 @@ pub(crate) fn digest(configuration: &Value) -> anyhow::Result<String> {
         }
     }
     let bytes = digest.finalize();
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let hex = bytes
+        .iter()
+        .fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    Ok(hex)
 }
 
 fn read(configuration: &Value, backend: &str, key: &str) -> anyhow::Result<String> {
