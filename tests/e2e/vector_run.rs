@@ -81,6 +81,7 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
     assert!(env.get("service/logs-agent").is_object());
     assert!(env.get("clusterrolebinding/logs-agent").is_object());
 
+    changes_are_reloads_or_rolling_updates(&env, &daemon_set).await;
     drift_is_repaired(&env, &daemon_set, &running).await;
 
     // An invalid change that no webhook has denied: the pipeline runs as it last ran, also after a restart.
@@ -136,6 +137,38 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
         left.trim().is_empty().then_some(())
     });
     gone.await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+/// Changes an option that Vector does not reload, and then nothing, while a pipeline has been reloaded before.
+async fn changes_are_reloads_or_rolling_updates(env: &TestEnv, daemon_set: &Value) {
+    let last = |env: &TestEnv| env.get("vector/logs")["status"]["lastChange"].clone();
+    assert_eq!(last(env)["action"], "Reload", "{}", last(env));
+    assert_eq!(last(env)["reasons"], json!(["pipeline default/app added"]));
+    let expiring = json!({"agent": {"api": {"enabled": true}, "expireMetricsSecs": 60}});
+    env.apply(&object("Vector", "logs", &expiring));
+    let rolled = eventually("the rolling update", async || {
+        Some(last(env)).filter(|change| change["action"] == "Roll")
+    });
+    let rolled = rolled
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    let reason = "options that Vector does not reload (api, expireMetricsSecs)";
+    assert_eq!(rolled["reasons"], json!([reason]));
+    assert_eq!(rolled["pods"], 1);
+    let template = &env.get("daemonset/logs-agent")["spec"]["template"];
+    assert_ne!(*template, daemon_set["spec"]["template"]);
+    env.apply(&object(
+        "Vector",
+        "logs",
+        &json!({"agent": {"api": {"enabled": true}}}),
+    ));
+    let again = eventually("the rolling update back", async || {
+        let template = &env.get("daemonset/logs-agent")["spec"]["template"];
+        (*template == daemon_set["spec"]["template"]).then_some(())
+    });
+    again
+        .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 

@@ -13,6 +13,7 @@ use crate::merged_sources;
 use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
 use crate::pipeline::{PipelineProblem, RunnablePipeline};
+use crate::reload::global_options_hash;
 use crate::render::{render, spec};
 use crate::secrets;
 use crate::secrets::SecretReference;
@@ -54,28 +55,6 @@ impl Assembly {
     pub fn global_hash(&self) -> String {
         global_options_hash(&self.config)
     }
-}
-
-/// Returns a fingerprint of the global options of a configuration, as [`Assembly::global_hash`]. It is the same for all
-/// configurations that mean the same.
-#[must_use]
-pub fn global_options_hash(config: &Value) -> String {
-    let blocks = ComponentKind::ALL.map(ComponentKind::block);
-    let fields = config.as_object().into_iter().flatten();
-    let global = fields.filter(|(name, value)| {
-        // An API that is not enabled is the same as none.
-        let is_off = *name == "api" && value["enabled"] != true;
-        *name != "secret" && !blocks.contains(&name.as_str()) && !value.is_null() && !is_off
-    });
-    let global = global.map(|(name, value)| {
-        let mut value = value.clone();
-        if let Some(api) = value.as_object_mut().filter(|_| name == "api") {
-            // Vector 0.55 removed it.
-            api.remove("playground");
-        }
-        (name.clone(), value)
-    });
-    hash(&Value::Object(global.collect()))
 }
 
 /// Assembles the configuration of a workload. A pipeline that cannot be a part of it is left out, and named in

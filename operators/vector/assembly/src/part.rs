@@ -80,7 +80,8 @@ impl PipelinePart {
     }
 
     /// Returns the part as a configuration of its own.
-    pub(crate) fn configuration(&self) -> Map<String, Value> {
+    #[must_use]
+    pub fn configuration(&self) -> Map<String, Value> {
         let kinds = ComponentKind::ALL.into_iter();
         let blocks = kinds.map(|kind| {
             let components = self.components(kind).clone();

@@ -16,6 +16,7 @@
 //! Vector reloads its pipelines, so nothing of them is part of the Pod template, except for two cases: the first use and
 //! the last use of a Secret, which adds or removes a mount, and the first use of the Kubernetes API by an aggregator,
 //! which adds a token. The global options, which Vector does not reload, are represented by a checksum in an annotation.
+//! [`Change`] tells which of both a reconciliation causes.
 //!
 //! # Fields without an effect
 //!
@@ -38,6 +39,7 @@ mod event_collector;
 mod fields;
 mod image;
 mod labels;
+mod last_change;
 mod observed;
 mod owned_types;
 mod persistence;
@@ -54,6 +56,7 @@ mod runner;
 mod secret_assets;
 mod service;
 mod stateful_set;
+mod template_changes;
 mod volumes;
 
 #[cfg(test)]
@@ -63,6 +66,7 @@ pub use crate::owned::children::{OwnedObjects, OwnedObjectsError};
 pub use crate::owned::cluster::{Cluster, ClusterScopedNames};
 pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES;
 pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
+pub use crate::owned::last_change::{Change, ChangeAction};
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;

@@ -16,6 +16,7 @@ mod observed;
 mod pipeline_secrets;
 mod pipeline_statuses;
 mod publication;
+mod published_changes;
 mod reconciler;
 mod secret_budget;
 mod stored_parts;

@@ -260,8 +260,31 @@ pub struct WorkloadStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 1024)))]
     pub not_running: Vec<String>,
+    /// Last change of the Pods or of their configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_change: Option<LastChange>,
     /// Time at which a configuration was last published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub last_config_published_at: Option<String>,
+}
+
+/// Last change of the Pods or of their configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LastChange {
+    /// `Create`: the Pods were created. `Reload`: Vector reloads its configuration, and no Pod restarts. `Roll`: the Pods
+    /// are replaced by the rolling update of their workload.
+    pub action: String,
+    /// Fields of the Pods that differ, or pipelines whose configuration differs, at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 256)))]
+    pub reasons: Vec<String>,
+    /// Number of Pods to which the change applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pods: Option<i64>,
+    /// Time of the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub time: Option<String>,
 }

@@ -26,6 +26,7 @@ use crate::run::names::Names;
 use crate::run::observed::Lookup;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::pipeline_statuses::{self, Running};
+use crate::run::published_changes::Published;
 use crate::run::workload::{RunsPipelines, assembly_options};
 use crate::run::workload_status::{self, LONGEST_PROBLEM};
 use crate::run::{kaasops, publication, secret_budget, stored_parts};
@@ -278,8 +279,15 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             secrets,
             reads,
         } = self
-            .assemble_with_secrets(request, &names, pipelines, before)
+            .assemble_with_secrets(request, &names, pipelines, before.clone())
             .await?;
+        let published_secrets = names.published_secrets(request)?;
+        let changes = Published {
+            parts: &before,
+            secrets: &published_secrets,
+            config_hash: raw["status"]["publishedConfigHash"].as_str(),
+        }
+        .changes(&assembly, &secrets);
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         let lookup = Lookup {
             client: &self.client,
@@ -317,10 +325,11 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             message: error.to_string(),
         })?;
         let mut children = objects.children;
+        let change = observed.change(&children, changes);
         children.push(names.parts_secret(&assembly));
         let is_reported = self.report(raw, &group, published, &assembly).await;
         Ok(ReconcileOutput {
-            status: workload_status::fields(raw, &assembly),
+            status: workload_status::fields(raw, &assembly, change.as_ref()),
             requeue_after: if is_reported {
                 ReconcileOutput::default().requeue_after
             } else {

@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lockstep_vector_assembly::Assembly;
 use serde_json::{Map, Value, json};
 
+use crate::owned::Change;
 use crate::run::kaasops;
 use crate::validate_only::shortened;
 
@@ -14,14 +15,22 @@ const MAX_PROBLEMS: usize = 20;
 pub(crate) const LONGEST_PROBLEM: usize = 1024;
 
 /// Returns the status fields.
-pub(crate) fn fields(raw: &Value, assembly: &Assembly) -> Map<String, Value> {
+pub(crate) fn fields(
+    raw: &Value,
+    assembly: &Assembly,
+    change: Option<&Change>,
+) -> Map<String, Value> {
     let hash = assembly.hash();
     let before = &raw["status"];
     let global = kaasops::global_options_checksum(&assembly.config);
     let mut status = Map::new();
+    let now = json!(Time(k8s_openapi::jiff::Timestamp::now()));
     if before["publishedConfigHash"] != hash.as_str() {
-        let now = k8s_openapi::jiff::Timestamp::now();
-        status.insert("lastConfigPublishedAt".to_owned(), json!(Time(now)));
+        status.insert("lastConfigPublishedAt".to_owned(), now.clone());
+    }
+    // Without a change, the last one remains.
+    if let Some(change) = change {
+        status.insert("lastChange".to_owned(), change.to_status(&now));
     }
     let problems = assembly
         .problems
