@@ -50,6 +50,16 @@ impl Assembly {
         hash(&self.config)
     }
 
+    /// Returns the configuration of the same pipelines with the names of `options`.
+    #[must_use]
+    pub fn in_layout(&self, options: &AssemblyOptions) -> Self {
+        let parts = self.parts.iter();
+        let parts: Vec<_> = parts
+            .map(|part| part.with_names(options.component_names))
+            .collect();
+        join(options, &parts, Vec::new())
+    }
+
     /// Returns a fingerprint of the global options. Vector cannot reload them, so that a change of them needs new Pods.
     #[must_use]
     pub fn global_hash(&self) -> String {
@@ -82,9 +92,11 @@ pub(crate) fn render_all(
     pipelines: &[RunnablePipeline],
     kept: &[PipelinePart],
 ) -> (Vec<PipelinePart>, Vec<PipelineProblem>) {
+    // They may have been rendered with other names.
+    let with_names = |part: &PipelinePart| part.with_names(options.component_names);
     let mut parts: BTreeMap<_, _> = kept
         .iter()
-        .map(|part| (part.pipeline.clone(), part.clone()))
+        .map(|part| (part.pipeline.clone(), with_names(part)))
         .collect();
     let others = pipelines.iter().filter(|it| !parts.contains_key(&it.key()));
     let others: BTreeMap<_, _> = others.map(|pipeline| (pipeline.key(), pipeline)).collect();
@@ -144,7 +156,7 @@ pub(crate) fn join(
     mut problems: Vec<PipelineProblem>,
 ) -> Assembly {
     let selection = select(options, parts);
-    let parts = selection.parts;
+    let mut parts = selection.parts;
     problems.extend(selection.problems);
     problems.sort();
     let services = parts.iter().filter_map(|part| part.service.clone());
@@ -157,7 +169,7 @@ pub(crate) fn join(
             .collect()
     });
     if options.merge_sources {
-        merged_sources::merge(&parts, &mut blocks);
+        merged_sources::merge(options, &mut parts, &mut blocks);
     }
     let is_empty = blocks.iter().all(Map::is_empty);
     let own = if selection.has_own_metrics {

@@ -8,6 +8,7 @@
 
 mod assembly;
 mod canonical;
+mod data_names;
 mod events;
 mod globals;
 mod inputs;
@@ -27,6 +28,7 @@ mod services;
 mod start_check;
 
 pub use crate::assembly::{Assembly, assemble, assemble_with};
+pub use crate::data_names::{DataLayout, DataMove, DataMoves};
 pub use crate::kebab_case::kebab_case;
 pub use crate::options::{ApiOptions, AssemblyOptions};
 pub use crate::part::{Components, PipelinePart};
