@@ -7,5 +7,7 @@ mod related_pipelines;
 mod run;
 mod validate_only;
 
-pub use crate::run::{RunsPipelines, WorkloadReconciler, has_pod_monitors, rbac_rules};
+pub use crate::run::{
+    RunsPipelines, WorkloadReconciler, controller_image, has_pod_monitors, rbac_rules,
+};
 pub use crate::validate_only::ValidateOnlyReconciler;

@@ -31,6 +31,7 @@ mod config_reloader;
 mod configuration_secret;
 mod container;
 mod daemon_set;
+mod data_migration;
 mod deployment;
 mod disruption_budget;
 mod dns_label;
@@ -65,12 +66,15 @@ mod tests;
 pub use crate::owned::children::{OwnedObjects, OwnedObjectsError};
 pub use crate::owned::cluster::{Cluster, ClusterScopedNames};
 pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES;
-pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
+pub(crate) use crate::owned::data_migration::{image as migration_image, live_suffix};
+pub use crate::owned::labels::{DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
 pub use crate::owned::last_change::{Change, ChangeAction};
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
-pub use crate::owned::publication::{PipelinePort, PipelineService, Protocol, Publication};
+pub use crate::owned::publication::{
+    MovedData, PipelinePort, PipelineService, PreviousPublication, Protocol, Publication,
+};
 
 use kube::ResourceExt;
 use lockstep_vector_api::{
@@ -98,6 +102,7 @@ pub fn of_vector(
     objects.extend(rbac::of_runner(&runner));
     objects.extend(configuration_secret::of(&runner)?);
     objects.extend(secret_assets::of(&runner)?);
+    objects.extend(data_migration::secret(&runner)?);
     objects.extend(service::of_agent(&runner));
     objects.extend([daemon_set::of(&runner)]);
     objects.extend(pod_monitor::of(&runner));
@@ -150,6 +155,7 @@ fn of_aggregator_runner(
     objects.extend(rbac::of_runner(runner));
     objects.extend(configuration_secret::of(runner)?);
     objects.extend(secret_assets::of(runner)?);
+    objects.extend(data_migration::secret(runner)?);
     let services = service::PipelineServices::of(runner);
     objects.notices.extend(services.notices.iter().cloned());
     objects.extend(service::of_aggregator(

@@ -10,6 +10,7 @@
 mod assembled;
 mod cluster_features;
 mod cluster_scoped_names;
+mod data_migration;
 mod kaasops;
 mod names;
 mod observed;
@@ -23,6 +24,6 @@ mod stored_parts;
 mod workload;
 mod workload_status;
 
-pub use crate::run::cluster_features::has_pod_monitors;
+pub use crate::run::cluster_features::{controller_image, has_pod_monitors};
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};
 pub use crate::run::workload::RunsPipelines;

@@ -90,6 +90,14 @@ pub struct Workload {
     /// Format of the component ids in Vector's configuration. Default: `underscores`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component_names: Option<ComponentNames>,
+    /// If true, Vector reads the logs for all `kubernetes_logs` sources that differ only in their namespace with one
+    /// source. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge_sources: Option<bool>,
+    /// If true, an init container moves read positions and disk buffers when components get other names. Aggregators need
+    /// `persistence` for it. Default: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migrate_data: Option<bool>,
     /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,

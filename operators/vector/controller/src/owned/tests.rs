@@ -1,5 +1,6 @@
 //! Tests of the owned objects as a whole, and what they share.
 
+mod data_migration;
 mod field_effects;
 mod golden;
 mod permissions;

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::owned::{Change, GLOBAL_OPTIONS_CHECKSUM, ObservedAggregator};
+use crate::run::data_migration::PresentNames;
 
 /// Maximum size of a configuration, after decompression: many times that of the largest Secret.
 const MAX_BYTES: u64 = 64 << 20;
@@ -139,6 +140,11 @@ impl Observed {
     pub(crate) fn change(&self, children: &[Value], published: Vec<String>) -> Option<Change> {
         let desired = children.iter().find(|it| it["kind"] == self.desired_kind)?;
         Change::between(self.of(self.desired_kind), desired, published)
+    }
+
+    /// Returns the names with which the Pods run.
+    pub(crate) fn names(&self, object_name: &str) -> PresentNames {
+        PresentNames::of(self.of(self.desired_kind), object_name, self.is_rolled_out)
     }
 
     fn of(&self, kind: &str) -> Option<&Value> {

@@ -16,10 +16,12 @@ use lockstep_controller::{
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{Interpolation, RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{Assembly, PipelineKey, PipelinePart, PipelineProblem};
+use lockstep_vector_assembly::{
+    Assembly, AssemblyOptions, DataLayout, DataMoves, PipelineKey, PipelinePart, PipelineProblem,
+};
 use serde_json::{Map, Value, json};
 
-use crate::owned::{self, Cluster, ClusterScopedNames};
+use crate::owned::{self, ChangeAction, Cluster, ClusterScopedNames, Publication};
 use crate::run::assembled::{self, Selected};
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
@@ -47,18 +49,22 @@ pub struct WorkloadReconciler<K> {
     pipelines: Vec<ApiResource>,
     cluster: Cluster,
     plain_names: PlainNames,
+    /// Image with this program, if it is known.
+    image: Option<String>,
     /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
     passed: Mutex<HashMap<String, BTreeSet<String>>>,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
-    /// Returns a reconciler. `installed` are the kinds that exist in the cluster.
+    /// Returns a reconciler. `installed` are the kinds that exist in the cluster, and `image` is the one with this program:
+    /// without it, no data is moved when components get other names.
     #[must_use]
     pub fn new(
         client: Client,
         context: Arc<VectorContext>,
         installed: &[ApiResource],
         has_pod_monitors: bool,
+        image: Option<String>,
     ) -> Self {
         let is_pipeline =
             |resource: &&ApiResource| port_allocation::PIPELINES.contains(&&*resource.kind);
@@ -74,6 +80,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             },
             context,
             plain_names: PlainNames::default(),
+            image,
             passed: Mutex::default(),
         }
     }
@@ -124,12 +131,13 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         &self,
         request: &SyncRequest<'_, K>,
         names: &Names,
+        options: &AssemblyOptions,
         pipelines: Vec<Arc<SelectablePipeline>>,
         mut before: BTreeMap<PipelineKey, PipelinePart>,
     ) -> Result<Assembled, ReconcileError> {
         let none = BTreeSet::new();
         let mut assembly = self
-            .assemble(request, pipelines.clone(), &none, before.clone())
+            .assemble(request, options, pipelines.clone(), &none, before.clone())
             .await?;
         let PipelineSecrets {
             mut values,
@@ -159,7 +167,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             values.insert(file, value);
         }
         let keys = waiting.keys().cloned().collect();
-        assembly = self.assemble(request, pipelines, &keys, before).await?;
+        let assembled = self.assemble(request, options, pipelines, &keys, before);
+        assembly = assembled.await?;
         values.retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
         let waiting = waiting.into_iter();
         let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
@@ -175,12 +184,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     async fn assemble(
         &self,
         request: &SyncRequest<'_, K>,
+        options: &AssemblyOptions,
         pipelines: Vec<Arc<SelectablePipeline>>,
         waiting: &BTreeSet<PipelineKey>,
         before: BTreeMap<PipelineKey, PipelinePart>,
     ) -> Result<Assembly, ReconcileError> {
-        let catalogue = self.context.catalogues().of_workload(request.raw_parent());
-        let options = assembly_options(request.parent(), catalogue);
+        let options = options.clone();
         let workload = request.parent().workload();
         let interpolation = match workload.and_then(|it| it.env_var_interpolation) {
             Some(true) => Interpolation::On,
@@ -215,6 +224,14 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             reason: "ConfigurationInvalid",
             message: error.to_string(),
         })
+    }
+
+    /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
+    /// when the new one starts.
+    fn may_move_data(&self, object: &K) -> bool {
+        let is_wanted = object.workload().and_then(|it| it.migrate_data);
+        let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
+        self.image.is_some() && is_wanted.unwrap_or(true) && is_replaced_first
     }
 
     fn passed(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
@@ -274,20 +291,6 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let group = self.group(request)?;
         let mut pipelines = group.clone();
         pipelines.retain(|pipeline| selection::selects(raw, pipeline));
-        let Assembled {
-            assembly,
-            secrets,
-            reads,
-        } = self
-            .assemble_with_secrets(request, &names, pipelines, before.clone())
-            .await?;
-        let published_secrets = names.published_secrets(request)?;
-        let changes = Published {
-            parts: &before,
-            secrets: &published_secrets,
-            config_hash: raw["status"]["publishedConfigHash"].as_str(),
-        }
-        .changes(&assembly, &secrets);
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         let lookup = Lookup {
             client: &self.client,
@@ -299,6 +302,29 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let observed = lookup
             .observe(K::KIND_OF_RUNNER, object.is_persistent())
             .await?;
+        let may_move = self.may_move_data(object);
+        let present = observed.names(&names.name);
+        let catalogue = self.context.catalogues().of_workload(raw);
+        let options = assembly_options(object, catalogue);
+        let layout = present.layout(DataLayout::of(&options), may_move);
+        let options = options.in_layout(layout);
+        let Assembled {
+            assembly,
+            secrets,
+            reads,
+        } = self
+            .assemble_with_secrets(request, &names, &options, pipelines, before.clone())
+            .await?;
+        let published_secrets = names.published_secrets(request)?;
+        let changes = Published {
+            parts: &before,
+            secrets: &published_secrets,
+            config_hash: raw["status"]["publishedConfigHash"].as_str(),
+        }
+        .changes(&assembly, &secrets);
+        let layout = DataLayout::of_parts(before.values());
+        let published_names = present.publish(&options, &assembly, layout, may_move);
+        let is_settled = published_names.running.is_none();
         let adopted_hash = observed.adopted_hash.clone();
         let is_compressed = object.workload().and_then(|it| it.compress_config_file);
         let publication = publication::of(
@@ -307,8 +333,10 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             is_compressed.unwrap_or_default(),
             secrets,
             adopted_hash,
+            published_names,
+            self.image.as_deref(),
         );
-        let publication = publication.map_err(|error| ReconcileError::Permanent {
+        let mut publication = publication.map_err(|error| ReconcileError::Permanent {
             reason: "ConfigurationTooLarge",
             message: error.to_string(),
         })?;
@@ -319,13 +347,27 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 .await?,
             ..self.cluster.clone()
         };
-        let objects = object.owned_objects(&publication, &cluster, &observed.aggregator());
-        let objects = objects.map_err(|error| ReconcileError::Permanent {
-            reason: "ObjectsInvalid",
-            message: error.to_string(),
-        })?;
-        let mut children = objects.children;
-        let change = observed.change(&children, changes);
+        let objects = |publication: &Publication| {
+            let objects = object.owned_objects(publication, &cluster, &observed.aggregator());
+            objects.map_err(|error| ReconcileError::Permanent {
+                reason: "ObjectsInvalid",
+                message: error.to_string(),
+            })
+        };
+        let mut children = objects(&publication)?.children;
+        let mut change = observed.change(&children, changes.clone());
+        if let Some(image) = present.remaining_image().filter(|_| is_settled) {
+            // The init container has nothing to do any more. It goes with the next change that replaces the Pods.
+            publication.moved_data = Some(publication::moved(image, &DataMoves::default()));
+            let with_container = objects(&publication)?.children;
+            let kept = observed.change(&with_container, changes);
+            if kept
+                .as_ref()
+                .is_none_or(|it| it.action != ChangeAction::Roll)
+            {
+                (children, change) = (with_container, kept);
+            }
+        }
         children.push(names.parts_secret(&assembly));
         let is_reported = self.report(raw, &group, published, &assembly).await;
         Ok(ReconcileOutput {
