@@ -10,6 +10,7 @@ pub(crate) mod environment;
 #[cfg(not(unix))]
 mod in_process;
 pub(crate) mod lines;
+mod migrate_data;
 #[cfg(unix)]
 mod pool;
 mod problems;
@@ -44,6 +45,9 @@ enum Command {
     /// Write the catalogue of another version of Vector from the output of its `vector generate-schema`. With it,
     /// configurations and pipelines are validated for this version.
     Catalogue(catalogue::Args),
+    /// Move read positions and disk buffers of Vector to directories with other names of components. It is run by an init
+    /// container, before Vector starts. Exit codes: 0: Vector can start; 1: a directory could not be read or written.
+    MigrateData(migrate_data::Args),
     /// Run a VRL worker, which compiles VRL programs for another process.
     #[cfg(unix)]
     #[command(hide = true)]
@@ -55,6 +59,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Command::Validate(validate) => validate::run(validate, &args.common),
         Command::Components(components) => components::run(components),
         Command::Catalogue(catalogue) => catalogue::run(catalogue),
+        Command::MigrateData(migrate_data) => migrate_data::run(migrate_data),
         #[cfg(unix)]
         Command::VrlWorker(limits) => worker::run(*limits),
     }

@@ -16,6 +16,7 @@ mod corpus;
 mod crash;
 mod crd_in_sync;
 mod crd_protection;
+mod data_migration;
 mod dependency_outage;
 mod dev;
 mod dev_assets;

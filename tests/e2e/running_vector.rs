@@ -10,6 +10,9 @@ use crate::env::{EnvOptions, TestEnv};
 pub const KINDS: &str =
     "Vector,VectorAggregator,ClusterVectorAggregator,VectorPipeline,ClusterVectorPipeline";
 
+/// Image of the init container that moves data.
+pub const IMAGE: &str = "lockstep:of-this-test";
+
 /// Starts a cluster with the kinds that run Vector.
 pub async fn start() -> TestEnv {
     let cluster = Cluster::start().await.expect("a cluster");
@@ -41,6 +44,8 @@ async fn install(cluster: Cluster, kinds: &'static str) -> TestEnv {
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some(kinds),
+        // The controller does not run in a Pod.
+        controller_args: vec![format!("--vector-migration-image={IMAGE}")],
         ..EnvOptions::default()
     };
     TestEnv::install(cluster, moto, options).await

@@ -5,7 +5,7 @@ use lockstep_envtest::{Installation, eventually};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, condition};
-use crate::running_vector::{object, start};
+use crate::running_vector::{IMAGE, object, start};
 
 fn logs(sink: &str) -> Value {
     json!({
@@ -81,6 +81,7 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
     assert!(env.get("service/logs-agent").is_object());
     assert!(env.get("clusterrolebinding/logs-agent").is_object());
 
+    changes_are_reloads_or_rolling_updates(&env, &daemon_set).await;
     drift_is_repaired(&env, &daemon_set, &running).await;
 
     // An invalid change that no webhook has denied: the pipeline runs as it last ran, also after a restart.
@@ -125,6 +126,7 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
     env.configuration_that("the default source", AGENT, |config| *config == default)
         .await;
     a_second_workload_reports_its_own_generation(&env).await;
+    components_get_other_names_and_their_data_is_moved(&env).await;
     env.kubectl(&["delete", "vector/logs"]).expect("deleted");
     env.runs("last", None, &[]).await;
     let gone = eventually("the deletion of the objects", async || {
@@ -136,6 +138,38 @@ async fn agents_run_the_selected_pipelines_and_an_invalid_change_runs_as_before(
         left.trim().is_empty().then_some(())
     });
     gone.await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+/// Changes an option that Vector does not reload, and then nothing, while a pipeline has been reloaded before.
+async fn changes_are_reloads_or_rolling_updates(env: &TestEnv, daemon_set: &Value) {
+    let last = |env: &TestEnv| env.get("vector/logs")["status"]["lastChange"].clone();
+    assert_eq!(last(env)["action"], "Reload", "{}", last(env));
+    assert_eq!(last(env)["reasons"], json!(["pipeline default/app added"]));
+    let expiring = json!({"agent": {"api": {"enabled": true}, "expireMetricsSecs": 60}});
+    env.apply(&object("Vector", "logs", &expiring));
+    let rolled = eventually("the rolling update", async || {
+        Some(last(env)).filter(|change| change["action"] == "Roll")
+    });
+    let rolled = rolled
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    let reason = "options that Vector does not reload (api, expireMetricsSecs)";
+    assert_eq!(rolled["reasons"], json!([reason]));
+    assert_eq!(rolled["pods"], 1);
+    let template = &env.get("daemonset/logs-agent")["spec"]["template"];
+    assert_ne!(*template, daemon_set["spec"]["template"]);
+    env.apply(&object(
+        "Vector",
+        "logs",
+        &json!({"agent": {"api": {"enabled": true}}}),
+    ));
+    let again = eventually("the rolling update back", async || {
+        let template = &env.get("daemonset/logs-agent")["spec"]["template"];
+        (*template == daemon_set["spec"]["template"]).then_some(())
+    });
+    again
+        .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
@@ -163,6 +197,49 @@ async fn drift_is_repaired(env: &TestEnv, daemon_set: &Value, running: &Value) {
     again
         .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+/// Changes the names of the components of the pipeline `last`.
+async fn components_get_other_names_and_their_data_is_moved(env: &TestEnv) {
+    let names = |names: &str| {
+        let agent = json!({"api": {"enabled": true}, "componentNames": names});
+        object("Vector", "logs", &json!({"agent": agent}))
+    };
+    let annotation = "lockstep.dev/data-migration";
+    env.apply(&names("dashes"));
+    let dashes = ("logs-agent-dashes", "agent.json");
+    env.configuration_that("the new names", dashes, |config| {
+        config["sinks"]["default-last-out"].is_object()
+    })
+    .await;
+    let settled = eventually("the end of the migration", async || {
+        let daemon_set = env.get("daemonset/logs-agent");
+        let is_over = daemon_set["metadata"]["annotations"][annotation].is_null();
+        let init = &daemon_set["spec"]["template"]["spec"]["initContainers"][0];
+        let is_new = init["image"] == IMAGE;
+        let is_alone = env.get("secret/logs-agent").is_null();
+        (is_over && is_new && is_alone).then_some(daemon_set)
+    });
+    let settled = settled
+        .await
+        .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+    let change = &env.get("vector/logs")["status"]["lastChange"];
+    assert_eq!(change["action"], "Roll");
+    let reasons = change["reasons"].as_array().expect("reasons");
+    assert!(reasons.contains(&json!("initContainers")), "{change}");
+
+    // Pipelines are reloaded, and the init container does not cause another rolling update.
+    env.apply(&object("VectorPipeline", "last", &logs("other")));
+    env.configuration_that("the change", dashes, |config| {
+        config["sinks"]["default-last-other"].is_object()
+    })
+    .await;
+    let daemon_set = env.get("daemonset/logs-agent");
+    assert_eq!(daemon_set["spec"]["template"], settled["spec"]["template"]);
+    assert_eq!(
+        daemon_set["metadata"]["annotations"][annotation],
+        Value::Null
+    );
 }
 
 /// Creates a pipeline `last` that two workloads run, and then only one.

@@ -1,6 +1,7 @@
 //! Vector: log pipelines, and the agents and aggregators that run them.
 
 use std::any::Any;
+use std::env;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,8 @@ use crate::vector::catalogue_files::CatalogueArgs;
 pub(crate) struct ClusterFeatures {
     /// If true, the cluster has the API type `PodMonitor` of the Prometheus Operator.
     has_pod_monitors: bool,
+    /// Image with this program.
+    image: Option<String>,
     check_slots: Arc<CheckSlots>,
     check_timeout: Duration,
 }
@@ -39,6 +42,10 @@ struct VectorArgs {
     /// Time after which a Pod that checks a configuration is ended without a result.
     #[arg(long = "vector-check-timeout", default_value = "5m", value_parser = duration)]
     check_timeout: Duration,
+    /// Image with this program. Agents and aggregators whose components get other names run it as an init container, which
+    /// moves their data. Default: the image in the Deployment of the controller. If there is none, no data is moved.
+    #[arg(long = "vector-migration-image", value_name = "IMAGE")]
+    migration_image: Option<String>,
 }
 
 /// Returns the operator.
@@ -57,15 +64,27 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
         .policy_folder_arg("--vector-catalogues")
 }
 
-/// Finds out whether the cluster has the API type `PodMonitor`. If it is installed later, the controller must be restarted.
+/// Finds out whether the cluster has the API type `PodMonitor`, and the image of this program. If the API type is
+/// installed later, the controller must be restarted.
 async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<ClusterFeatures> {
     let found = lockstep_vector_controller::has_pod_monitors(&context.client).await;
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
+    let image = match args.migration_image {
+        Some(image) => Some(image),
+        None => own_image(&context).await,
+    };
     Ok(ClusterFeatures {
         has_pod_monitors,
+        image,
         check_slots: Arc::new(CheckSlots::new(args.max_check_pods)),
         check_timeout: args.check_timeout,
     })
+}
+
+/// Returns the image of this program, if it runs in a Pod.
+async fn own_image(context: &OperatorContext) -> Option<String> {
+    let (namespace, pod) = (env::var("POD_NAMESPACE").ok()?, env::var("POD_NAME").ok()?);
+    lockstep_vector_controller::controller_image(&context.client, &namespace, &pod).await
 }
 
 fn workload_kind<K: RunsPipelines>(
@@ -84,6 +103,7 @@ fn workload_kind<K: RunsPipelines>(
             vector_context(context),
             &context.installed_kinds,
             features.has_pod_monitors,
+            features.image.clone(),
             checks,
         )
     })

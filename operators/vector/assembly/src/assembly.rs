@@ -13,6 +13,7 @@ use crate::merged_sources;
 use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
 use crate::pipeline::{PipelineProblem, RunnablePipeline};
+use crate::reload::global_options_hash;
 use crate::render::{render, spec};
 use crate::secrets;
 use crate::secrets::SecretReference;
@@ -49,33 +50,21 @@ impl Assembly {
         hash(&self.config)
     }
 
+    /// Returns the configuration of the same pipelines with the names of `options`.
+    #[must_use]
+    pub fn in_layout(&self, options: &AssemblyOptions) -> Self {
+        let parts = self.parts.iter();
+        let parts: Vec<_> = parts
+            .map(|part| part.with_names(options.component_names))
+            .collect();
+        join(options, &parts, Vec::new())
+    }
+
     /// Returns a fingerprint of the global options. Vector cannot reload them, so that a change of them needs new Pods.
     #[must_use]
     pub fn global_hash(&self) -> String {
         global_options_hash(&self.config)
     }
-}
-
-/// Returns a fingerprint of the global options of a configuration, as [`Assembly::global_hash`]. It is the same for all
-/// configurations that mean the same.
-#[must_use]
-pub fn global_options_hash(config: &Value) -> String {
-    let blocks = ComponentKind::ALL.map(ComponentKind::block);
-    let fields = config.as_object().into_iter().flatten();
-    let global = fields.filter(|(name, value)| {
-        // An API that is not enabled is the same as none.
-        let is_off = *name == "api" && value["enabled"] != true;
-        *name != "secret" && !blocks.contains(&name.as_str()) && !value.is_null() && !is_off
-    });
-    let global = global.map(|(name, value)| {
-        let mut value = value.clone();
-        if let Some(api) = value.as_object_mut().filter(|_| name == "api") {
-            // Vector 0.55 removed it.
-            api.remove("playground");
-        }
-        (name.clone(), value)
-    });
-    hash(&Value::Object(global.collect()))
 }
 
 /// Assembles the configuration of a workload. A pipeline that cannot be a part of it is left out, and named in
@@ -103,9 +92,11 @@ pub(crate) fn render_all(
     pipelines: &[RunnablePipeline],
     kept: &[PipelinePart],
 ) -> (Vec<PipelinePart>, Vec<PipelineProblem>) {
+    // They may have been rendered with other names.
+    let with_names = |part: &PipelinePart| part.with_names(options.component_names);
     let mut parts: BTreeMap<_, _> = kept
         .iter()
-        .map(|part| (part.pipeline.clone(), part.clone()))
+        .map(|part| (part.pipeline.clone(), with_names(part)))
         .collect();
     let others = pipelines.iter().filter(|it| !parts.contains_key(&it.key()));
     let others: BTreeMap<_, _> = others.map(|pipeline| (pipeline.key(), pipeline)).collect();
@@ -165,7 +156,7 @@ pub(crate) fn join(
     mut problems: Vec<PipelineProblem>,
 ) -> Assembly {
     let selection = select(options, parts);
-    let parts = selection.parts;
+    let mut parts = selection.parts;
     problems.extend(selection.problems);
     problems.sort();
     let services = parts.iter().filter_map(|part| part.service.clone());
@@ -178,7 +169,7 @@ pub(crate) fn join(
             .collect()
     });
     if options.merge_sources {
-        merged_sources::merge(&parts, &mut blocks);
+        merged_sources::merge(options, &mut parts, &mut blocks);
     }
     let is_empty = blocks.iter().all(Map::is_empty);
     let own = if selection.has_own_metrics {

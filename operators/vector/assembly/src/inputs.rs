@@ -82,6 +82,25 @@ pub(crate) fn rewrite_graph(
     }
 }
 
+/// Renames the components to which a component of a part refers. `renamed` returns the new name of one, if it has one. The
+/// prefixes of pipelines have no special characters of patterns, so that it is the same in an escaped name.
+pub(crate) fn rename(component: &mut Value, renamed: &impl Fn(&str) -> Option<String>) {
+    let inputs = component.get_mut("inputs").and_then(Value::as_array_mut);
+    for input in inputs.into_iter().flatten() {
+        if let Some(new) = input.as_str().and_then(renamed) {
+            *input = new.into();
+        }
+    }
+    let graph = component.get_mut("graph");
+    let edges = graph.and_then(|graph| graph.get_mut("edge_attributes"));
+    if let Some(edges) = edges.and_then(Value::as_object_mut) {
+        let all = std::mem::take(edges).into_iter();
+        *edges = all
+            .map(|(input, value)| (renamed(&input).unwrap_or(input), value))
+            .collect();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -8,6 +8,7 @@
 
 mod assembly;
 mod canonical;
+mod data_names;
 mod events;
 mod globals;
 mod inputs;
@@ -19,19 +20,22 @@ mod options;
 mod part;
 mod pipeline;
 mod publication;
+mod reload;
 mod render;
 pub mod secrets;
 mod selection;
 mod services;
 mod start_check;
 
-pub use crate::assembly::{Assembly, assemble, assemble_with, global_options_hash};
+pub use crate::assembly::{Assembly, assemble, assemble_with};
 pub use crate::canonical::hash as fingerprint;
+pub use crate::data_names::{DataLayout, DataMove, DataMoves};
 pub use crate::kebab_case::kebab_case;
 pub use crate::options::{ApiOptions, AssemblyOptions};
 pub use crate::part::{Components, PipelinePart};
 pub use crate::pipeline::{PipelineKey, PipelineProblem, RunnablePipeline};
 pub use crate::publication::{PublicationLimits, PublishedFile, TooLarge, publish};
+pub use crate::reload::{global_options_hash, is_reloaded};
 pub use crate::render::render;
 pub use crate::secrets::SecretReference;
 pub use crate::services::{PipelineService, Protocol, SERVICE_NAME, ServicePort};

@@ -2,14 +2,19 @@
 //! it that gives each pipeline the events of its namespace.
 //!
 //! Each source watches Pods, namespaces and nodes by itself, so that many sources are a load for the API server and the
-//! agents. The price is that one slow pipeline slows down all that share its source, and that a source under a new name
-//! begins to read anew. Merging is an option therefore, and an annotation keeps a pipeline out of it.
+//! agents. The price is that one slow pipeline slows down all that share its source. Merging is an option therefore, and
+//! an annotation keeps a pipeline out of it.
 //!
 //! It changes nothing else: a source is merged only if its events have the field by which they are divided, and no
 //! pipeline has two of the sources that become one.
+//!
+//! The name of a merged source depends on the options of the sources and on nothing else: Vector keeps the read positions
+//! under this name, and pipelines that come and go must not change it. So a source is merged even if it is the only one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 
+use fnv::FnvHasher;
 use glob::Pattern;
 use lockstep_vector_config::ComponentKind;
 use serde_json::{Map, Value, json};
@@ -17,6 +22,7 @@ use serde_json::{Map, Value, json};
 use crate::canonical;
 use crate::isolation::{KUBERNETES_LOGS, NAMESPACE_LABEL, NAMESPACE_SELECTOR};
 use crate::names::SHARED;
+use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
 
 /// Maximum number of namespaces of a source: their names are in the address of each request to the API server.
@@ -25,28 +31,63 @@ const MAX_NAMESPACES: usize = 1000;
 /// Maximum number of namespaces that one transform divides. It compares each event with all of them.
 const MAX_ROUTES: usize = 16;
 
+/// Option that the workload sets for all of its sources.
+const API_SERVER_CACHE: &str = "use_apiserver_cache";
+
+/// Options that leave the field with the namespace as it is. Others can move it or write over it.
+const DIVISIBLE: [&str; 22] = [
+    "acknowledgements",
+    "auto_partial_merge",
+    "delay_deletion_ms",
+    "exclude_paths_glob_patterns",
+    "extra_field_selector",
+    "extra_label_selector",
+    NAMESPACE_SELECTOR,
+    "fingerprint_lines",
+    "glob_minimum_cooldown_ms",
+    "ignore_older_secs",
+    "include_paths_glob_patterns",
+    "insert_namespace_fields",
+    "internal_metrics",
+    "max_line_bytes",
+    "max_merged_line_bytes",
+    "max_read_bytes",
+    "oldest_first",
+    "read_from",
+    "rotate_wait_secs",
+    "timezone",
+    "type",
+    API_SERVER_CACHE,
+];
+
 /// Source of a pipeline.
-struct MergedSource<'p> {
-    id: &'p str,
-    namespace: &'p str,
-    source: &'p Map<String, Value>,
+struct MergedSource {
+    id: String,
+    /// Index of its part.
+    part: usize,
+    namespace: String,
+    source: Map<String, Value>,
 }
 
-/// Merges sources in the blocks of a configuration, which are those of the parts.
-pub(crate) fn merge(parts: &[PipelinePart], blocks: &mut [Map<String, Value>; 3]) {
+/// Merges sources in the blocks of a configuration, which are those of the parts. The parts record which of their sources
+/// are merged.
+pub(crate) fn merge(
+    options: &AssemblyOptions,
+    parts: &mut [PipelinePart],
+    blocks: &mut [Map<String, Value>; 3],
+) {
     // Names of sources, as inputs, with the outputs that replace them.
     let mut outputs = BTreeMap::new();
-    for (signature, sources) in groups(parts) {
-        let namespaces: BTreeSet<_> = sources.iter().map(|it| it.namespace).collect();
-        let namespaces: Vec<_> = namespaces.into_iter().collect();
-        let chunks = namespaces.chunks(MAX_NAMESPACES).enumerate();
+    for (signature, sources) in groups(options, parts) {
         let hash = &canonical::hash(&signature.into())[..8];
-        for (index, chunk) in chunks {
-            let of_chunk = sources.iter().filter(|it| chunk.contains(&it.namespace));
-            let of_chunk: Vec<_> = of_chunk.collect();
-            if of_chunk.len() > 1 {
-                let name = format!("{hash}-{index}");
-                outputs.extend(merge_group(&name, chunk, &of_chunk, blocks));
+        for (index, sources) in divided(sources) {
+            let name = format!("{hash}-{index}");
+            let namespaces: BTreeSet<_> = sources.iter().map(|it| &*it.namespace).collect();
+            let namespaces: Vec<_> = namespaces.into_iter().collect();
+            outputs.extend(merge_group(&name, &namespaces, &sources, blocks));
+            for source in &sources {
+                let merged = &mut parts[source.part].merged_sources;
+                merged.insert(source.id.clone(), shared_source(&name));
             }
         }
     }
@@ -64,9 +105,13 @@ pub(crate) fn merge(parts: &[PipelinePart], blocks: &mut [Map<String, Value>; 3]
 }
 
 /// Returns the sources that can be merged, by what they have in common.
-fn groups(parts: &[PipelinePart]) -> BTreeMap<String, Vec<MergedSource<'_>>> {
+fn groups(
+    options: &AssemblyOptions,
+    parts: &[PipelinePart],
+) -> BTreeMap<String, Vec<MergedSource>> {
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for part in parts.iter().filter(|part| !part.keeps_own_sources) {
+    let parts = parts.iter().enumerate();
+    for (at, part) in parts.filter(|(_, part)| !part.keeps_own_sources) {
         let mut own = BTreeSet::new();
         for (id, source) in &part.sources {
             let Some((namespace, source)) = divisible(source) else {
@@ -74,13 +119,18 @@ fn groups(parts: &[PipelinePart]) -> BTreeMap<String, Vec<MergedSource<'_>>> {
             };
             let mut common = source.clone();
             common.remove(NAMESPACE_SELECTOR);
+            if options.use_api_server_cache {
+                // All sources have it, and none gets another name when the workload changes it.
+                common.remove(API_SERVER_CACHE);
+            }
             let signature = Value::Object(common).to_string();
             // A component that has two equal sources gets each event twice.
             if own.insert(signature.clone()) {
                 let source = MergedSource {
-                    id,
-                    namespace,
-                    source,
+                    id: id.clone(),
+                    part: at,
+                    namespace: namespace.to_owned(),
+                    source: source.clone(),
                 };
                 groups.entry(signature).or_default().push(source);
             }
@@ -89,28 +139,60 @@ fn groups(parts: &[PipelinePart]) -> BTreeMap<String, Vec<MergedSource<'_>>> {
     groups
 }
 
+/// Divides a group into sources with at most [`MAX_NAMESPACES`]. A namespace stays where it is when others come and go,
+/// unless the number of sources changes.
+fn divided(group: Vec<MergedSource>) -> BTreeMap<u64, Vec<MergedSource>> {
+    let namespaces: BTreeSet<_> = group.iter().map(|it| hash(&it.namespace)).collect();
+    let mut number = 1;
+    loop {
+        let mut sizes = BTreeMap::new();
+        for hash in &namespaces {
+            *sizes.entry(hash % number).or_insert(0) += 1;
+        }
+        if sizes.values().all(|size| *size <= MAX_NAMESPACES) {
+            break;
+        }
+        // With twice as many, each is divided into two.
+        number *= 2;
+    }
+    let mut divided: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for source in group {
+        let index = hash(&source.namespace) % number;
+        divided.entry(index).or_default().push(source);
+    }
+    divided
+}
+
+fn hash(namespace: &str) -> u64 {
+    let mut hasher = FnvHasher::default();
+    hasher.write(namespace.as_bytes());
+    hasher.finish()
+}
+
 /// Returns the namespace of a source whose events can be separated from those of other namespaces.
 fn divisible(source: &Value) -> Option<(&str, &Map<String, Value>)> {
     let source = source.as_object()?;
     let is_logs = source.get("type")? == KUBERNETES_LOGS;
-    // Both can move the field with the namespace.
-    let has_own_fields = source.contains_key("pod_annotation_fields");
-    let is_elsewhere = source.get("log_namespace").is_some_and(|it| *it != false);
+    let keeps_field = source.keys().all(|option| DIVISIBLE.contains(&&**option));
     let selector = source.get(NAMESPACE_SELECTOR)?.as_str()?;
     let namespace = selector.strip_prefix(NAMESPACE_LABEL)?;
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_one = !namespace.is_empty() && namespace.chars().all(is_name);
-    (is_logs && !has_own_fields && !is_elsewhere && is_one).then_some((namespace, source))
+    (is_logs && keeps_field && is_one).then_some((namespace, source))
+}
+
+fn shared_source(name: &str) -> String {
+    format!("{SHARED}Source-{name}")
 }
 
 /// Merges the sources of a group, and returns the outputs by the inputs that they replace.
 fn merge_group(
     name: &str,
     namespaces: &[&str],
-    sources: &[&MergedSource<'_>],
+    sources: &[MergedSource],
     blocks: &mut [Map<String, Value>; 3],
 ) -> Vec<(String, String)> {
-    let merged = format!("{SHARED}Source-{name}");
+    let merged = shared_source(name);
     let mut source = sources[0].source.clone();
     let outputs = if let [only] = namespaces {
         BTreeMap::from([(*only, merged.clone())])
@@ -123,12 +205,12 @@ fn merge_group(
     };
     let block = &mut blocks[ComponentKind::Source as usize];
     for source in sources {
-        block.remove(source.id);
+        block.remove(&source.id);
     }
     block.insert(merged, source.into());
     let replaced = sources.iter().filter_map(|source| {
-        let output = outputs.get(source.namespace)?;
-        Some((Pattern::escape(source.id), output.clone()))
+        let output = outputs.get(&*source.namespace)?;
+        Some((Pattern::escape(&source.id), output.clone()))
     });
     replaced.collect()
 }
@@ -303,29 +385,67 @@ mod tests {
                 &json!({"in": {"type": "kubernetes_logs", option: value}}),
             )
         };
-        for other in [
-            opted_out,
-            with("extra_label_selector", json!("app=x")),
-            with("pod_annotation_fields", json!({"pod_namespace": "x"})),
-            with("log_namespace", json!(true)),
+        for (other, is_merged) in [
+            (opted_out, false),
+            (with("extra_label_selector", json!("app=x")), true),
+            (
+                with("pod_annotation_fields", json!({"pod_namespace": "x"})),
+                false,
+            ),
+            (
+                with("ingestion_timestamp_field", json!(".kubernetes")),
+                false,
+            ),
+            (with("log_namespace", json!(true)), false),
         ] {
-            let pipelines = [other.clone(), logs("b", "p")];
-            let config = merged(&pipelines);
-            let sources = config["sources"].as_object().expect("sources");
-            assert!(
-                sources.keys().all(|id| !id.starts_with(SHARED)),
-                "{sources:?}"
-            );
-            // Two equal ones with an option that moves the field are not divisible either.
-            let moves = other.spec["sources"]["in"]
-                .get("extra_label_selector")
-                .is_none();
-            let mut second = other;
+            let mut second = other.clone();
             second.namespace = Some("c".to_owned());
-            let config = merged(&[pipelines[0].clone(), second]);
+            let config = merged(&[other, second, logs("b", "p")]);
             let sources = config["sources"].as_object().expect("sources");
-            assert_eq!(sources.keys().all(|id| !id.starts_with(SHARED)), moves);
+            let shared = sources.keys().filter(|id| id.starts_with(SHARED)).count();
+            assert_eq!(shared, 1 + usize::from(is_merged), "{sources:?}");
+            assert_eq!(sources.len(), if is_merged { 2 } else { 3 }, "{sources:?}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_source_depends_on_no_other_pipeline_and_on_no_option_of_the_workload() {
+        let options = AssemblyOptions {
+            merge_sources: true,
+            ..AssemblyOptions::new(RunnerKind::Agent)
+        };
+        let cached = AssemblyOptions {
+            use_api_server_cache: true,
+            ..options.clone()
+        };
+        let name = |options: &AssemblyOptions, pipelines: &[RunnablePipeline]| {
+            let assembly = assemble(options, pipelines);
+            let part = assembly.parts.iter().find(|it| it.pipeline.name == "p");
+            part.expect("a part").merged_sources["a__p__in"].clone()
+        };
+        let alone = name(&options, &[logs("a", "p")]);
+        assert_eq!(name(&options, &[logs("a", "p"), logs("a", "q")]), alone);
+        assert_eq!(name(&options, &[logs("a", "p"), logs("b", "q")]), alone);
+        assert_eq!(name(&cached, &[logs("a", "p"), logs("b", "q")]), alone);
+    }
+
+    #[test]
+    fn too_many_namespaces_are_several_sources_and_each_namespace_stays_in_its_own() {
+        let sources = |number: usize| {
+            let names = (0..number).map(|index| format!("n{index:04}"));
+            let pipelines: Vec<_> = names.map(|name| logs(&name, "p")).collect();
+            let options = AssemblyOptions {
+                merge_sources: true,
+                ..AssemblyOptions::new(RunnerKind::Agent)
+            };
+            let parts = assemble(&options, &pipelines).parts.into_iter();
+            let sources = parts.flat_map(|part| part.merged_sources);
+            sources.collect::<BTreeMap<_, _>>()
+        };
+        let (before, after) = (sources(1200), sources(1300));
+        let names: BTreeSet<_> = before.values().collect();
+        assert_eq!(names.len(), 2);
+        assert!(before.iter().all(|(id, source)| after[id] == *source));
     }
 
     #[test]

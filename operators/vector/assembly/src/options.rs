@@ -6,6 +6,8 @@ use std::net::{Ipv6Addr, SocketAddr};
 use lockstep_vector_api::{ComponentNames, RunnerKind};
 use lockstep_vector_config::Catalogue;
 
+use crate::data_names::DataLayout;
+
 /// Options of a workload.
 #[derive(Clone)]
 pub struct AssemblyOptions {
@@ -40,6 +42,18 @@ impl AssemblyOptions {
             api: None,
             internal_metrics: false,
             merge_sources: false,
+        }
+    }
+}
+
+impl AssemblyOptions {
+    /// Returns the same options with the names of another layout.
+    #[must_use]
+    pub fn in_layout(&self, layout: DataLayout) -> Self {
+        Self {
+            component_names: layout.component_names,
+            merge_sources: layout.merge_sources,
+            ..self.clone()
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use lockstep_vector_api::ComponentNames;
 use lockstep_vector_config::ComponentKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::canonical;
+use crate::inputs;
+use crate::names::FinalNames;
 use crate::pipeline::PipelineKey;
 use crate::secrets::SecretReference;
 use crate::services::PipelineService;
@@ -40,6 +43,9 @@ pub struct PipelinePart {
     /// If true, the pipeline keeps sources of its own, so that no other pipeline can slow them down.
     #[serde(default)]
     pub keeps_own_sources: bool,
+    /// Sources that are part of a source which several pipelines share, with the name of that source.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub merged_sources: BTreeMap<String, String>,
 }
 
 impl PipelinePart {
@@ -67,6 +73,45 @@ impl PipelinePart {
         ports.next().map(|port| port.port)
     }
 
+    /// Returns the format of the names of the components. None if they have no prefix.
+    pub(crate) fn component_names(&self) -> Option<ComponentNames> {
+        let all = [ComponentNames::Underscores, ComponentNames::Dashes];
+        let formats = all.into_iter();
+        let mut formats = formats.filter(|names| {
+            let prefix = FinalNames::of(*names, &self.pipeline, false);
+            !self.prefix.is_empty() && prefix.is_ok_and(|it| it.prefix() == self.prefix)
+        });
+        formats.next()
+    }
+
+    /// Returns the part with the names of another format.
+    pub(crate) fn with_names(&self, names: ComponentNames) -> Self {
+        let mut renamed = self.clone();
+        renamed.merged_sources.clear();
+        let names = FinalNames::of(names, &self.pipeline, false);
+        let Some(names) = names
+            .ok()
+            .filter(|it| !self.prefix.is_empty() && it.prefix() != self.prefix)
+        else {
+            return renamed;
+        };
+        let own = |id: &str| id.strip_prefix(&self.prefix).map(|id| names.of_output(id));
+        let rename = |components: &mut Components| {
+            let all = std::mem::take(components).into_iter();
+            *components = all
+                .map(|(id, mut component)| {
+                    inputs::rename(&mut component, &own);
+                    (own(&id).unwrap_or(id), component)
+                })
+                .collect();
+        };
+        rename(&mut renamed.sources);
+        rename(&mut renamed.transforms);
+        rename(&mut renamed.sinks);
+        names.prefix().clone_into(&mut renamed.prefix);
+        renamed
+    }
+
     /// Returns a fingerprint of the part.
     #[must_use]
     pub fn hash(&self) -> String {
@@ -80,7 +125,8 @@ impl PipelinePart {
     }
 
     /// Returns the part as a configuration of its own.
-    pub(crate) fn configuration(&self) -> Map<String, Value> {
+    #[must_use]
+    pub fn configuration(&self) -> Map<String, Value> {
         let kinds = ComponentKind::ALL.into_iter();
         let blocks = kinds.map(|kind| {
             let components = self.components(kind).clone();

@@ -1,6 +1,6 @@
 //! Pipeline → part of a configuration.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::{PipelineSpec, RunnerKind};
 use lockstep_vector_config::{ComponentKind, components, output_names};
@@ -121,6 +121,7 @@ fn part(
             .annotations
             .get(OPTIMIZATION)
             .is_some_and(|it| it == "disabled"),
+        merged_sources: BTreeMap::new(),
         pipeline: key,
     })
 }
@@ -160,8 +161,6 @@ fn receive_events<'c>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;

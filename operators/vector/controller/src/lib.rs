@@ -8,6 +8,7 @@ mod run;
 mod validate_only;
 
 pub use crate::run::{
-    CheckSlots, PodChecks, RunsPipelines, WorkloadReconciler, has_pod_monitors, rbac_rules,
+    CheckSlots, PodChecks, RunsPipelines, WorkloadReconciler, controller_image, has_pod_monitors,
+    rbac_rules,
 };
 pub use crate::validate_only::ValidateOnlyReconciler;

@@ -16,6 +16,7 @@
 //! Vector reloads its pipelines, so nothing of them is part of the Pod template, except for two cases: the first use and
 //! the last use of a Secret, which adds or removes a mount, and the first use of the Kubernetes API by an aggregator,
 //! which adds a token. The global options, which Vector does not reload, are represented by a checksum in an annotation.
+//! [`Change`] tells which of both a reconciliation causes.
 //!
 //! # Fields without an effect
 //!
@@ -30,6 +31,7 @@ mod config_reloader;
 mod configuration_secret;
 mod container;
 mod daemon_set;
+mod data_migration;
 mod deployment;
 mod disruption_budget;
 mod dns_label;
@@ -38,6 +40,7 @@ mod event_collector;
 mod fields;
 mod image;
 mod labels;
+mod last_change;
 mod observed;
 mod owned_types;
 mod persistence;
@@ -54,6 +57,7 @@ mod runner;
 mod secret_assets;
 mod service;
 mod stateful_set;
+mod template_changes;
 mod volumes;
 
 #[cfg(test)]
@@ -66,13 +70,16 @@ pub(crate) use crate::owned::config_check::{
     is_in_pods as is_checked_in_pods,
 };
 pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES;
-pub use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
+pub(crate) use crate::owned::data_migration::{image as migration_image, live_suffix};
 pub(crate) use crate::owned::labels::of_pods as labels_of_pods;
+pub use crate::owned::labels::{DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
+pub use crate::owned::last_change::{Change, ChangeAction};
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{
-    ConfigurationCheck, PipelinePort, PipelineService, Protocol, Publication,
+    ConfigurationCheck, MovedData, PipelinePort, PipelineService, PreviousPublication, Protocol,
+    Publication,
 };
 
 use kube::ResourceExt;
@@ -102,6 +109,7 @@ pub fn of_vector(
     objects.extend(rbac::of_runner(&runner));
     objects.extend(configuration_secret::of(&runner)?);
     objects.extend(secret_assets::of(&runner)?);
+    objects.extend(data_migration::secret(&runner)?);
     objects.extend(service::of_agent(&runner));
     objects.extend([daemon_set::of(&runner)]);
     objects.extend(pod_monitor::of(&runner));
@@ -157,6 +165,7 @@ fn of_aggregator_runner(
     objects.extend(rbac::of_runner(runner));
     objects.extend(configuration_secret::of(runner)?);
     objects.extend(secret_assets::of(runner)?);
+    objects.extend(data_migration::secret(runner)?);
     let services = service::PipelineServices::of(runner);
     objects.notices.extend(services.notices.iter().cloned());
     objects.extend(service::of_aggregator(

@@ -90,6 +90,14 @@ pub struct Workload {
     /// Format of the component ids in Vector's configuration. Default: `underscores`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component_names: Option<ComponentNames>,
+    /// If true, Vector reads the logs for all `kubernetes_logs` sources that differ only in their namespace with one
+    /// source. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge_sources: Option<bool>,
+    /// If true, an init container moves read positions and disk buffers when components get other names. Aggregators need
+    /// `persistence` for it. Default: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migrate_data: Option<bool>,
     /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
@@ -290,6 +298,9 @@ pub struct WorkloadStatus {
     /// Number of Pods that check configurations now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check_pods: Option<i64>,
+    /// Last change of the Pods or of their configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_change: Option<LastChange>,
     /// Time at which a configuration was last published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
@@ -297,4 +308,24 @@ pub struct WorkloadStatus {
     /// Resource versions of the mounted Secrets with which the Pods were last asked to refresh them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreshed_secret_versions: Option<String>,
+}
+
+/// Last change of the Pods or of their configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LastChange {
+    /// `Create`: the Pods were created. `Reload`: Vector reloads its configuration, and no Pod restarts. `Roll`: the Pods
+    /// are replaced by the rolling update of their workload.
+    pub action: String,
+    /// Fields of the Pods that differ, or pipelines whose configuration differs, at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(max = 256)))]
+    pub reasons: Vec<String>,
+    /// Number of Pods to which the change applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pods: Option<i64>,
+    /// Time of the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "date-time"))]
+    pub time: Option<String>,
 }

@@ -10,46 +10,79 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use crate::owned::children::OwnedObjectsError;
+use crate::owned::publication::Publication;
 use crate::owned::runner::{Runner, object};
 
 /// Maximum size of the values of a Secret, in bytes (`MaxSecretSize` of the Kubernetes API).
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// Returns the Secrets with Vector's configuration.
+/// Returns the Secrets with Vector's configuration, and those for the Pods that are not replaced yet.
 pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
-    let files = &runner.publication.files;
+    let Publication {
+        files,
+        secret_suffix,
+        previous,
+        ..
+    } = runner.publication;
+    let mut secrets = of_files(runner, secret_suffix.as_deref(), files)?;
+    if let Some(previous) = previous {
+        let suffix = previous.secret_suffix.as_deref();
+        secrets.extend(of_files(runner, suffix, &previous.files)?);
+    }
+    Ok(secrets)
+}
+
+fn of_files(
+    runner: &Runner<'_>,
+    suffix: Option<&str>,
+    files: &BTreeMap<String, Vec<u8>>,
+) -> Result<Vec<Value>, OwnedObjectsError> {
     if runner.is_compressed() {
         let compressed = files.iter().map(|(name, content)| (name, gzip(content)));
         let compressed: BTreeMap<_, _> = compressed.map(|(name, it)| (name.clone(), it)).collect();
         let remedy = "run fewer pipelines in this workload";
-        return Ok(vec![secret(
-            runner,
-            runner.object_name(),
-            &compressed,
-            remedy,
-        )?]);
+        let name = with_suffix(runner, suffix);
+        return Ok(vec![secret(runner, name, &compressed, remedy)?]);
     }
     let remedy = "set compressConfigFile, or run fewer pipelines in this workload";
     let secrets = files.iter().map(|(file, content)| {
         let values = BTreeMap::from([(file.clone(), content.clone())]);
-        secret(runner, name(runner, file), &values, remedy)
+        secret(runner, name(runner, suffix, file), &values, remedy)
     });
     secrets.collect()
 }
 
 /// Returns the names of the Secrets in which the files are, if they are not compressed.
 pub(crate) fn names(runner: &Runner<'_>) -> Vec<String> {
-    let files = runner.publication.files.keys();
-    files.map(|file| name(runner, file)).collect()
+    let Publication {
+        files,
+        secret_suffix,
+        ..
+    } = runner.publication;
+    let names = files.keys();
+    let names = names.map(|file| name(runner, secret_suffix.as_deref(), file));
+    names.collect()
+}
+
+/// Returns the name of the Secret with the first file, or with all if they are compressed.
+pub(crate) fn first_name(runner: &Runner<'_>) -> String {
+    with_suffix(runner, runner.publication.secret_suffix.as_deref())
+}
+
+fn with_suffix(runner: &Runner<'_>, suffix: Option<&str>) -> String {
+    match suffix {
+        Some(suffix) => format!("{}-{suffix}", runner.object_name()),
+        None => runner.object_name(),
+    }
 }
 
 /// Returns the name of the Secret with a file: that of the workload's objects, with the number that further files such as
 /// `agent-1.json` have.
-fn name(runner: &Runner<'_>, file: &str) -> String {
-    let stem = file.trim_end_matches(".json");
-    match stem.rsplit_once('-') {
-        Some((_, number)) => format!("{}-{number}", runner.object_name()),
-        None => runner.object_name(),
+fn name(runner: &Runner<'_>, suffix: Option<&str>, file: &str) -> String {
+    let first = with_suffix(runner, suffix);
+    match file.trim_end_matches(".json").rsplit_once('-') {
+        Some((_, number)) => format!("{first}-{number}"),
+        None => first,
     }
 }
 

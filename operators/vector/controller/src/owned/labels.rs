@@ -7,6 +7,9 @@ use lockstep_vector_api::RunnerKind;
 /// Annotation of a Pod template with the fingerprint of the options that Vector does not reload.
 pub const GLOBAL_OPTIONS_CHECKSUM: &str = "checksum/global-options";
 
+/// Annotation of a workload while its components get other names, until all Pods are replaced.
+pub const DATA_MIGRATION: &str = "lockstep.dev/data-migration";
+
 /// Component of the owned objects of a workload.
 #[derive(Clone, Copy)]
 pub(crate) enum Component {

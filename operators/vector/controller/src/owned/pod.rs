@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::owned::fields::Fields;
 use crate::owned::labels::GLOBAL_OPTIONS_CHECKSUM;
 use crate::owned::runner::{self, Runner};
-use crate::owned::{config_reloader, container, volumes};
+use crate::owned::{config_reloader, container, data_migration, volumes};
 
 /// Returns the template of the Pods that run Vector. `aggregator` has the settings that only aggregators have;
 /// `has_claim` is true if Vector's data directory is a `PersistentVolumeClaim`.
@@ -23,7 +23,7 @@ pub(crate) fn template(
         annotations.insert(GLOBAL_OPTIONS_CHECKSUM.to_owned(), hash.clone());
     }
     let mut containers = vec![container::of(runner)];
-    let mut init_containers = Vec::new();
+    let mut init_containers: Vec<_> = data_migration::init_container(runner).into_iter().collect();
     if runner.is_compressed() {
         init_containers.push(config_reloader::init_container(runner));
         containers.push(config_reloader::sidecar(runner));

@@ -17,6 +17,13 @@ pub struct Publication {
     pub adopted_hash: Option<String>,
     /// Ports where pipelines of an aggregator listen.
     pub services: Vec<PipelineService>,
+    /// End of the names of the Secrets with the files. None: they are named after the workload. While components get other
+    /// names, Pods with the old and with the new ones run side by side, and each needs its own configuration.
+    pub secret_suffix: Option<String>,
+    /// Configuration of the Pods that are not replaced yet, while components get other names.
+    pub previous: Option<PreviousPublication>,
+    /// Data that an init container moves to other names.
+    pub moved_data: Option<MovedData>,
     /// If true, a component reads the Kubernetes API (`kubernetes_logs`), or a file of the service account. Agents
     /// always have the permissions for it; an aggregator has them only if this is set.
     pub reads_kubernetes_api: bool,
@@ -37,6 +44,26 @@ pub struct ConfigurationCheck {
     pub secrets: BTreeMap<String, Vec<u8>>,
     /// Seconds after which the Pod is ended.
     pub timeout_seconds: u64,
+}
+
+/// Configuration of the Pods that are not replaced yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreviousPublication {
+    /// End of the names of the Secrets with the files.
+    pub secret_suffix: Option<String>,
+    /// Content of Vector's configuration directory by file name.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Annotation of the workload by which it is recognized until all Pods are replaced.
+    pub annotation: String,
+}
+
+/// Data that an init container moves to other names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MovedData {
+    /// Image with this program.
+    pub image: String,
+    /// List of the directories, as the program reads it.
+    pub moves: Vec<u8>,
 }
 
 /// Ports where a pipeline listens.

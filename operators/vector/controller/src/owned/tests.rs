@@ -1,6 +1,7 @@
 //! Tests of the owned objects as a whole, and what they share.
 
 mod config_check;
+mod data_migration;
 mod field_effects;
 mod golden;
 mod permissions;

@@ -3,8 +3,8 @@
 use lockstep_vector_api::Workload;
 use serde_json::{Map, Value, json};
 
-use crate::owned::configuration_secret;
 use crate::owned::runner::Runner;
+use crate::owned::{configuration_secret, data_migration};
 
 /// Name of the volume of Vector's data directory.
 pub(crate) const DATA: &str = "data";
@@ -21,6 +21,9 @@ pub(crate) const ARCHIVE: &str = "app-config-compress";
 /// Path of the compressed configuration.
 pub(crate) const ARCHIVE_DIRECTORY: &str = "/tmp/archive";
 
+/// Path of Vector's data directory in the Pods.
+pub(crate) const VECTOR_DATA_DIRECTORY: &str = "/vector-data-dir";
+
 /// Default directory of the nodes for Vector's data.
 const DEFAULT_DATA_DIRECTORY: &str = "/var/lib/vector";
 
@@ -33,7 +36,7 @@ const SECRETS_DIRECTORY: &str = "/etc/vector/secrets";
 /// Returns the volumes of the Pods. `has_claim` is true if the data directory is a `PersistentVolumeClaim` of the
 /// `StatefulSet` instead of a directory of the node.
 pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
-    let name = runner.object_name();
+    let name = configuration_secret::first_name(runner);
     let secret = |secret: &str| json!({"secretName": secret});
     let host = |name: &str, path: &str| json!({"name": name, "hostPath": {"path": path}});
     let mut volumes = match &runner.workload.volumes {
@@ -64,6 +67,7 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
     if runner.is_compressed() {
         required.push(json!({"name": ARCHIVE, "secret": secret(&name)}));
     }
+    required.extend(data_migration::volume(runner));
     for volume in required {
         if volumes.iter().all(|it| it["name"] != volume["name"]) {
             volumes.push(volume);
@@ -90,7 +94,7 @@ pub(crate) fn mounts(runner: &Runner<'_>) -> Vec<Value> {
     };
     let mut required = vec![
         mount(CONFIG, CONFIG_DIRECTORY),
-        mount(DATA, "/vector-data-dir"),
+        mount(DATA, VECTOR_DATA_DIRECTORY),
         mount("procfs", "/host/proc"),
         mount("sysfs", "/host/sys"),
     ];

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
+use lockstep_vector_assembly::{AssemblyOptions, PipelineKey, PipelinePart, secrets};
 
 use crate::owned::{self, ConfigurationCheck};
 use crate::run::config_check::{
@@ -95,6 +95,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         &self,
         request: &SyncRequest<'_, K>,
         names: &Names,
+        options: &AssemblyOptions,
         pipelines: Vec<Arc<SelectablePipeline>>,
         before: BTreeMap<PipelineKey, PipelinePart>,
     ) -> Result<Checked, ReconcileError> {
@@ -102,7 +103,14 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let uid = uid.unwrap_or_default();
         let none = BTreeMap::new();
         let assembled = self
-            .assemble_with_secrets(request, names, pipelines.clone(), before.clone(), &none)
+            .assemble_with_secrets(
+                request,
+                names,
+                options,
+                pipelines.clone(),
+                before.clone(),
+                &none,
+            )
             .await?;
         let workload = request.parent().workload();
         let Some(workload) = workload.filter(|it| owned::is_checked_in_pods(it)) else {
@@ -110,14 +118,15 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             let checks = CheckOutput::default();
             return Ok(Checked { assembled, checks });
         };
-        let (checks, held) =
-            self.check(request, names, workload, &pipelines, &before, &assembled)?;
+        let (checks, held) = self.check(
+            request, names, options, workload, &pipelines, &before, &assembled,
+        )?;
         if held.is_empty() {
             return Ok(Checked { assembled, checks });
         }
         let passed = self.passed().get(uid).cloned().unwrap_or_default();
         let mut published = self
-            .assemble_with_secrets(request, names, pipelines, before, &held)
+            .assemble_with_secrets(request, names, options, pipelines, before, &held)
             .await?;
         // The parts that wait were checked in process, too, and need not be checked again.
         self.passed()
@@ -136,6 +145,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         &self,
         request: &SyncRequest<'_, K>,
         names: &Names,
+        options: &AssemblyOptions,
         workload: &Workload,
         pipelines: &[Arc<SelectablePipeline>],
         before: &BTreeMap<PipelineKey, PipelinePart>,
@@ -149,7 +159,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let mut checks = Checks::new(&names.name, Timestamp::now(), records, pods);
         let decision = Decision::of(
             &Pipelines {
-                options: &self.options(request),
+                options,
                 parts: &assembled.assembly.parts,
                 before,
                 forced: forced(pipelines),

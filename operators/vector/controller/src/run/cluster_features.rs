@@ -1,7 +1,11 @@
 //! Properties of the cluster that are read once.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::GroupVersionKind;
-use kube::{Client, discovery};
+use kube::{Api, Client, discovery};
+
+/// Name of the container of the controller.
+const CONTROLLER: &str = "controller";
 
 /// Returns true if the cluster has the API type `PodMonitor` of the Prometheus Operator.
 ///
@@ -16,5 +20,47 @@ pub async fn has_pod_monitors(client: &Client) -> Result<bool, kube::Error> {
         Err(kube::Error::Discovery(_)) => Ok(false),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Returns the image of the controller that runs in a Pod, from the Deployment of the Pod. None if the Pod belongs to no
+/// Deployment that the controller may read.
+pub async fn controller_image(client: &Client, namespace: &str, pod: &str) -> Option<String> {
+    // The name of the Pod ends with the hashes of the template and of the Pod.
+    let name = pod.rsplitn(3, '-').nth(2)?;
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    match deployments.get_opt(name).await {
+        Ok(found) => found.and_then(|deployment| image_in(&deployment)),
+        Err(error) => {
+            tracing::info!(%error, deployment = name, "the image of the controller is not known");
+            None
+        }
+    }
+}
+
+fn image_in(deployment: &Deployment) -> Option<String> {
+    let template = &deployment.spec.as_ref()?.template;
+    let mut containers = template.spec.as_ref()?.containers.iter();
+    let controller = containers.find(|it| it.name == CONTROLLER)?;
+    controller.image.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_image_is_the_one_of_the_controller() {
+        let deployment = |containers| {
+            let spec = json!({"selector": {}, "template": {"spec": {"containers": containers}}});
+            serde_json::from_value(json!({"metadata": {}, "spec": spec})).expect("a Deployment")
+        };
+        let webhook = json!({"name": "webhook", "image": "a"});
+        let controller = json!({"name": "controller", "image": "b"});
+        let found = image_in(&deployment(json!([webhook, controller])));
+        assert_eq!(found.as_deref(), Some("b"));
+        assert_eq!(image_in(&deployment(json!([webhook]))), None);
     }
 }

@@ -15,7 +15,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::owned::{GLOBAL_OPTIONS_CHECKSUM, ObservedAggregator};
+use crate::owned::{Change, GLOBAL_OPTIONS_CHECKSUM, ObservedAggregator};
+use crate::run::data_migration::PresentNames;
 
 /// Maximum size of a configuration, after decompression: many times that of the largest Secret.
 const MAX_BYTES: u64 = 64 << 20;
@@ -28,6 +29,8 @@ pub(crate) struct Observed {
     /// [`Publication::adopted_hash`](crate::owned::Publication::adopted_hash).
     pub(crate) adopted_hash: Option<String>,
     is_rolled_out: bool,
+    /// Kind of the object that is to run Vector.
+    desired_kind: &'static str,
 }
 
 /// Lookup of the objects of a workload.
@@ -59,25 +62,26 @@ impl Lookup<'_> {
             ],
         };
         let workloads: Vec<_> = found.into_iter().flatten().collect();
-        let desired = match (kind, is_persistent) {
+        let desired_kind = match (kind, is_persistent) {
             (RunnerKind::Agent, _) => "DaemonSet",
             (RunnerKind::Aggregator, true) => "StatefulSet",
             (RunnerKind::Aggregator, false) => "Deployment",
         };
-        let live = workloads.iter().find(|(kind, _)| *kind == desired);
+        let live = workloads.iter().find(|(kind, _)| *kind == desired_kind);
         let adopted_hash = match live {
             Some((_, workload)) => self.adopted_hash(workload).await?,
             None => None,
         };
         let desired = json!({
             "apiVersion": "apps/v1",
-            "kind": desired,
+            "kind": desired_kind,
             "metadata": {"name": self.name, "namespace": self.namespace},
         });
         Ok(Observed {
             workloads,
             adopted_hash,
             is_rolled_out: self.children.pending_reason(&desired).is_none(),
+            desired_kind,
         })
     }
 
@@ -131,15 +135,28 @@ impl Lookup<'_> {
 }
 
 impl Observed {
+    /// Returns the change between the object that runs Vector and the one among the desired children. `published` are the
+    /// differences of the configuration.
+    pub(crate) fn change(&self, children: &[Value], published: Vec<String>) -> Option<Change> {
+        let desired = children.iter().find(|it| it["kind"] == self.desired_kind)?;
+        Change::between(self.of(self.desired_kind), desired, published)
+    }
+
+    /// Returns the names with which the Pods run.
+    pub(crate) fn names(&self, object_name: &str) -> PresentNames {
+        PresentNames::of(self.of(self.desired_kind), object_name, self.is_rolled_out)
+    }
+
+    fn of(&self, kind: &str) -> Option<&Value> {
+        let mut workloads = self.workloads.iter();
+        workloads.find(|(it, _)| *it == kind).map(|(_, it)| it)
+    }
+
     /// Returns the observed objects of an aggregator.
     pub(crate) fn aggregator(&self) -> ObservedAggregator<'_> {
-        let of = |kind| {
-            let mut workloads = self.workloads.iter();
-            workloads.find(|(it, _)| *it == kind).map(|(_, it)| it)
-        };
         ObservedAggregator {
-            deployment: of("Deployment"),
-            stateful_set: of("StatefulSet"),
+            deployment: self.of("Deployment"),
+            stateful_set: self.of("StatefulSet"),
             is_successor_ready: self.is_rolled_out,
         }
     }

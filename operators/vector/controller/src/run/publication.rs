@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use lockstep_controller::ReconcileError;
 use lockstep_vector_api::RunnerKind;
-use lockstep_vector_assembly::{Assembly, PublicationLimits, TooLarge, publish};
+use lockstep_vector_assembly::{Assembly, DataMoves, PublicationLimits, TooLarge, publish};
 
-use crate::owned::{self, PipelinePort, Publication};
+use crate::owned::{self, MovedData, PipelinePort, PreviousPublication, Publication};
+use crate::run::data_migration::{self, PublishedNames};
 
 /// Sources that read the Kubernetes API.
 const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
@@ -39,7 +40,7 @@ pub(crate) fn files(
 }
 
 /// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to; `adopted_hash`,
-/// see [`Publication::adopted_hash`].
+/// see [`Publication::adopted_hash`]; `image` is that of the init container that moves data.
 ///
 /// # Errors
 ///
@@ -50,11 +51,26 @@ pub(crate) fn of(
     is_compressed: bool,
     secrets: BTreeMap<String, Vec<u8>>,
     adopted_hash: Option<String>,
+    names: PublishedNames,
+    image: Option<&str>,
 ) -> Result<Publication, TooLarge> {
+    let files = |assembly| files(kind, assembly, is_compressed);
     let sources = assembly.config["sources"].as_object().into_iter().flatten();
     let mut types = sources.filter_map(|(_, source)| source["type"].as_str());
+    let (mut previous, mut moved_data) = (None, None);
+    if let (Some((migration, old, moves)), Some(image)) = (&names.running, image) {
+        previous = Some(PreviousPublication {
+            secret_suffix: migration.old_suffix().map(str::to_owned),
+            files: files(old)?,
+            annotation: migration.to_annotation(),
+        });
+        moved_data = Some(moved(image, moves));
+    }
     Ok(Publication {
-        files: files(kind, assembly, is_compressed)?,
+        files: files(assembly)?,
+        secret_suffix: names.suffix,
+        previous,
+        moved_data,
         secrets,
         roll_hash: assembly.global_hash(),
         adopted_hash,
@@ -70,6 +86,14 @@ pub(crate) fn too_large(error: TooLarge) -> ReconcileError {
     ReconcileError::Permanent {
         reason: "ConfigurationTooLarge",
         message: error.to_string(),
+    }
+}
+
+/// Returns the data that an init container with this image moves.
+pub(crate) fn moved(image: &str, moves: &DataMoves) -> MovedData {
+    MovedData {
+        image: image.to_owned(),
+        moves: data_migration::compressed(moves),
     }
 }
 

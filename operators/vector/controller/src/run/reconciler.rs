@@ -19,11 +19,11 @@ use lockstep_vector_api::{
     ConfigCheckMode, Interpolation, RunnerKind, VectorContext, port_allocation,
 };
 use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, PipelineKey, PipelinePart, PipelineProblem,
+    Assembly, AssemblyOptions, DataLayout, DataMoves, PipelineKey, PipelinePart, PipelineProblem,
 };
 use serde_json::{Map, Value, json};
 
-use crate::owned::{self, Cluster, ClusterScopedNames};
+use crate::owned::{self, ChangeAction, Cluster, ClusterScopedNames, Publication};
 use crate::run::assembled::{self, InProcess, Selected};
 use crate::run::checked::{Checked, PodChecks};
 use crate::run::cluster_scoped_names::PlainNames;
@@ -32,6 +32,7 @@ use crate::run::observed::Lookup;
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::pipeline_statuses::{self, Running};
 use crate::run::pod_refresh::{self, Refresh};
+use crate::run::published_changes::Published;
 use crate::run::workload::{RunsPipelines, assembly_options};
 use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
 use crate::run::{kaasops, publication, secret_budget, stored_parts};
@@ -52,19 +53,23 @@ pub struct WorkloadReconciler<K> {
     pipelines: Vec<ApiResource>,
     pub(crate) cluster: Cluster,
     plain_names: PlainNames,
+    /// Image with this program, if it is known.
+    image: Option<String>,
     /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
     passed: Mutex<HashMap<String, BTreeSet<String>>>,
     pub(crate) checks: PodChecks,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
-    /// Returns a reconciler. `installed` are the kinds that exist in the cluster.
+    /// Returns a reconciler. `installed` are the kinds that exist in the cluster, and `image` is the one with this program:
+    /// without it, no data is moved when components get other names.
     #[must_use]
     pub fn new(
         client: Client,
         context: Arc<VectorContext>,
         installed: &[ApiResource],
         has_pod_monitors: bool,
+        image: Option<String>,
         checks: PodChecks,
     ) -> Self {
         let is_pipeline =
@@ -81,6 +86,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             },
             context,
             plain_names: PlainNames::default(),
+            image,
             passed: Mutex::default(),
             checks,
         }
@@ -158,13 +164,14 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         &self,
         request: &SyncRequest<'_, K>,
         names: &Names,
+        options: &AssemblyOptions,
         pipelines: Vec<Arc<SelectablePipeline>>,
         mut before: BTreeMap<PipelineKey, PipelinePart>,
         held: &BTreeMap<PipelineKey, String>,
     ) -> Result<Assembled, ReconcileError> {
         let mut keys: BTreeSet<_> = held.keys().cloned().collect();
         let mut assembly = self
-            .assemble(request, pipelines.clone(), &keys, before.clone())
+            .assemble(request, options, pipelines.clone(), &keys, before.clone())
             .await?;
         let held = held.iter().map(|(pipeline, message)| PipelineProblem {
             pipeline: pipeline.clone(),
@@ -199,7 +206,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             values.insert(file, value);
         }
         keys.extend(waiting.keys().cloned());
-        assembly = self.assemble(request, pipelines, &keys, before).await?;
+        let assembled = self.assemble(request, options, pipelines, &keys, before);
+        assembly = assembled.await?;
         values.retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
         let waiting = waiting.into_iter();
         let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
@@ -215,11 +223,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     async fn assemble(
         &self,
         request: &SyncRequest<'_, K>,
+        options: &AssemblyOptions,
         pipelines: Vec<Arc<SelectablePipeline>>,
         waiting: &BTreeSet<PipelineKey>,
         before: BTreeMap<PipelineKey, PipelinePart>,
     ) -> Result<Assembly, ReconcileError> {
-        let options = self.options(request);
+        let options = options.clone();
         let in_process = in_process(request.parent());
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default().to_owned();
@@ -252,10 +261,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         })
     }
 
-    /// Returns what of a workload decides its configuration.
-    pub(crate) fn options(&self, request: &SyncRequest<'_, K>) -> AssemblyOptions {
-        let catalogue = self.context.catalogues().of_workload(request.raw_parent());
-        assembly_options(request.parent(), catalogue)
+    /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
+    /// when the new one starts.
+    fn may_move_data(&self, object: &K) -> bool {
+        let is_wanted = object.workload().and_then(|it| it.migrate_data);
+        let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
+        self.image.is_some() && is_wanted.unwrap_or(true) && is_replaced_first
     }
 
     pub(crate) fn passed(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
@@ -313,15 +324,6 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let group = self.group(request)?;
         let mut pipelines = group.clone();
         pipelines.retain(|pipeline| selection::selects(raw, pipeline));
-        let Checked {
-            assembled:
-                Assembled {
-                    assembly,
-                    secrets,
-                    reads,
-                },
-            checks,
-        } = self.checked(request, &names, pipelines, before).await?;
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         let lookup = Lookup {
             client: &self.client,
@@ -333,6 +335,33 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let observed = lookup
             .observe(K::KIND_OF_RUNNER, object.is_persistent())
             .await?;
+        let may_move = self.may_move_data(object);
+        let present = observed.names(&names.name);
+        let catalogue = self.context.catalogues().of_workload(raw);
+        let options = assembly_options(object, catalogue);
+        let layout = present.layout(DataLayout::of(&options), may_move);
+        let options = options.in_layout(layout);
+        let Checked {
+            assembled:
+                Assembled {
+                    assembly,
+                    secrets,
+                    reads,
+                },
+            checks,
+        } = self
+            .checked(request, &names, &options, pipelines, before.clone())
+            .await?;
+        let published_secrets = names.published_secrets(request)?;
+        let changes = Published {
+            parts: &before,
+            secrets: &published_secrets,
+            config_hash: raw["status"]["publishedConfigHash"].as_str(),
+        }
+        .changes(&assembly, &secrets);
+        let layout = DataLayout::of_parts(before.values());
+        let published_names = present.publish(&options, &assembly, layout, may_move);
+        let is_settled = published_names.running.is_none();
         let adopted_hash = observed.adopted_hash.clone();
         let is_compressed = object.workload().and_then(|it| it.compress_config_file);
         let publication = publication::of(
@@ -341,6 +370,8 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             is_compressed.unwrap_or_default(),
             secrets,
             adopted_hash,
+            published_names,
+            self.image.as_deref(),
         );
         let mut publication = publication.map_err(publication::too_large)?;
         publication.checks = checks.pods;
@@ -351,12 +382,27 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 .await?,
             ..self.cluster.clone()
         };
-        let objects = object.owned_objects(&publication, &cluster, &observed.aggregator());
-        let objects = objects.map_err(|error| ReconcileError::Permanent {
-            reason: "ObjectsInvalid",
-            message: error.to_string(),
-        })?;
-        let mut children = objects.children;
+        let objects = |publication: &Publication| {
+            let objects = object.owned_objects(publication, &cluster, &observed.aggregator());
+            objects.map_err(|error| ReconcileError::Permanent {
+                reason: "ObjectsInvalid",
+                message: error.to_string(),
+            })
+        };
+        let mut children = objects(&publication)?.children;
+        let mut change = observed.change(&children, changes.clone());
+        if let Some(image) = present.remaining_image().filter(|_| is_settled) {
+            // The init container has nothing to do any more. It goes with the next change that replaces the Pods.
+            publication.moved_data = Some(publication::moved(image, &DataMoves::default()));
+            let with_container = objects(&publication)?.children;
+            let kept = observed.change(&with_container, changes);
+            if kept
+                .as_ref()
+                .is_none_or(|it| it.action != ChangeAction::Roll)
+            {
+                (children, change) = (with_container, kept);
+            }
+        }
         let (refreshed, is_reported) = futures::join!(
             self.refresh_pods(request, &names.namespace, &children),
             self.report(raw, &group, published, &assembly),
@@ -368,6 +414,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             assembly: &assembly,
             rejected: checks.rejected.as_deref(),
             check_pods: publication.checks.len(),
+            change: change.as_ref(),
             refreshed: versions.map(|(versions, _)| versions),
         };
         Ok(ReconcileOutput {

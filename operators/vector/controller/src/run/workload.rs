@@ -124,6 +124,7 @@ pub(crate) fn assembly_options<K: RunsPipelines>(
     let has_api = api.and_then(|api| api.enabled).unwrap_or_default();
     AssemblyOptions {
         component_names: workload.component_names.unwrap_or_default(),
+        merge_sources: workload.merge_sources.unwrap_or_default(),
         catalogue,
         use_api_server_cache: object.uses_api_server_cache(),
         expire_metrics_secs: workload.expire_metrics_secs,

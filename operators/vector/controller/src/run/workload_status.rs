@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lockstep_vector_assembly::Assembly;
 use serde_json::{Map, Value, json};
 
+use crate::owned::Change;
 use crate::run::kaasops;
 use crate::validate_only::shortened;
 
@@ -20,6 +21,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) rejected: Option<&'a str>,
     /// Number of Pods that check configurations.
     pub(crate) check_pods: usize,
+    /// Change of the Pods or of their configuration.
+    pub(crate) change: Option<&'a Change>,
     /// Versions of the Secrets with which the Pods have just been refreshed.
     pub(crate) refreshed: Option<String>,
 }
@@ -32,9 +35,13 @@ impl Outcome<'_> {
         let before = &raw["status"];
         let global = kaasops::global_options_checksum(&assembly.config);
         let mut status = Map::new();
+        let now = json!(Time(k8s_openapi::jiff::Timestamp::now()));
         if before["publishedConfigHash"] != hash.as_str() {
-            let now = k8s_openapi::jiff::Timestamp::now();
-            status.insert("lastConfigPublishedAt".to_owned(), json!(Time(now)));
+            status.insert("lastConfigPublishedAt".to_owned(), now.clone());
+        }
+        // Without a change, the last one remains.
+        if let Some(change) = self.change {
+            status.insert("lastChange".to_owned(), change.to_status(&now));
         }
         let together = self
             .rejected

@@ -14,6 +14,8 @@ pub(super) fn global() -> Vec<Row> {
     };
     vec![
         row("componentNames", json!("dashes"), Effect::Configuration),
+        row("mergeSources", json!(true), Effect::Configuration),
+        row("migrateData", json!(false), Effect::Configuration),
         row("expireMetricsSecs", json!(60), Effect::Configuration),
         row(
             "api.enabled",

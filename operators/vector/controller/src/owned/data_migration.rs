@@ -1,0 +1,112 @@
+//! Init container that moves the data of Vector's components to directories with other names.
+//!
+//! It runs before Vector, in the new Pods only. A `DaemonSet` deletes the old Pod of a node before it creates the new one,
+//! and a `StatefulSet` that of a volume, so that no other process uses the data meanwhile.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::owned::children::OwnedObjectsError;
+use crate::owned::fields::Fields;
+use crate::owned::runner::Runner;
+use crate::owned::{configuration_secret, image, resources, volumes};
+
+/// Name of the init container.
+const CONTAINER: &str = "migrate-data";
+
+/// Volume with the list of directories.
+const VOLUME: &str = "data-moves";
+
+/// Path of the list of directories.
+const DIRECTORY: &str = "/etc/lockstep/data-moves";
+
+/// Key of the Secret with the list. The list is not among the files of the configuration, which Vector watches.
+const KEY: &str = "moves.json.gz";
+
+/// Returns the init container.
+pub(crate) fn init_container(runner: &Runner<'_>) -> Option<Value> {
+    let moved = runner.publication.moved_data.as_ref()?;
+    let workload = runner.workload;
+    let args = [
+        "vector".to_owned(),
+        "migrate-data".to_owned(),
+        format!("--data-dir={}", volumes::VECTOR_DATA_DIRECTORY),
+        format!("{DIRECTORY}/{KEY}"),
+    ];
+    let mut mounts = volumes::mounts(runner);
+    mounts.retain(|mount| mount["mountPath"] == volumes::VECTOR_DATA_DIRECTORY);
+    mounts.push(json!({"name": VOLUME, "mountPath": DIRECTORY, "readOnly": true}));
+    let container = Fields::new()
+        .with("name", CONTAINER)
+        .with("image", moved.image.as_str())
+        .with_some(
+            "imagePullPolicy",
+            image::pull_policy(workload.image_pull_policy),
+        )
+        .with("args", args.to_vec())
+        .with("volumeMounts", mounts)
+        .with("resources", resources::with_defaults(None))
+        .with("securityContext", security_context(runner));
+    Some(container.into())
+}
+
+/// Returns the security context: the user of the Vector container, which owns the data. In Vector's images it is root, and
+/// in ours it is not.
+fn security_context(runner: &Runner<'_>) -> Map<String, Value> {
+    let workload = runner.workload;
+    let mut context = workload
+        .container_security_context
+        .clone()
+        .unwrap_or_default();
+    let of_pod = workload.pod_security_context.iter();
+    let has_user = context.contains_key("runAsUser")
+        || of_pod
+            .clone()
+            .any(|context| context.contains_key("runAsUser"));
+    if !has_user {
+        context.insert("runAsUser".to_owned(), json!(0));
+    }
+    context
+}
+
+/// Returns the volume with the list of directories.
+pub(crate) fn volume(runner: &Runner<'_>) -> Option<Value> {
+    runner.publication.moved_data.as_ref()?;
+    Some(json!({"name": VOLUME, "secret": {"secretName": secret_name(runner)}}))
+}
+
+/// Returns the Secret with the list of directories.
+pub(crate) fn secret(runner: &Runner<'_>) -> Result<Option<Value>, OwnedObjectsError> {
+    let Some(moved) = &runner.publication.moved_data else {
+        return Ok(None);
+    };
+    let values = BTreeMap::from([(KEY.to_owned(), moved.moves.clone())]);
+    let remedy = "set migrateData to false";
+    configuration_secret::secret(runner, secret_name(runner), &values, remedy).map(Some)
+}
+
+fn secret_name(runner: &Runner<'_>) -> String {
+    format!("{}-{VOLUME}", runner.object_name())
+}
+
+/// Returns the image of the init container in an observed workload.
+pub(crate) fn image(live: &Value) -> Option<&str> {
+    let containers = live["spec"]["template"]["spec"]["initContainers"].as_array();
+    let mut containers = containers.into_iter().flatten();
+    containers.find(|it| it["name"] == CONTAINER)?["image"].as_str()
+}
+
+/// Returns the end of the name of the Secret that the Pods of an observed workload mount.
+pub(crate) fn live_suffix<'l>(live: &'l Value, object_name: &str) -> Option<&'l str> {
+    let volumes = live["spec"]["template"]["spec"]["volumes"].as_array();
+    let secrets = volumes.into_iter().flatten().filter_map(|volume| {
+        let is_configuration =
+            volume["name"] == volumes::CONFIG || volume["name"] == volumes::ARCHIVE;
+        let direct = volume["secret"]["secretName"].as_str();
+        let projected = volume["projected"]["sources"][0]["secret"]["name"].as_str();
+        direct.or(projected).filter(|_| is_configuration)
+    });
+    let mut suffixes = secrets.filter_map(|name| name.strip_prefix(object_name));
+    suffixes.next()?.strip_prefix('-')
+}

@@ -1,0 +1,339 @@
+//! Names of components that change: which Pods run with which names, and which data must be moved.
+//!
+//! Vector keeps its data in directories with the names of its components. If the names change, the Pods are replaced one
+//! by one, and each moves the data before Vector starts. Until then, an old Pod needs the configuration with the old
+//! names: it would reload one with the new names at once, and begin anew. So the new names are published in another
+//! Secret, and both are kept current until all Pods are replaced.
+//!
+//! ```text
+//! settled ── other names, and data to move ─► migrating ── all Pods replaced ─► settled
+//! ```
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use lockstep_controller::OWNER_LABEL;
+use lockstep_vector_api::ComponentNames;
+use lockstep_vector_assembly::{Assembly, AssemblyOptions, DataLayout, DataMoves};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::owned::{self, DATA_MIGRATION};
+
+/// Layout of the operator of kaasops, unless it merges sources.
+const OF_KAASOPS: DataLayout = DataLayout {
+    component_names: ComponentNames::Dashes,
+    merge_sources: false,
+};
+
+/// Names of the present Pods of a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PresentNames {
+    /// End of the name of the Secret that the Pods mount.
+    suffix: Option<String>,
+    /// Migration that is not finished.
+    running: Option<Migration>,
+    /// Image of the init container in the template.
+    image: Option<String>,
+    /// If true, the workload exists.
+    exists: bool,
+    /// If true, this controller has created the workload, or taken it over.
+    is_ours: bool,
+}
+
+/// Migration to other names, as it is recorded in an annotation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Migration {
+    /// Names of the Pods that are not replaced yet.
+    #[serde(with = "as_text")]
+    from: DataLayout,
+    /// Names of the new Pods.
+    #[serde(with = "as_text")]
+    to: DataLayout,
+    /// End of the name of the Secret that the old Pods mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+}
+
+/// Names to publish.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PublishedNames {
+    /// End of the name of the Secret with the configuration.
+    pub(crate) suffix: Option<String>,
+    /// Migration that is not finished, with the configuration of the old Pods and the data to move.
+    pub(crate) running: Option<(Migration, Assembly, DataMoves)>,
+}
+
+impl PresentNames {
+    /// Reads the names from the observed object that runs Vector.
+    pub(crate) fn of(live: Option<&Value>, object_name: &str, is_rolled_out: bool) -> Self {
+        let Some(live) = live else {
+            return Self {
+                suffix: None,
+                running: None,
+                image: None,
+                exists: false,
+                is_ours: false,
+            };
+        };
+        let annotation = live["metadata"]["annotations"][DATA_MIGRATION].as_str();
+        let running = annotation.and_then(|text| serde_json::from_str(text).ok());
+        // Other operators have Secrets with other ends.
+        let is_known = |suffix: &&str| layout_of(suffix).is_some();
+        Self {
+            suffix: owned::live_suffix(live, object_name)
+                .filter(is_known)
+                .map(str::to_owned),
+            running: running.filter(|_| !is_rolled_out),
+            image: owned::migration_image(live).map(str::to_owned),
+            exists: true,
+            is_ours: live["metadata"]["labels"][OWNER_LABEL].is_string(),
+        }
+    }
+
+    /// Returns the image of the init container that remains in the template after the migration: its removal alone would
+    /// replace all Pods once more.
+    pub(crate) fn remaining_image(&self) -> Option<&str> {
+        self.image.as_deref()
+    }
+
+    /// Returns the layout in which the workload is assembled. A migration is finished before another one begins: otherwise
+    /// the names on a node would be unknown.
+    pub(crate) fn layout(&self, desired: DataLayout, may_move: bool) -> DataLayout {
+        let running = self.running.as_ref().filter(|_| may_move);
+        running.map_or(desired, |migration| migration.to)
+    }
+
+    /// Returns the names to publish. `before` is the layout of the parts that are published now; None if there are none.
+    pub(crate) fn publish(
+        &self,
+        options: &AssemblyOptions,
+        assembly: &Assembly,
+        before: Option<DataLayout>,
+        may_move: bool,
+    ) -> PublishedNames {
+        let settled = PublishedNames {
+            suffix: self.suffix.clone(),
+            running: None,
+        };
+        if !self.exists || !may_move {
+            return settled;
+        }
+        let (migration, suffix) = match &self.running {
+            Some(running) => (running.clone(), self.suffix.clone()),
+            None => {
+                let to = DataLayout::of(options);
+                let unknown = if self.is_ours { to } else { OF_KAASOPS };
+                let migration = Migration {
+                    from: before.unwrap_or(unknown),
+                    to,
+                    secret: self.suffix.clone(),
+                };
+                (migration, Some(self.next_suffix(options)))
+            }
+        };
+        let old = assembly.in_layout(&options.in_layout(migration.from));
+        let moves = DataMoves::between(&old, assembly);
+        if self.running.is_none() && moves.is_empty() {
+            return settled;
+        }
+        PublishedNames {
+            suffix,
+            running: Some((migration, old, moves)),
+        }
+    }
+
+    /// Returns an end of the name of a Secret that no Pod mounts.
+    fn next_suffix(&self, options: &AssemblyOptions) -> String {
+        let suffix = DataLayout::of(options).to_string();
+        if self.suffix.as_ref() == Some(&suffix) {
+            return format!("{suffix}{SECOND}");
+        }
+        suffix
+    }
+}
+
+/// End of the name of a second Secret for the same layout.
+const SECOND: &str = "-b";
+
+/// Returns the layout for which a Secret was named.
+fn layout_of(suffix: &str) -> Option<DataLayout> {
+    let suffix = suffix.strip_suffix(SECOND).unwrap_or(suffix);
+    suffix.parse().ok()
+}
+
+impl Migration {
+    /// Returns the value of the annotation.
+    pub(crate) fn to_annotation(&self) -> String {
+        json!(self).to_string()
+    }
+
+    /// Returns the end of the name of the Secret that the old Pods mount.
+    pub(crate) fn old_suffix(&self) -> Option<&str> {
+        self.secret.as_deref()
+    }
+}
+
+/// Returns the list of directories as the init container reads it. It has no time stamp: the same list always gives the
+/// same bytes.
+pub(crate) fn compressed(moves: &DataMoves) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let json = serde_json::to_vec(moves).expect("moves are JSON");
+    let written = encoder.write_all(&json).and_then(|()| encoder.finish());
+    written.expect("a write to memory does not fail")
+}
+
+/// A layout as text.
+mod as_text {
+    use lockstep_vector_assembly::DataLayout;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(
+        layout: &DataLayout,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(layout)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<DataLayout, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let layout = text.parse();
+        layout.map_err(|()| D::Error::custom("it is no layout"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::RunnerKind;
+    use lockstep_vector_assembly::{RunnablePipeline, assemble};
+
+    use super::*;
+
+    const DASHES: DataLayout = DataLayout {
+        component_names: ComponentNames::Dashes,
+        merge_sources: false,
+    };
+    const UNDERSCORES: DataLayout = DataLayout {
+        component_names: ComponentNames::Underscores,
+        merge_sources: false,
+    };
+
+    fn options(layout: DataLayout) -> AssemblyOptions {
+        AssemblyOptions::new(RunnerKind::Agent).in_layout(layout)
+    }
+
+    fn assembly(layout: DataLayout, source: &str) -> Assembly {
+        let pipeline = RunnablePipeline {
+            namespace: Some("n".to_owned()),
+            name: "p".to_owned(),
+            spec: json!({
+                "sources": {"in": {"type": source}},
+                "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+            }),
+            ..RunnablePipeline::default()
+        };
+        assemble(&options(layout), &[pipeline])
+    }
+
+    fn live(secret: &str, annotation: Option<&str>) -> Value {
+        json!({
+            "metadata": {"annotations": annotation.map(|it| json!({DATA_MIGRATION: it}))},
+            "spec": {"template": {"spec": {
+                "volumes": [
+                    {"name": "data", "secret": {"secretName": "logs-agent-other"}},
+                    {"name": "config", "secret": {"secretName": secret}},
+                ],
+                "initContainers": [{"name": "migrate-data", "image": "lockstep:1"}],
+            }}},
+        })
+    }
+
+    fn present(secret: &str, annotation: Option<&str>, is_rolled_out: bool) -> PresentNames {
+        PresentNames::of(Some(&live(secret, annotation)), "logs-agent", is_rolled_out)
+    }
+
+    #[test]
+    fn other_names_are_published_beside_the_old_ones_until_all_pods_are_replaced() {
+        let (options, logs) = (
+            options(UNDERSCORES),
+            assembly(UNDERSCORES, "kubernetes_logs"),
+        );
+        let settled = present("logs-agent", None, true);
+        assert_eq!(settled.layout(UNDERSCORES, true), UNDERSCORES);
+        let begun = settled.publish(&options, &logs, Some(DASHES), true);
+        assert_eq!(begun.suffix.as_deref(), Some("underscores"));
+        let (migration, old, moves) = begun.running.expect("a migration");
+        assert_eq!(
+            old.parts[0].sources.keys().next().expect("a source"),
+            "n-p-in"
+        );
+        assert_eq!(moves.sources[0].from, "n-p-in");
+        assert_eq!(migration.old_suffix(), None);
+
+        // The Pods are being replaced. Another change waits.
+        let annotation = migration.to_annotation();
+        let rolling = present("logs-agent-underscores", Some(&annotation), false);
+        assert_eq!(rolling.layout(DASHES, true), UNDERSCORES);
+        let rolling = rolling.publish(&options, &logs, Some(UNDERSCORES), true);
+        assert_eq!(rolling.suffix.as_deref(), Some("underscores"));
+        assert_eq!(rolling.running, Some((migration, old, moves)));
+
+        // All are replaced.
+        let finished = present("logs-agent-underscores", Some(&annotation), true);
+        assert_eq!(finished.layout(DASHES, true), DASHES);
+        let finished = finished.publish(&options, &logs, Some(UNDERSCORES), true);
+        assert_eq!(finished.suffix.as_deref(), Some("underscores"));
+        assert_eq!(finished.running, None);
+    }
+
+    #[test]
+    fn a_workload_without_parts_has_the_names_of_the_other_operator_unless_it_is_ours() {
+        let logs = assembly(UNDERSCORES, "kubernetes_logs");
+        let mut ours = live("logs-agent", None);
+        ours["metadata"]["labels"] = json!({OWNER_LABEL: "1"});
+        let ours = PresentNames::of(Some(&ours), "logs-agent", true);
+        let published = ours.publish(&options(UNDERSCORES), &logs, None, true);
+        assert_eq!((published.suffix, published.running), (None, None));
+        let taken_over = present("logs-agent", None, true);
+        let published = taken_over.publish(&options(UNDERSCORES), &logs, None, true);
+        assert!(published.running.is_some());
+        let logs = assembly(DASHES, "kubernetes_logs");
+        let published = taken_over.publish(&options(DASHES), &logs, None, true);
+        assert_eq!((published.suffix, published.running), (None, None));
+    }
+
+    #[test]
+    fn nothing_is_migrated_without_data_without_pods_or_without_permission() {
+        let logs = assembly(UNDERSCORES, "kubernetes_logs");
+        let metrics = assembly(UNDERSCORES, "internal_metrics");
+        let new = PresentNames::of(None, "logs-agent", false);
+        let old = present("logs-agent-opt", None, true);
+        for (names, assembly, may_move) in [
+            (&new, &logs, true),
+            (&old, &metrics, true),
+            (&old, &logs, false),
+        ] {
+            let options = options(UNDERSCORES);
+            let published = names.publish(&options, assembly, Some(DASHES), may_move);
+            assert_eq!((published.suffix, published.running), (None, None));
+        }
+        // Without permission, a migration does not hold back other names.
+        let annotation = r#"{"from":"dashes","to":"underscores"}"#;
+        let rolling = present("logs-agent-underscores", Some(annotation), false);
+        assert_eq!(rolling.layout(DASHES, false), DASHES);
+    }
+
+    #[test]
+    fn no_pod_mounts_the_secret_of_the_new_names() {
+        let logs = assembly(UNDERSCORES, "kubernetes_logs");
+        let names = present("logs-agent-underscores", None, true);
+        let published = names.publish(&options(UNDERSCORES), &logs, Some(DASHES), true);
+        assert_eq!(published.suffix.as_deref(), Some("underscores-b"));
+        let names = present("logs-agent-underscores-b", None, true);
+        let published = names.publish(&options(UNDERSCORES), &logs, Some(DASHES), true);
+        assert_eq!(published.suffix.as_deref(), Some("underscores"));
+    }
+}
