@@ -9,8 +9,8 @@ use crate::stand_in::{Report, VectorPod};
 use crate::vector::pipelines::{self, Pipelines};
 
 /// Pipelines that are changed at the same time, and how often. The first time, they are created.
-const PIPELINES: usize = 10;
-const ROUNDS: usize = 10;
+const PIPELINES: usize = 5;
+const ROUNDS: usize = 20;
 
 /// Half of the period with which a kubelet synchronizes a Pod. The median of the times is a small part of it, unless the
 /// controller does not make the kubelet refresh the Secrets.
