@@ -14,6 +14,7 @@ use std::str::FromStr;
 use lockstep_vector_api::ComponentNames;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use thiserror::Error;
 
 use crate::assembly::Assembly;
 use crate::options::AssemblyOptions;
@@ -23,7 +24,8 @@ use crate::part::PipelinePart;
 const WITH_POSITIONS: [&str; 3] = ["file", "journald", "kubernetes_logs"];
 
 /// Options of a workload that decide the names of its components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct DataLayout {
     /// Format of the names.
     pub component_names: ComponentNames,
@@ -67,10 +69,29 @@ impl fmt::Display for DataLayout {
     }
 }
 
-impl FromStr for DataLayout {
-    type Err = ();
+impl From<DataLayout> for String {
+    fn from(layout: DataLayout) -> Self {
+        layout.to_string()
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, ()> {
+impl TryFrom<String> for DataLayout {
+    type Error = UnknownLayout;
+
+    fn try_from(text: String) -> Result<Self, UnknownLayout> {
+        text.parse()
+    }
+}
+
+/// Reason why a text is no layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("it is no layout of component names")]
+pub struct UnknownLayout;
+
+impl FromStr for DataLayout {
+    type Err = UnknownLayout;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLayout> {
         let (names, merge_sources) = match text.strip_suffix("-merged") {
             Some(names) => (names, true),
             None => (text, false),
@@ -78,7 +99,7 @@ impl FromStr for DataLayout {
         let component_names = match names {
             "underscores" => ComponentNames::Underscores,
             "dashes" => ComponentNames::Dashes,
-            _ => return Err(()),
+            _ => return Err(UnknownLayout),
         };
         Ok(Self {
             component_names,
@@ -302,7 +323,7 @@ mod tests {
             let parts = assemble(&options(it), &pipelines()).parts;
             assert_eq!(DataLayout::of_parts(parts.iter()), Some(it));
         }
-        assert_eq!("opt".parse::<DataLayout>(), Err(()));
+        assert_eq!("opt".parse::<DataLayout>(), Err(UnknownLayout));
         assert_eq!(DataLayout::of_parts(std::iter::empty()), None);
     }
 }

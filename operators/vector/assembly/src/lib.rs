@@ -28,7 +28,7 @@ mod services;
 mod start_check;
 
 pub use crate::assembly::{Assembly, assemble, assemble_with};
-pub use crate::data_names::{DataLayout, DataMove, DataMoves};
+pub use crate::data_names::{DataLayout, DataMove, DataMoves, UnknownLayout};
 pub use crate::kebab_case::kebab_case;
 pub use crate::options::{ApiOptions, AssemblyOptions};
 pub use crate::part::{Components, PipelinePart};
