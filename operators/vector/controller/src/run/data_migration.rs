@@ -121,7 +121,7 @@ impl PresentNames {
         let (migration, suffix) = match &self.running {
             Some(running) => (running.clone(), self.suffix.clone()),
             None => {
-                let to = DataLayout::of(options);
+                let to = options.layout();
                 let unknown = if self.is_ours { to } else { OF_KAASOPS };
                 let migration = Migration {
                     from: before.unwrap_or(unknown),
@@ -144,7 +144,7 @@ impl PresentNames {
 
     /// Returns an end of the name of a Secret that no Pod mounts.
     fn next_suffix(&self, options: &AssemblyOptions) -> String {
-        let suffix = DataLayout::of(options).to_string();
+        let suffix = options.layout().to_string();
         if self.suffix.as_ref() == Some(&suffix) {
             return format!("{suffix}{SECOND}");
         }
