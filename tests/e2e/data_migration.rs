@@ -34,7 +34,7 @@ const LINES: usize = 3000;
 const BATCH: usize = 7;
 
 /// Time after which a line counts as lost.
-const LOST_AFTER: Duration = Duration::from_secs(60);
+const LOST_AFTER: Duration = Duration::from_mins(1);
 
 /// Logs of Pods, to which a thread appends.
 struct Logs {

@@ -33,9 +33,10 @@ const PIPELINES: [(&str, &[&str]); 7] = [
 ];
 
 /// Objects that the examples say are created.
-const OBJECTS: [&str; 12] = [
+const OBJECTS: [&str; 13] = [
     "daemonset/logs-agent",
     "daemonset/payments-agent",
+    "daemonset/merged-agent",
     "daemonset/moved-agent",
     "service/logs-agent",
     "deployment/central-aggregator",

@@ -202,16 +202,22 @@ async fn drift_is_repaired(env: &TestEnv, daemon_set: &Value, running: &Value) {
 /// Changes the names of the components of the pipeline `last`.
 async fn components_get_other_names_and_their_data_is_moved(env: &TestEnv) {
     let names = |names: &str| {
-        let agent = json!({"api": {"enabled": true}, "componentNames": names});
+        let agent = json!({
+            "api": {"enabled": true}, "componentNames": names, "mergeSources": true,
+        });
         object("Vector", "logs", &json!({"agent": agent}))
     };
     let annotation = "lockstep.dev/data-migration";
     env.apply(&names("dashes"));
-    let dashes = ("logs-agent-dashes", "agent.json");
-    env.configuration_that("the new names", dashes, |config| {
-        config["sinks"]["default-last-out"].is_object()
-    })
-    .await;
+    let dashes = ("logs-agent-dashes-merged", "agent.json");
+    let config = env
+        .configuration_that("the new names", dashes, |config| {
+            config["sinks"]["default-last-out"].is_object()
+        })
+        .await;
+    let sources = config["sources"].as_object().expect("sources");
+    let is_shared = |id: &String| id.starts_with("optimizedSource-");
+    assert!(sources.keys().all(is_shared), "{sources:?}");
     let settled = eventually("the end of the migration", async || {
         let daemon_set = env.get("daemonset/logs-agent");
         let is_over = daemon_set["metadata"]["annotations"][annotation].is_null();

@@ -8,12 +8,13 @@
 
 mod assembly;
 mod canonical;
-mod data_names;
+mod data_moves;
 mod events;
 mod globals;
 mod inputs;
 mod isolation;
 mod kebab_case;
+mod layout;
 mod merged_sources;
 mod names;
 mod options;
@@ -29,8 +30,9 @@ mod start_check;
 
 pub use crate::assembly::{Assembly, assemble, assemble_with};
 pub use crate::canonical::hash as fingerprint;
-pub use crate::data_names::{DataLayout, DataMove, DataMoves};
+pub use crate::data_moves::{DataMove, DataMoves};
 pub use crate::kebab_case::kebab_case;
+pub use crate::layout::{DataLayout, UnknownLayout};
 pub use crate::options::{ApiOptions, AssemblyOptions};
 pub use crate::part::{Components, PipelinePart};
 pub use crate::pipeline::{PipelineKey, PipelineProblem, RunnablePipeline};

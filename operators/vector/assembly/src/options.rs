@@ -6,7 +6,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use lockstep_vector_api::{ComponentNames, RunnerKind};
 use lockstep_vector_config::Catalogue;
 
-use crate::data_names::DataLayout;
+use crate::layout::DataLayout;
 
 /// Options of a workload.
 #[derive(Clone)]
@@ -47,6 +47,15 @@ impl AssemblyOptions {
 }
 
 impl AssemblyOptions {
+    /// Returns the layout of a configuration.
+    #[must_use]
+    pub fn layout(&self) -> DataLayout {
+        DataLayout {
+            component_names: self.component_names,
+            merge_sources: self.merge_sources,
+        }
+    }
+
     /// Returns the same options with the names of another layout.
     #[must_use]
     pub fn in_layout(&self, layout: DataLayout) -> Self {

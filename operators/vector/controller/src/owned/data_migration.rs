@@ -16,7 +16,7 @@ use crate::owned::{configuration_secret, image, resources, volumes};
 const CONTAINER: &str = "migrate-data";
 
 /// Volume with the list of directories.
-const VOLUME: &str = "data-moves";
+const VOLUME: &str = "lockstep-data-moves";
 
 /// Path of the list of directories.
 const DIRECTORY: &str = "/etc/lockstep/data-moves";
@@ -87,7 +87,7 @@ pub(crate) fn secret(runner: &Runner<'_>) -> Result<Option<Value>, OwnedObjectsE
 }
 
 fn secret_name(runner: &Runner<'_>) -> String {
-    format!("{}-{VOLUME}", runner.object_name())
+    format!("{}-data-moves", runner.object_name())
 }
 
 /// Returns the image of the init container in an observed workload.

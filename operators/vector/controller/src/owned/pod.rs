@@ -28,13 +28,15 @@ pub(crate) fn template(
         init_containers.push(config_reloader::init_container(runner));
         containers.push(config_reloader::sidecar(runner));
     }
+    let mut volumes = volumes::of(runner, has_claim);
+    volumes.extend(data_migration::volume(runner));
     let spec = scheduling(runner.workload, aggregator)
         .with("serviceAccountName", runner.object_name())
         .with_some(
             "automountServiceAccountToken",
             runner.asks_for_token().then_some(true),
         )
-        .with("volumes", volumes::of(runner, has_claim))
+        .with("volumes", volumes)
         .with_list("initContainers", init_containers)
         .with("containers", containers);
     Fields::new()

@@ -3,8 +3,8 @@
 use lockstep_vector_api::Workload;
 use serde_json::{Map, Value, json};
 
+use crate::owned::configuration_secret;
 use crate::owned::runner::Runner;
-use crate::owned::{configuration_secret, data_migration};
 
 /// Name of the volume of Vector's data directory.
 pub(crate) const DATA: &str = "data";
@@ -67,7 +67,6 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
     if runner.is_compressed() {
         required.push(json!({"name": ARCHIVE, "secret": secret(&name)}));
     }
-    required.extend(data_migration::volume(runner));
     for volume in required {
         if volumes.iter().all(|it| it["name"] != volume["name"]) {
             volumes.push(volume);

@@ -46,10 +46,8 @@ pub(crate) struct PresentNames {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Migration {
     /// Names of the Pods that are not replaced yet.
-    #[serde(with = "as_text")]
     from: DataLayout,
     /// Names of the new Pods.
-    #[serde(with = "as_text")]
     to: DataLayout,
     /// End of the name of the Secret that the old Pods mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,7 +121,7 @@ impl PresentNames {
         let (migration, suffix) = match &self.running {
             Some(running) => (running.clone(), self.suffix.clone()),
             None => {
-                let to = DataLayout::of(options);
+                let to = options.layout();
                 let unknown = if self.is_ours { to } else { OF_KAASOPS };
                 let migration = Migration {
                     from: before.unwrap_or(unknown),
@@ -146,7 +144,7 @@ impl PresentNames {
 
     /// Returns an end of the name of a Secret that no Pod mounts.
     fn next_suffix(&self, options: &AssemblyOptions) -> String {
-        let suffix = DataLayout::of(options).to_string();
+        let suffix = options.layout().to_string();
         if self.suffix.as_ref() == Some(&suffix) {
             return format!("{suffix}{SECOND}");
         }
@@ -182,27 +180,6 @@ pub(crate) fn compressed(moves: &DataMoves) -> Vec<u8> {
     let json = serde_json::to_vec(moves).expect("moves are JSON");
     let written = encoder.write_all(&json).and_then(|()| encoder.finish());
     written.expect("a write to memory does not fail")
-}
-
-/// A layout as text.
-mod as_text {
-    use lockstep_vector_assembly::DataLayout;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(
-        layout: &DataLayout,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(layout)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<DataLayout, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let layout = text.parse();
-        layout.map_err(|()| D::Error::custom("it is no layout"))
-    }
 }
 
 #[cfg(test)]

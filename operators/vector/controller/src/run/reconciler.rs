@@ -339,7 +339,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let present = observed.names(&names.name);
         let catalogue = self.context.catalogues().of_workload(raw);
         let options = assembly_options(object, catalogue);
-        let layout = present.layout(DataLayout::of(&options), may_move);
+        let layout = present.layout(options.layout(), may_move);
         let options = options.in_layout(layout);
         let Checked {
             assembled:

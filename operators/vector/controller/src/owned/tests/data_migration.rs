@@ -70,7 +70,7 @@ fn the_init_container_uses_the_data_as_the_user_of_vector() {
         names.collect::<Vec<_>>()
     };
     let input = migrating();
-    assert_eq!(mounts(&input), ["data", "data-moves"]);
+    assert_eq!(mounts(&input), ["data", "lockstep-data-moves"]);
     let user = |input: &Input<'_>| container(input)["securityContext"].clone();
     assert_eq!(user(&input), json!({"runAsUser": 0}));
     let own = input
@@ -83,7 +83,7 @@ fn the_init_container_uses_the_data_as_the_user_of_vector() {
     assert_eq!(user(&of_pod), json!({}));
     let elsewhere = json!([{"name": "own", "mountPath": "/vector-data-dir"}]);
     let elsewhere = input.with("agent.volumeMounts", elsewhere);
-    assert_eq!(mounts(&elsewhere), ["own", "data-moves"]);
+    assert_eq!(mounts(&elsewhere), ["own", "lockstep-data-moves"]);
 }
 
 #[test]

@@ -4,88 +4,18 @@
 //! `COMPONENT/`, and a sink with a disk buffer its events in `buffer/v2/COMPONENT/`. If a component gets another name,
 //! Vector does not find them: it reads all files again, and does not send the events in the buffer.
 //!
-//! All names of a configuration follow from a [`DataLayout`]. From the same pipelines in two layouts follow the
+//! All names of a configuration follow from its [layout](crate::DataLayout). From the same pipelines in two layouts follow the
 //! directories that must be moved: [`DataMoves`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 
-use lockstep_vector_api::ComponentNames;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::assembly::Assembly;
-use crate::options::AssemblyOptions;
-use crate::part::PipelinePart;
 
 /// Types of the sources that keep read positions.
 const WITH_POSITIONS: [&str; 3] = ["file", "journald", "kubernetes_logs"];
-
-/// Options of a workload that decide the names of its components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DataLayout {
-    /// Format of the names.
-    pub component_names: ComponentNames,
-    /// If true, sources that differ only in their namespace are one source.
-    pub merge_sources: bool,
-}
-
-impl DataLayout {
-    /// Returns the layout of a configuration.
-    #[must_use]
-    pub fn of(options: &AssemblyOptions) -> Self {
-        Self {
-            component_names: options.component_names,
-            merge_sources: options.merge_sources,
-        }
-    }
-
-    /// Returns the layout in which parts were published. None if they do not tell.
-    #[must_use]
-    pub fn of_parts<'p>(parts: impl Iterator<Item = &'p PipelinePart>) -> Option<Self> {
-        let mut names = None;
-        let mut merge_sources = false;
-        for part in parts {
-            names = names.or_else(|| part.component_names());
-            merge_sources |= !part.merged_sources.is_empty();
-        }
-        Some(Self {
-            component_names: names?,
-            merge_sources,
-        })
-    }
-}
-
-impl fmt::Display for DataLayout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.component_names {
-            ComponentNames::Underscores => "underscores",
-            ComponentNames::Dashes => "dashes",
-        })?;
-        f.write_str(if self.merge_sources { "-merged" } else { "" })
-    }
-}
-
-impl FromStr for DataLayout {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (names, merge_sources) = match text.strip_suffix("-merged") {
-            Some(names) => (names, true),
-            None => (text, false),
-        };
-        let component_names = match names {
-            "underscores" => ComponentNames::Underscores,
-            "dashes" => ComponentNames::Dashes,
-            _ => return Err(()),
-        };
-        Ok(Self {
-            component_names,
-            merge_sources,
-        })
-    }
-}
 
 /// Directories that must be moved before Vector starts with other names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,11 +106,13 @@ fn has_disk_buffer(sink: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_vector_api::RunnerKind;
+    use lockstep_vector_api::{ComponentNames, RunnerKind};
     use serde_json::json;
 
     use super::*;
     use crate::assembly::assemble;
+    use crate::layout::DataLayout;
+    use crate::options::AssemblyOptions;
     use crate::pipeline::RunnablePipeline;
 
     const DASHES: DataLayout = layout(ComponentNames::Dashes, false);
@@ -291,18 +223,16 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_is_read_as_it_is_written_and_parts_tell_theirs() {
+    fn parts_tell_their_layout() {
         for it in [
             DASHES,
             UNDERSCORES,
             MERGED,
             layout(ComponentNames::Dashes, true),
         ] {
-            assert_eq!(it.to_string().parse(), Ok(it));
             let parts = assemble(&options(it), &pipelines()).parts;
             assert_eq!(DataLayout::of_parts(parts.iter()), Some(it));
         }
-        assert_eq!("opt".parse::<DataLayout>(), Err(()));
         assert_eq!(DataLayout::of_parts(std::iter::empty()), None);
     }
 }
