@@ -119,14 +119,17 @@ impl PodChecks {
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default();
         let none = BTreeMap::new();
-        let assembled = assembler
+        let candidate = assembler
             .assemble_with_secrets(request, names, pipelines.clone(), before.clone(), &none)
             .await?;
         let workload = request.parent().workload();
         let Some(workload) = workload.filter(|it| owned::is_checked_in_pods(it)) else {
             self.release(uid);
             let checks = CheckOutput::default();
-            return Ok(Checked { assembled, checks });
+            return Ok(Checked {
+                assembled: candidate,
+                checks,
+            });
         };
         let taken_over = taken_over(&assembler.client, request, names).await?;
         let input = CheckInput {
@@ -137,11 +140,14 @@ impl PodChecks {
             pipelines: &pipelines,
             before: &before,
             taken_over,
-            assembled: &assembled,
+            assembled: &candidate,
         };
         let (checks, held) = self.check(request, input)?;
         if held.is_empty() {
-            return Ok(Checked { assembled, checks });
+            return Ok(Checked {
+                assembled: candidate,
+                checks,
+            });
         }
         let passed = assembler.passed().get(uid).cloned().unwrap_or_default();
         let mut published = assembler
@@ -153,11 +159,13 @@ impl PodChecks {
             .entry(uid.to_owned())
             .or_default()
             .extend(passed);
-        published.reads.extend(assembled.reads);
+        published.reads.extend(candidate.reads);
         published.assembly.problems.sort();
         published.assembly.problems.dedup();
-        let assembled = published;
-        Ok(Checked { assembled, checks })
+        Ok(Checked {
+            assembled: published,
+            checks,
+        })
     }
 
     /// Checks the changed parts. Returns the pipelines that are not to be published, and why.
