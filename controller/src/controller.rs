@@ -200,7 +200,7 @@ fn finalizer<R: Reconciler>(
 ) -> Option<String> {
     let mut types = child_types.iter();
     let is_needed = types.any(|type_| {
-        type_.has_finalizer || type_.is_cleanup_job || (is_namespaced && !type_.is_namespaced)
+        type_.has_finalizer || type_.is_cleanup_job() || (is_namespaced && !type_.is_namespaced)
     });
     let own = reconciler.finalizer().map(String::from);
     own.or_else(|| is_needed.then(|| format!("{}/finalizer", ruleset.group())))

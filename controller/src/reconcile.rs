@@ -236,7 +236,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let text = |field: &str| child[field].as_str().unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let mut types = self.context.owned_types.iter();
-        types.any(|type_| type_.is_temporary && type_.is(api_version, kind))
+        types.any(|type_| type_.is_temporary() && type_.is(api_version, kind))
     }
 
     fn backoff(&self) -> Action {

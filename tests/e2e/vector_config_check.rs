@@ -1,6 +1,7 @@
 //! Configurations are checked in Pods before they are published. There is no kubelet: the test sets the statuses of the
 //! Pods.
 
+use k8s_openapi::ByteString;
 use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
@@ -88,6 +89,14 @@ impl TestEnv {
         reported
             .await
             .unwrap_or_else(|error| self.fail(&format!("{error}: {last:#}")));
+    }
+
+    /// Returns the stored results of the checks of the agents.
+    fn stored_results(&self) -> Vec<Value> {
+        let secret = self.get("secret/logs-agent-parts");
+        let stored: ByteString =
+            serde_json::from_value(secret["data"]["checks.json"].clone()).expect("Base64");
+        serde_json::from_slice(&stored.0).expect("results")
     }
 
     /// Waits until nothing of a check exists, apart from service accounts.
@@ -233,20 +242,20 @@ async fn a_check_without_a_result_publishes_nothing_until_the_mode_is_changed() 
     env.no_checks().await;
     let published = env.configuration(AGENT.0, AGENT.1);
     assert!(published["sinks"]["defaultSink"].is_object());
-    // The time of the next attempt is known after a restart.
+    // The result and the time of the next attempt are known after a restart.
+    let first = env.stored_results().remove(0);
+    assert!(
+        first["attempts"] == 1 && first["retryAt"].is_string(),
+        "{first}"
+    );
     env.installation
         .restart_controller_with(&[])
         .expect("restarted");
     env.apply(&object("VectorPipeline", "other", &logs("out")));
     env.reports("other", None, Some(message)).await;
     env.reports("app", None, Some(message)).await;
-    let secret = env.get("secret/logs-agent-parts");
-    let stored: k8s_openapi::ByteString =
-        serde_json::from_value(secret["data"]["checks.json"].clone()).expect("Base64");
-    let stored: Value = serde_json::from_slice(&stored.0).expect("JSON");
-    let attempts = stored.as_array().expect("results").iter();
-    let attempts: Vec<_> = attempts.map(|it| it["attempts"].clone()).collect();
-    assert_eq!(attempts, [1, 1], "{stored}");
+    let both = env.stored_results();
+    assert_eq!((both.len(), &both[0]), (2, &first), "{both:?}");
 
     env.apply(&agents("InProcess"));
     env.runs_sink("default__app__out").await;

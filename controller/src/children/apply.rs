@@ -52,7 +52,7 @@ impl ChildWriter<'_> {
     ) -> Result<Option<AppliedChanges>, WriteError> {
         let desired = desired(&self.owner, self.types, children)?;
         for key in desired.keys() {
-            if !self.types[key.type_index].is_cleanup_job {
+            if !self.types[key.type_index].is_cleanup_job() {
                 let why = "is desired while its owner is being deleted, but its type is not declared for cleanup; declare it with `OwnedType::cleanup_job`, or leave it out";
                 return Err(self
                     .child_ref(key)
@@ -65,7 +65,7 @@ impl ChildWriter<'_> {
             return Ok(None);
         }
         let mut cleaning = observed.clone();
-        cleaning.retain(|key, _| self.types[key.type_index].is_cleanup_job);
+        cleaning.retain(|key, _| self.types[key.type_index].is_cleanup_job());
         self.apply_all(children, &cleaning).await.map(Some)
     }
 
@@ -75,7 +75,7 @@ impl ChildWriter<'_> {
         let mut are_gone = true;
         for (at, type_) in self.types.iter().enumerate() {
             let is_named = self.owner.can_reference(type_);
-            if type_.is_cleanup_job || is_named && !type_.has_finalizer {
+            if type_.is_cleanup_job() || is_named && !type_.has_finalizer {
                 // Children for cleanup are deleted last; the garbage collector deletes the others.
                 continue;
             }
@@ -96,13 +96,13 @@ impl ChildWriter<'_> {
 
     /// Returns true if a type of children is for cleanup.
     pub(crate) fn has_cleanup_jobs(&self) -> bool {
-        self.types.iter().any(|type_| type_.is_cleanup_job)
+        self.types.iter().any(|type_| type_.is_cleanup_job())
     }
 
     /// Deletes the children for cleanup.
     pub(crate) async fn delete_cleanup_jobs(&mut self) -> Result<(), kube::Error> {
         let types = self.types.iter().enumerate();
-        for (at, _) in types.filter(|(_, type_)| type_.is_cleanup_job) {
+        for (at, _) in types.filter(|(_, type_)| type_.is_cleanup_job()) {
             for (key, child) in self.list_live(at).await? {
                 self.delete(&key, &child).await?;
             }

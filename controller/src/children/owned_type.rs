@@ -25,6 +25,17 @@ pub enum UpdateStrategy {
     CreateOnly,
 }
 
+/// Purpose of children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// The owner consists of them.
+    Part,
+    /// They clean up before the owner is removed.
+    CleanupJob,
+    /// They do one piece of work. The owner is ready whatever their state is.
+    Temporary,
+}
+
 type Namespaces = dyn Fn(&Value) -> Vec<String> + Send + Sync;
 
 /// Function that returns the namespaces in which an owner has children of a type.
@@ -54,9 +65,7 @@ pub struct OwnedType {
     pub(crate) is_namespaced: bool,
     pub(crate) strategy: UpdateStrategy,
     pub(crate) has_finalizer: bool,
-    pub(crate) is_cleanup_job: bool,
-    /// If true, an owner is ready whatever the state of these children is.
-    pub(crate) is_temporary: bool,
+    purpose: Purpose,
     /// Namespaces that are watched; all, if there is no function.
     pub(crate) namespaces_of: Option<NamespacesOf>,
 }
@@ -86,8 +95,7 @@ impl OwnedType {
             is_namespaced: *scope == Scope::Namespaced,
             strategy: UpdateStrategy::default(),
             has_finalizer: false,
-            is_cleanup_job: false,
-            is_temporary: false,
+            purpose: Purpose::Part,
             namespaces_of: None,
         }
     }
@@ -114,7 +122,7 @@ impl OwnedType {
     /// finalizer.
     #[must_use]
     pub fn cleanup_job(mut self) -> Self {
-        self.is_cleanup_job = true;
+        self.purpose = Purpose::CleanupJob;
         self
     }
 
@@ -122,7 +130,7 @@ impl OwnedType {
     /// are then no longer desired.
     #[must_use]
     pub fn temporary(mut self) -> Self {
-        self.is_temporary = true;
+        self.purpose = Purpose::Temporary;
         self
     }
 
@@ -177,6 +185,14 @@ impl OwnedType {
     /// Returns true if the type is namespaced.
     pub fn is_namespaced(&self) -> bool {
         self.is_namespaced
+    }
+
+    pub(crate) fn is_cleanup_job(&self) -> bool {
+        self.purpose == Purpose::CleanupJob
+    }
+
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.purpose == Purpose::Temporary
     }
 
     pub(crate) fn is_same_type_as(&self, other: &Self) -> bool {

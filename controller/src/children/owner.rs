@@ -22,7 +22,7 @@ impl Owner<'_> {
     /// Returns true if the child has an owner reference: an owner must be in the namespace of its child, or
     /// cluster-scoped. Children for cleanup have none.
     pub(crate) fn can_reference(&self, type_: &OwnedType) -> bool {
-        (self.namespace.is_none() || type_.is_namespaced) && !type_.is_cleanup_job
+        (self.namespace.is_none() || type_.is_namespaced) && !type_.is_cleanup_job()
     }
 
     pub(crate) fn reference(&self) -> Value {

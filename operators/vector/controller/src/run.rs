@@ -8,7 +8,7 @@
 //! valid runs as it last ran: its part of the configuration is stored in a Secret of the workload.
 
 mod assembled;
-mod checked;
+mod assembler;
 mod cluster_features;
 mod cluster_scoped_names;
 mod config_check;
@@ -18,6 +18,7 @@ mod names;
 mod observed;
 mod pipeline_secrets;
 mod pipeline_statuses;
+mod pod_checks;
 mod pod_refresh;
 mod publication;
 mod published_changes;
@@ -27,8 +28,8 @@ mod stored_parts;
 mod workload;
 mod workload_status;
 
-pub use crate::run::checked::PodChecks;
 pub use crate::run::cluster_features::{controller_image, has_pod_monitors};
 pub use crate::run::config_check::CheckSlots;
+pub use crate::run::pod_checks::PodChecks;
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};
 pub use crate::run::workload::RunsPipelines;

@@ -81,11 +81,11 @@ pub(crate) fn assemble(
         mut runnable,
         mut kept,
     } = selected;
-    let mut assemble = |runnable: &[RunnablePipeline], kept: &[PipelinePart]| match in_process {
+    let mut join = |runnable: &[RunnablePipeline], kept: &[PipelinePart]| match in_process {
         InProcess::Start(_) => check.assemble(options, runnable, kept),
         InProcess::Nothing => Ok(assemble_with(options, runnable, kept)),
     };
-    let assembly = assemble(&runnable, &kept)?;
+    let assembly = join(&runnable, &kept)?;
     let left_out = |pipeline: &RunnablePipeline| {
         let key = pipeline.key();
         assembly.problems.iter().any(|it| it.pipeline == key) && before.contains_key(&key)
@@ -99,10 +99,55 @@ pub(crate) fn assemble(
             .iter()
             .filter_map(|it| before.get(&it.key()).cloned()),
     );
-    let mut again = assemble(&runnable, &kept)?;
+    let mut again = join(&runnable, &kept)?;
     // Why their present generation does not run is still to be reported.
     again.problems.extend(assembly.problems);
     again.problems.sort();
     again.problems.dedup();
     Ok(again)
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::{InProcessCompiler, RunnerKind};
+    use lockstep_vector_assembly::render;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns a pipeline whose sink has this option.
+    fn pipeline(option: &str) -> RunnablePipeline {
+        RunnablePipeline {
+            namespace: Some("n".to_owned()),
+            name: "p".to_owned(),
+            spec: json!({
+                "sources": {"in": {"type": "kubernetes_logs"}},
+                "sinks": {"out": {"type": "blackhole", "inputs": ["in"], option: 1}},
+            }),
+            ..RunnablePipeline::default()
+        }
+    }
+
+    #[test]
+    fn what_the_controller_rejects_runs_as_before_unless_only_pods_check_it() {
+        let options = AssemblyOptions::new(RunnerKind::Agent);
+        let part = |option| render(&options, &pipeline(option), None).expect("a part");
+        let before = BTreeMap::from([(pipeline("rate").key(), part("rate"))]);
+        let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
+        let assembled = |in_process| {
+            let selected = Selected {
+                runnable: vec![pipeline("rates")],
+                kept: Vec::new(),
+            };
+            let (environment, passed) = (&environment, &mut BTreeSet::new());
+            let found = assemble(&options, selected, &before, environment, in_process, passed);
+            found.expect("a configuration")
+        };
+        let checked = assembled(InProcess::Start(Interpolation::Off));
+        assert_eq!(checked.parts, [part("rate")]);
+        assert_eq!(checked.problems.len(), 1);
+        let unchecked = assembled(InProcess::Nothing);
+        assert_eq!(unchecked.parts, [part("rates")]);
+        assert_eq!(unchecked.problems, []);
+    }
 }

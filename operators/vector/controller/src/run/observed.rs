@@ -1,5 +1,6 @@
 //! Observed objects that run Vector.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::io::Read;
 
@@ -83,6 +84,28 @@ impl Lookup<'_> {
             is_rolled_out: self.children.pending_reason(&desired).is_none(),
             desired_kind,
         })
+    }
+
+    /// Returns the ids of the components in the published configuration, which another operator may have published.
+    ///
+    /// # Errors
+    ///
+    /// The API server did not answer.
+    pub(crate) async fn component_ids(&self) -> Result<BTreeSet<String>, ReconcileError> {
+        let secret = self.get::<Secret>().await?;
+        let files = secret.into_iter().flat_map(|(_, secret)| {
+            let secret: Secret = serde_json::from_value(secret).unwrap_or_default();
+            secret.data.unwrap_or_default().into_values()
+        });
+        let configs = files.filter_map(|content| configuration(&content.0));
+        let ids = configs.flat_map(|config| {
+            let blocks = ["sources", "transforms", "sinks"].map(|block| config[block].clone());
+            let blocks = blocks.into_iter();
+            let components =
+                blocks.flat_map(|block| block.as_object().cloned().unwrap_or_default());
+            components.map(|(id, _)| id).collect::<Vec<_>>()
+        });
+        Ok(ids.collect())
     }
 
     async fn adopted_hash(&self, workload: &Value) -> Result<Option<String>, ReconcileError> {

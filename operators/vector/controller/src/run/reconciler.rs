@@ -1,8 +1,7 @@
 //! Reconciler of the kinds that run pipelines.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
-
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,32 +9,27 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::ApiResource;
 use lockstep_controller::{
-    FinalizeOutcome, FinalizeRequest, OwnedType, ReadObject, ReconcileError, ReconcileOutput,
-    Reconciler, Reference, SyncRequest, Watch,
+    FinalizeOutcome, FinalizeRequest, OwnedType, ReconcileError, ReconcileOutput, Reconciler,
+    Reference, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
-use lockstep_vector_api::{
-    ConfigCheckMode, Interpolation, RunnerKind, VectorContext, port_allocation,
-};
-use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, DataLayout, DataMoves, PipelineKey, PipelinePart, PipelineProblem,
-};
+use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
+use lockstep_vector_assembly::{Assembly, DataLayout, DataMoves, PipelineKey};
 use serde_json::{Map, Value, json};
 
 use crate::owned::{self, ChangeAction, Cluster, ClusterScopedNames, Publication};
-use crate::run::assembled::{self, InProcess, Selected};
-use crate::run::checked::{Checked, PodChecks};
+use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
 use crate::run::observed::Lookup;
-use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::pipeline_statuses::{self, Running};
+use crate::run::pod_checks::{Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
 use crate::run::published_changes::Published;
-use crate::run::workload::{RunsPipelines, assembly_options};
+use crate::run::workload::RunsPipelines;
 use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
-use crate::run::{kaasops, publication, secret_budget, stored_parts};
+use crate::run::{kaasops, publication, stored_parts};
 use crate::validate_only::{ValidateOnlyReconciler, shortened};
 
 /// Finalizer of the workloads.
@@ -48,16 +42,14 @@ const WRITE_AGAIN: Duration = Duration::from_secs(30);
 pub struct WorkloadReconciler<K> {
     validation: ValidateOnlyReconciler<K>,
     client: Client,
-    context: Arc<VectorContext>,
     /// Installed kinds of pipelines.
     pipelines: Vec<ApiResource>,
-    pub(crate) cluster: Cluster,
+    cluster: Cluster,
     plain_names: PlainNames,
     /// Image with this program, if it is known.
     image: Option<String>,
-    /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
-    passed: Mutex<HashMap<String, BTreeSet<String>>>,
-    pub(crate) checks: PodChecks,
+    assembler: Assembler,
+    checks: PodChecks,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
@@ -77,6 +69,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let catalogues = context.catalogues();
         Self {
             validation: ValidateOnlyReconciler::workloads(catalogues.digest()),
+            assembler: Assembler::new(client.clone(), context),
             client,
             pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
             cluster: Cluster {
@@ -84,10 +77,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 has_pod_monitors,
                 cluster_scoped_names: ClusterScopedNames::default(),
             },
-            context,
             plain_names: PlainNames::default(),
             image,
-            passed: Mutex::default(),
             checks,
         }
     }
@@ -157,120 +148,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Some((versions, result))
     }
 
-    /// Assembles the configuration, and reads the Secrets that it refers to. A pipeline whose Secret cannot be used runs as
-    /// it last ran, with the values that it then had, and the others are not affected.
-    /// `held` are the pipelines that run as they last ran for another reason.
-    pub(crate) async fn assemble_with_secrets(
-        &self,
-        request: &SyncRequest<'_, K>,
-        names: &Names,
-        options: &AssemblyOptions,
-        pipelines: Vec<Arc<SelectablePipeline>>,
-        mut before: BTreeMap<PipelineKey, PipelinePart>,
-        held: &BTreeMap<PipelineKey, String>,
-    ) -> Result<Assembled, ReconcileError> {
-        let mut keys: BTreeSet<_> = held.keys().cloned().collect();
-        let mut assembly = self
-            .assemble(request, options, pipelines.clone(), &keys, before.clone())
-            .await?;
-        let held = held.iter().map(|(pipeline, message)| PipelineProblem {
-            pipeline: pipeline.clone(),
-            message: message.clone(),
-        });
-        let PipelineSecrets {
-            mut values,
-            mut waiting,
-            reads,
-        } = pipeline_secrets::read(&self.client, &assembly.parts).await?;
-        let published = names.published_secrets(request)?;
-        for (key, why) in secret_budget::exceeding(&assembly.parts, &values, &before, &published) {
-            waiting.entry(key).or_insert(why);
-        }
-        if waiting.is_empty() {
-            assembly.problems.extend(held);
-            return Ok(Assembled {
-                assembly,
-                secrets: values,
-                reads,
-            });
-        }
-        before.retain(|key, part| {
-            let mut files = part.secrets.iter().map(|secret| &secret.file_name);
-            !waiting.contains_key(key) || files.all(|file| published.contains_key(file))
-        });
-        // All values of such a part are those with which it last ran: of two Secrets, one may have been replaced already.
-        let parts = before.iter().filter(|(key, _)| waiting.contains_key(key));
-        for secret in parts.flat_map(|(_, part)| &part.secrets) {
-            let file = secret.file_name.clone();
-            let value = published[&file].clone();
-            values.insert(file, value);
-        }
-        keys.extend(waiting.keys().cloned());
-        let assembled = self.assemble(request, options, pipelines, &keys, before);
-        assembly = assembled.await?;
-        values.retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
-        let waiting = waiting.into_iter();
-        let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
-        assembly.problems.extend(problems.chain(held));
-        Ok(Assembled {
-            assembly,
-            secrets: values,
-            reads,
-        })
-    }
-
-    /// Assembles the configuration on a thread for blocking work: compiling programs takes milliseconds for each.
-    async fn assemble(
-        &self,
-        request: &SyncRequest<'_, K>,
-        options: &AssemblyOptions,
-        pipelines: Vec<Arc<SelectablePipeline>>,
-        waiting: &BTreeSet<PipelineKey>,
-        before: BTreeMap<PipelineKey, PipelinePart>,
-    ) -> Result<Assembly, ReconcileError> {
-        let options = options.clone();
-        let in_process = in_process(request.parent());
-        let uid = request.raw_parent()["metadata"]["uid"].as_str();
-        let uid = uid.unwrap_or_default().to_owned();
-        let mut passed = self.passed().remove(&uid).unwrap_or_default();
-        let context = Arc::clone(&self.context);
-        let waiting = waiting.clone();
-        let assembled = tokio::task::spawn_blocking(move || {
-            let mut stored = before.clone();
-            let pipelines = pipelines.iter().map(Arc::as_ref);
-            let selected = Selected::of(&options, pipelines, &waiting, &mut stored);
-            let environment = context.environment();
-            let assembly = assembled::assemble(
-                &options,
-                selected,
-                &before,
-                environment,
-                in_process,
-                &mut passed,
-            );
-            (assembly, passed)
-        });
-        let (assembly, passed) = assembled.await.map_err(|error| ReconcileError::Transient {
-            reason: "AssemblyFailed",
-            message: format!("the configuration could not be assembled: {error}"),
-        })?;
-        self.passed().insert(uid, passed);
-        assembly.map_err(|error| ReconcileError::Permanent {
-            reason: "ConfigurationInvalid",
-            message: error.to_string(),
-        })
-    }
-
     /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
         let is_wanted = object.workload().and_then(|it| it.migrate_data);
         let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
         self.image.is_some() && is_wanted.unwrap_or(true) && is_replaced_first
-    }
-
-    pub(crate) fn passed(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
-        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -337,8 +220,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             .await?;
         let may_move = self.may_move_data(object);
         let present = observed.names(&names.name);
-        let catalogue = self.context.catalogues().of_workload(raw);
-        let options = assembly_options(object, catalogue);
+        let options = self.assembler.options(request);
         let layout = present.layout(options.layout(), may_move);
         let options = options.in_layout(layout);
         let Checked {
@@ -350,7 +232,18 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 },
             checks,
         } = self
-            .checked(request, &names, &options, pipelines, before.clone())
+            .checks
+            .checked(
+                &self.assembler,
+                &self.cluster,
+                request,
+                &names,
+                &options,
+                Selection {
+                    pipelines,
+                    before: before.clone(),
+                },
+            )
             .await?;
         let published_secrets = names.published_secrets(request)?;
         let changes = Published {
@@ -439,7 +332,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let uid = deleted.object["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default();
         kaasops::finish(&self.client, deleted.object).await?;
-        self.passed().remove(uid);
+        self.assembler.forget(uid);
         self.checks.release(uid);
         self.plain_names.release(uid);
         let name = selection::workload_name(deleted.object);
@@ -463,26 +356,4 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     let granted = owned::granted_rules(kind);
     let refresh = [pod_refresh::rbac_rule()];
     owned.chain(granted).chain(refresh).collect()
-}
-
-/// Returns what is checked in the controller before a configuration of a workload is published.
-fn in_process<K: RunsPipelines>(object: &K) -> InProcess {
-    let workload = object.workload();
-    let mode = workload.and_then(|it| Some(it.config_check.as_ref()?.effective_mode()));
-    if mode == Some(ConfigCheckMode::Pod) {
-        return InProcess::Nothing;
-    }
-    match workload.and_then(|it| it.env_var_interpolation) {
-        Some(true) => InProcess::Start(Interpolation::On),
-        _ => InProcess::Start(Interpolation::Off),
-    }
-}
-
-/// Configuration of a workload, and the values of the Secrets that it refers to.
-pub(crate) struct Assembled {
-    pub(crate) assembly: Assembly,
-    /// Values by the name of the file.
-    pub(crate) secrets: BTreeMap<String, Vec<u8>>,
-    /// The Secrets as they were read.
-    pub(crate) reads: Vec<ReadObject>,
 }

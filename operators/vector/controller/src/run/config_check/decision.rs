@@ -16,6 +16,8 @@ pub(crate) struct Pipelines<'a> {
     pub(crate) parts: &'a [PipelinePart],
     /// Parts that run now.
     pub(crate) before: &'a BTreeMap<PipelineKey, PipelinePart>,
+    /// Ids of the components that another operator has published, if this one has published nothing yet.
+    pub(crate) taken_over: BTreeSet<String>,
     /// Values of the annotation that demands a check.
     pub(crate) forced: BTreeMap<PipelineKey, String>,
     /// Changed parts whose check together with all others has begun. Those that pass alone meanwhile wait, so that the
@@ -138,13 +140,14 @@ impl Decision {
 impl Pipelines<'_> {
     /// Returns true if a part differs from the one that runs, in more than the generation.
     fn is_changed(&self, part: &PipelinePart) -> bool {
-        self.before.get(&part.pipeline).is_none_or(|before| {
-            let generation = part.generation;
-            PipelinePart {
-                generation,
-                ..before.clone()
-            } != *part
-        })
+        let Some(before) = self.before.get(&part.pipeline) else {
+            return !part.component_ids().all(|id| self.taken_over.contains(id));
+        };
+        let same_generation = PipelinePart {
+            generation: part.generation,
+            ..before.clone()
+        };
+        same_generation != *part
     }
 
     /// Returns the configuration in which only these pipelines are changed.

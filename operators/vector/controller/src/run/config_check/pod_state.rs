@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    const TIMEOUT: Duration = Duration::from_secs(300);
+    const TIMEOUT: Duration = Duration::from_mins(5);
 
     /// Returns the state of a Pod this long after its creation.
     fn state(seconds: i64, status: &Value) -> PodState {

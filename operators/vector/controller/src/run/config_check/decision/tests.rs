@@ -54,6 +54,7 @@ fn keyed(parts: Vec<PipelinePart>) -> BTreeMap<PipelineKey, PipelinePart> {
 /// A workload whose check Pods end as soon as they are started.
 struct World {
     before: BTreeMap<PipelineKey, PipelinePart>,
+    taken_over: BTreeSet<String>,
     forced: BTreeMap<PipelineKey, String>,
     together: BTreeSet<PipelineKey>,
     records: Records,
@@ -66,6 +67,7 @@ impl World {
     fn new(before: &[(&str, &str)]) -> Self {
         Self {
             before: keyed(parts(before)),
+            taken_over: BTreeSet::new(),
             forced: BTreeMap::new(),
             together: BTreeSet::new(),
             records: Records::default(),
@@ -87,6 +89,7 @@ impl World {
             options: &options(),
             parts: &parts,
             before: &self.before,
+            taken_over: self.taken_over.clone(),
             forced: self.forced.clone(),
             together: self.together.clone(),
         };
@@ -174,6 +177,16 @@ fn what_runs_already_is_not_checked_and_a_changed_pipeline_alone_is_checked_once
     world.settle(&[("a", "x")], accepts);
     world.settle(&[("a", "y")], accepts);
     assert_eq!(world.started, 2);
+}
+
+#[test]
+fn pipelines_that_another_operator_has_published_run_on_without_a_check() {
+    let mut world = World::new(&[]);
+    let ids = ["n__a__in", "n__a__x", "n__b__in"];
+    world.taken_over = ids.map(str::to_owned).into();
+    let held = world.reconcile(&[("a", "x"), ("b", "y")], accepts);
+    assert_eq!(held.keys().collect::<Vec<_>>(), [&key("b")]);
+    assert_eq!(world.running(), ["n__a__x"]);
 }
 
 #[test]

@@ -6,20 +6,22 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
+use kube::{Client, ResourceExt};
 use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::{AssemblyOptions, PipelineKey, PipelinePart, secrets};
+use lockstep_vector_assembly::{AssemblyOptions, PipelineKey, secrets};
 
-use crate::owned::{self, ConfigurationCheck};
+use crate::owned::{self, Cluster, ConfigurationCheck};
+use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::config_check::{
     self, CheckSlots, Checks, Decision, Finished, ObservedPod, Pipelines, PodState, Records,
     Settings, redact,
 };
 use crate::run::names::Names;
+use crate::run::observed::Lookup;
 use crate::run::publication;
-use crate::run::reconciler::{Assembled, WorkloadReconciler};
+use crate::run::stored_parts;
 use crate::run::workload::RunsPipelines;
 
 /// Maximum length of the log in a message, in bytes. The message with the names of pipeline and check must fit into a
@@ -88,72 +90,99 @@ pub(crate) struct CheckOutput {
     pub(crate) next: Option<Duration>,
 }
 
-impl<K: RunsPipelines> WorkloadReconciler<K> {
+/// Workload whose configuration is checked.
+struct CheckInput<'a> {
+    names: &'a Names,
+    workload: &'a Workload,
+    options: &'a AssemblyOptions,
+    settings: Settings,
+    selection: &'a Selection,
+    /// Ids of the components that another operator has published.
+    taken_over: BTreeSet<String>,
+    assembled: &'a Assembled,
+}
+
+impl PodChecks {
     /// Returns the configuration that may be published: a changed pipeline that was not checked, or that Vector rejects,
     /// runs as it last ran.
-    pub(crate) async fn checked(
+    pub(crate) async fn checked<K: RunsPipelines>(
         &self,
+        assembler: &Assembler,
+        cluster: &Cluster,
         request: &SyncRequest<'_, K>,
         names: &Names,
         options: &AssemblyOptions,
-        pipelines: Vec<Arc<SelectablePipeline>>,
-        before: BTreeMap<PipelineKey, PipelinePart>,
+        selection: Selection,
     ) -> Result<Checked, ReconcileError> {
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default();
         let none = BTreeMap::new();
-        let assembled = self
-            .assemble_with_secrets(
-                request,
-                names,
-                options,
-                pipelines.clone(),
-                before.clone(),
-                &none,
-            )
+        let candidate = assembler
+            .assemble_with_secrets(request, names, options, selection.clone(), &none)
             .await?;
         let workload = request.parent().workload();
         let Some(workload) = workload.filter(|it| owned::is_checked_in_pods(it)) else {
-            self.checks.release(uid);
+            self.release(uid);
             let checks = CheckOutput::default();
-            return Ok(Checked { assembled, checks });
+            return Ok(Checked {
+                assembled: candidate,
+                checks,
+            });
         };
-        let (checks, held) = self.check(
-            request, names, options, workload, &pipelines, &before, &assembled,
-        )?;
+        let taken_over = taken_over(&assembler.client, request, names).await?;
+        let input = CheckInput {
+            names,
+            workload,
+            options,
+            settings: Settings::of(workload, cluster),
+            selection: &selection,
+            taken_over,
+            assembled: &candidate,
+        };
+        let (checks, held) = self.check(request, input)?;
         if held.is_empty() {
-            return Ok(Checked { assembled, checks });
+            return Ok(Checked {
+                assembled: candidate,
+                checks,
+            });
         }
-        let passed = self.passed().get(uid).cloned().unwrap_or_default();
-        let mut published = self
-            .assemble_with_secrets(request, names, options, pipelines, before, &held)
+        let passed = assembler.passed().get(uid).cloned().unwrap_or_default();
+        let mut published = assembler
+            .assemble_with_secrets(request, names, options, selection, &held)
             .await?;
         // The parts that wait were checked in process, too, and need not be checked again.
-        self.passed()
+        assembler
+            .passed()
             .entry(uid.to_owned())
             .or_default()
             .extend(passed);
-        published.reads.extend(assembled.reads);
+        published.reads.extend(candidate.reads);
         published.assembly.problems.sort();
         published.assembly.problems.dedup();
-        let assembled = published;
-        Ok(Checked { assembled, checks })
+        Ok(Checked {
+            assembled: published,
+            checks,
+        })
     }
 
     /// Checks the changed parts. Returns the pipelines that are not to be published, and why.
-    fn check(
+    fn check<K: RunsPipelines>(
         &self,
         request: &SyncRequest<'_, K>,
-        names: &Names,
-        options: &AssemblyOptions,
-        workload: &Workload,
-        pipelines: &[Arc<SelectablePipeline>],
-        before: &BTreeMap<PipelineKey, PipelinePart>,
-        assembled: &Assembled,
+        input: CheckInput<'_>,
     ) -> Result<(CheckOutput, BTreeMap<PipelineKey, String>), ReconcileError> {
         let raw = request.raw_parent();
         let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
         let uid = of("uid");
+        let CheckInput {
+            names,
+            workload,
+            options,
+            settings,
+            selection,
+            taken_over,
+            assembled,
+        } = input;
         let records = Records::read(names.stored(request, config_check::KEY)?.as_deref());
         let pods = self.observed_pods(request, names, workload, assembled)?;
         let mut checks = Checks::new(&names.name, Timestamp::now(), records, pods);
@@ -161,11 +190,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             &Pipelines {
                 options,
                 parts: &assembled.assembly.parts,
-                before,
-                forced: forced(pipelines),
-                together: self.checks.together().remove(uid).unwrap_or_default(),
+                before: &selection.before,
+                taken_over,
+                forced: forced(&selection.pipelines),
+                together: self.together().remove(uid).unwrap_or_default(),
             },
-            &Settings::of(workload, &self.cluster),
+            &settings,
             &mut checks,
         );
         let (running, wanted) = checks.counts();
@@ -174,9 +204,9 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             namespace: raw["metadata"]["namespace"].as_str().map(str::to_owned),
             name: of("name").to_owned(),
         };
-        let PodChecks { slots, term, .. } = &self.checks;
+        let Self { slots, term, .. } = self;
         let granted = slots.take(uid, trigger, term, running, wanted);
-        self.checks.wake(granted.wake);
+        self.wake(granted.wake);
         let Finished {
             records,
             pods,
@@ -189,7 +219,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             configurations,
         } = decision;
         if !together.is_empty() {
-            self.checks.together().insert(uid.to_owned(), together);
+            self.together().insert(uid.to_owned(), together);
         }
         let is_compressed = workload.compress_config_file.unwrap_or_default();
         let pods = pods.into_iter().map(|pod| {
@@ -211,7 +241,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 fingerprint: pod.fingerprint,
                 files: resolved.collect(),
                 secrets,
-                timeout_seconds: self.checks.timeout.as_secs().max(1),
+                timeout_seconds: self.timeout.as_secs().max(1),
             })
         });
         let output = CheckOutput {
@@ -224,7 +254,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     }
 
     /// Returns the Pods that check configurations, without values of Secrets in their logs.
-    fn observed_pods(
+    fn observed_pods<K: RunsPipelines>(
         &self,
         request: &SyncRequest<'_, K>,
         names: &Names,
@@ -242,7 +272,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             let Some(pod) = children.get_namespaced::<Pod>(&names.namespace, &name)? else {
                 continue;
             };
-            let state = match PodState::of(&pod, now, self.checks.timeout) {
+            let state = match PodState::of(&pod, now, self.timeout) {
                 PodState::Failed(Some(_)) if config_check::hides_log(workload) => {
                     let hidden = "its log is not shown, because it may contain environment variables from Secrets";
                     PodState::Failed(Some(hidden.to_owned()))
@@ -264,6 +294,27 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         }
         Ok(observed)
     }
+}
+
+/// Returns the ids of the components that another operator has published, until this one has stored what runs. Their
+/// pipelines run on after the takeover, without a check.
+async fn taken_over<K>(
+    client: &Client,
+    request: &SyncRequest<'_, K>,
+    names: &Names,
+) -> Result<BTreeSet<String>, ReconcileError> {
+    if names.stored(request, stored_parts::KEY)?.is_some() {
+        return Ok(BTreeSet::new());
+    }
+    let uid = request.raw_parent()["metadata"]["uid"].as_str();
+    let lookup = Lookup {
+        client,
+        children: request.children(),
+        namespace: &names.namespace,
+        name: &names.name,
+        uid: uid.unwrap_or_default(),
+    };
+    lookup.component_ids().await
 }
 
 /// Returns the values of the annotation that demands a check.
