@@ -71,7 +71,7 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
     let image = match args.migration_image {
         Some(image) => Some(image),
-        None => own_image(&context).await,
+        None => own_image(&context).await?,
     };
     Ok(ClusterFeatures {
         has_pod_monitors,
@@ -82,9 +82,13 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
 }
 
 /// Returns the image of this program, if it runs in a Pod.
-async fn own_image(context: &OperatorContext) -> Option<String> {
-    let (namespace, pod) = (env::var("POD_NAMESPACE").ok()?, env::var("POD_NAME").ok()?);
-    lockstep_vector_controller::controller_image(&context.client, &namespace, &pod).await
+async fn own_image(context: &OperatorContext) -> anyhow::Result<Option<String>> {
+    let (Ok(namespace), Ok(pod)) = (env::var("POD_NAMESPACE"), env::var("POD_NAME")) else {
+        return Ok(None);
+    };
+    let image = lockstep_vector_controller::controller_image(&context.client, &namespace, &pod);
+    let image = image.await;
+    image.context("cannot read the Deployment of the controller, which names its image")
 }
 
 fn workload_kind<K: RunsPipelines>(

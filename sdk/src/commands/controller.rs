@@ -130,7 +130,15 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         extension: None,
         metrics: of_operators.clone(),
     };
-    let operators = Operators::new(context, &args.reconciliation, &matches, &kinds, policy).await?;
+    let set_up = Operators::new(context, &args.reconciliation, &matches, &kinds, policy);
+    let operators = tokio::select! {
+        operators = set_up => operators?,
+        // An operator may still wait for the API server or for an external system.
+        () = runtime::stopped(stop.clone()) => {
+            tracing::info!("stopped before the operators were set up");
+            return Ok(());
+        }
+    };
     let mut registry = of_operators.take();
     let has_webhook = args.scope.has_webhook();
     let webhook_tasks = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));

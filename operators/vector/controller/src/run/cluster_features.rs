@@ -1,8 +1,14 @@
-//! Properties of the cluster that are read once.
+//! Properties of the cluster that are read once, when the controller starts.
 
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, discovery};
+
+/// Time for which a request is repeated. It is longer than the restart of an API server.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Name of the container of the controller.
 const CONTROLLER: &str = "controller";
@@ -11,31 +17,57 @@ const CONTROLLER: &str = "controller";
 ///
 /// # Errors
 ///
-/// The API server did not answer.
+/// The API server has not answered for a minute.
 pub async fn has_pod_monitors(client: &Client) -> Result<bool, kube::Error> {
     let type_ = GroupVersionKind::gvk("monitoring.coreos.com", "v1", "PodMonitor");
-    match discovery::pinned_kind(client, &type_).await {
-        Ok(_) => Ok(true),
-        // Of an API group that does not exist, the answer is no `Status`.
-        Err(kube::Error::Discovery(_)) => Ok(false),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(error),
-    }
+    let discovered = || async {
+        match discovery::pinned_kind(client, &type_).await {
+            Ok(_) => Ok(true),
+            // Of an API group that does not exist, the answer is no `Status`.
+            Err(kube::Error::Discovery(_)) => Ok(false),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(error),
+        }
+    };
+    discovered.retry(delays()).await
+}
+
+/// Returns the delays of repeated requests.
+fn delays() -> ExponentialBuilder {
+    ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(100))
+        .with_max_delay(Duration::from_secs(5))
+        .without_max_times()
+        .with_total_delay(Some(PATIENCE))
 }
 
 /// Returns the image of the controller that runs in a Pod, from the Deployment of the Pod. None if the Pod belongs to no
 /// Deployment that the controller may read.
-pub async fn controller_image(client: &Client, namespace: &str, pod: &str) -> Option<String> {
+///
+/// # Errors
+///
+/// The API server has not answered for a minute. Without the answer, data would not be moved that is to be moved.
+pub async fn controller_image(
+    client: &Client,
+    namespace: &str,
+    pod: &str,
+) -> Result<Option<String>, kube::Error> {
     // The name of the Pod ends with the hashes of the template and of the Pod.
-    let name = pod.rsplitn(3, '-').nth(2)?;
+    let Some(name) = pod.rsplitn(3, '-').nth(2) else {
+        return Ok(None);
+    };
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    match deployments.get_opt(name).await {
-        Ok(found) => found.and_then(|deployment| image_in(&deployment)),
-        Err(error) => {
-            tracing::info!(%error, deployment = name, "the image of the controller is not known");
-            None
+    let read = || async {
+        match deployments.get_opt(name).await {
+            Ok(found) => Ok(found.and_then(|deployment| image_in(&deployment))),
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                tracing::info!(error = %status, deployment = name, "the image of the controller is not known");
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
-    }
+    };
+    read.retry(delays()).await
 }
 
 fn image_in(deployment: &Deployment) -> Option<String> {
