@@ -78,8 +78,7 @@ pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{
-    ConfigurationCheck, MovedData, PipelinePort, PipelineService, PreviousPublication, Protocol,
-    Publication,
+    ConfigurationCheck, MovedData, PreviousPublication, Publication,
 };
 
 use kube::ResourceExt;

@@ -75,11 +75,11 @@ fn receivers(services: &PipelineServices<'_>) -> Vec<Receiver> {
     let mut receivers = Vec::new();
     for (pipeline, service) in services.iter() {
         let ports = pipeline.ports.iter();
-        for port in ports.filter(|port| port.receives_kubernetes_events) {
+        for port in ports.filter(|port| port.is_for_events) {
             receivers.push(Receiver {
                 service: service.to_owned(),
                 port: port.port,
-                watched_namespace: pipeline.namespace.clone().unwrap_or_default(),
+                watched_namespace: pipeline.pipeline.namespace.clone().unwrap_or_default(),
             });
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use lockstep_vector_assembly::PipelineService;
+
 /// Configuration and ports of a workload, as far as its owned objects depend on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Publication {
@@ -64,50 +66,4 @@ pub struct MovedData {
     pub image: String,
     /// List of the directories, as the program reads it.
     pub moves: Vec<u8>,
-}
-
-/// Ports where a pipeline listens.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PipelineService {
-    /// Namespace of the pipeline. None if it is cluster-scoped.
-    pub namespace: Option<String>,
-    /// Name of the pipeline.
-    pub pipeline: String,
-    /// Name of the Service, from the annotation `observability.kaasops.io/service-name` of the pipeline.
-    pub service_name: Option<String>,
-    /// Ports.
-    pub ports: Vec<PipelinePort>,
-}
-
-/// Port where a source of a pipeline listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PipelinePort {
-    /// Name of the source in its pipeline.
-    pub source: String,
-    /// Port.
-    pub port: u16,
-    /// Protocol.
-    pub protocol: Protocol,
-    /// If true, the source is a `kubernetes_events` source: the event collector sends events to the port.
-    pub receives_kubernetes_events: bool,
-}
-
-/// Protocol of a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protocol {
-    /// TCP.
-    #[default]
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
-impl Protocol {
-    /// Returns the name in the Kubernetes API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Udp => "UDP",
-        }
-    }
 }

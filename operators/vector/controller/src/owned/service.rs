@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::Aggregator;
-use lockstep_vector_assembly::kebab_case;
+use lockstep_vector_assembly::{PipelineService, Protocol, kebab_case};
 use serde_json::{Value, json};
 
 use crate::owned::dns_label::{dns_label, is_dns_label};
 use crate::owned::observed::ObservedAggregator;
-use crate::owned::publication::{PipelineService, Protocol};
 use crate::owned::runner::{Runner, object};
 use crate::owned::{persistence, ports};
 
@@ -43,7 +42,7 @@ impl<'a> PipelineServices<'a> {
     /// Returns the name of the Service of a pipeline: that of its annotation, if it is valid.
     fn name(&mut self, runner: &Runner<'_>, service: &PipelineService) -> String {
         let default = || {
-            let name = format!("{}-{}", runner.object_name(), service.pipeline);
+            let name = format!("{}-{}", runner.object_name(), service.pipeline.name);
             dns_label(&kebab_case(&name))
         };
         let Some(name) = service.service_name.as_deref().filter(|it| !it.is_empty()) else {
@@ -62,7 +61,7 @@ impl<'a> PipelineServices<'a> {
         let default = default();
         self.notices.push(format!(
             "the Service of the pipeline {} is called {default}: the name `{name}` in its annotation {reason}",
-            service.pipeline
+            service.pipeline.name
         ));
         default
     }
@@ -93,7 +92,7 @@ pub(crate) fn of_aggregator(
     for (service, name) in services.iter() {
         let ports = by_name.entry(name.to_owned()).or_default();
         for port in &service.ports {
-            let name = dns_label(&kebab_case(&port.source));
+            let name = dns_label(&kebab_case(&port.name));
             let key = (port.port, port.protocol);
             ports.entry(key).or_insert(name);
         }

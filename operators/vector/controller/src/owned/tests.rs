@@ -12,12 +12,12 @@ mod workloads;
 use std::collections::BTreeMap;
 
 use lockstep_vector_api::{ClusterVectorAggregator, Vector, VectorAggregator, VectorVersion};
+use lockstep_vector_assembly::{PipelineKey, PipelineService, Protocol, ServicePort};
 use serde_json::{Value, json};
 
 use crate::owned::{
     Cluster, ClusterScopedNames, ConfigurationCheck, ObservedAggregator, OwnedObjects,
-    OwnedObjectsError, PipelinePort, PipelineService, Protocol, Publication, of_aggregator,
-    of_cluster_aggregator, of_vector,
+    OwnedObjectsError, Publication, of_aggregator, of_cluster_aggregator, of_vector,
 };
 
 /// Kind of a workload.
@@ -169,14 +169,16 @@ fn check_in_pod() -> ConfigurationCheck {
 /// Returns a pipeline that listens on a TCP port.
 fn listener(pipeline: &str, source: &str, port: u16) -> PipelineService {
     PipelineService {
-        namespace: Some("team".to_owned()),
-        pipeline: pipeline.to_owned(),
+        pipeline: PipelineKey {
+            namespace: Some("team".to_owned()),
+            name: pipeline.to_owned(),
+        },
         service_name: None,
-        ports: vec![PipelinePort {
-            source: source.to_owned(),
+        ports: vec![ServicePort {
+            name: source.to_owned(),
             port,
             protocol: Protocol::Tcp,
-            receives_kubernetes_events: false,
+            is_for_events: false,
         }],
     }
 }
@@ -184,7 +186,7 @@ fn listener(pipeline: &str, source: &str, port: u16) -> PipelineService {
 /// Returns a pipeline that receives Kubernetes Events.
 fn event_pipeline(namespace: Option<&str>) -> PipelineService {
     let mut pipeline = listener("events", "events", 42000);
-    pipeline.namespace = namespace.map(str::to_owned);
-    pipeline.ports[0].receives_kubernetes_events = true;
+    pipeline.pipeline.namespace = namespace.map(str::to_owned);
+    pipeline.ports[0].is_for_events = true;
     pipeline
 }

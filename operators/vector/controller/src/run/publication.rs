@@ -6,7 +6,7 @@ use lockstep_controller::ReconcileError;
 use lockstep_vector_api::RunnerKind;
 use lockstep_vector_assembly::{Assembly, DataMoves, PublicationLimits, TooLarge, publish};
 
-use crate::owned::{self, MovedData, PipelinePort, PreviousPublication, Publication};
+use crate::owned::{self, MovedData, PreviousPublication, Publication};
 use crate::run::data_migration::{self, PublishedNames};
 
 /// Sources that read the Kubernetes API.
@@ -74,7 +74,7 @@ pub(crate) fn of(
         secrets,
         roll_hash: assembly.global_hash(),
         adopted_hash,
-        services: assembly.services.iter().map(service).collect(),
+        services: assembly.services.clone(),
         reads_kubernetes_api: types.any(|type_| READ_THE_API.contains(&type_)),
         checks: Vec::new(),
     })
@@ -94,23 +94,5 @@ pub(crate) fn moved(image: &str, moves: &DataMoves) -> MovedData {
     MovedData {
         image: image.to_owned(),
         moves: data_migration::compressed(moves),
-    }
-}
-
-fn service(service: &lockstep_vector_assembly::PipelineService) -> owned::PipelineService {
-    let ports = service.ports.iter().map(|port| PipelinePort {
-        source: port.name.clone(),
-        port: port.port,
-        protocol: match port.protocol {
-            lockstep_vector_assembly::Protocol::Tcp => owned::Protocol::Tcp,
-            lockstep_vector_assembly::Protocol::Udp => owned::Protocol::Udp,
-        },
-        receives_kubernetes_events: port.is_for_events,
-    });
-    owned::PipelineService {
-        namespace: service.pipeline.namespace.clone(),
-        pipeline: service.pipeline.name.clone(),
-        service_name: service.service_name.clone(),
-        ports: ports.collect(),
     }
 }

@@ -1,11 +1,10 @@
 //! Services and their names.
 
-use lockstep_vector_assembly::kebab_case;
+use lockstep_vector_assembly::{PipelineService, Protocol, kebab_case};
 use serde_json::{Value, json};
 
 use crate::owned::dns_label::{dns_label, is_dns_label};
 use crate::owned::tests::{Input, Kind, event_pipeline, listener};
-use crate::owned::{PipelineService, Protocol};
 
 /// Returns an aggregator with these pipelines.
 fn aggregator(services: Vec<PipelineService>) -> Input<'static> {
