@@ -24,7 +24,11 @@ const ANNOTATION: &str = "observability.kaasops.io/secret-versions";
 
 /// Maximum number of Pods of a workload that are refreshed after a publication. For each of them, the API server stores
 /// the Pod and notifies the clients that watch it.
-const MAX_PODS: u32 = 500;
+const MAX_PODS: usize = 500;
+
+/// Maximum number of notifications that the API server sends to the workload itself after a publication: each source that
+/// reads the logs of a node watches the Pods of the node, and gets the whole changed Pod.
+const MAX_NOTIFICATIONS: usize = 10_000;
 
 /// Number of Pods that are patched at the same time.
 const CONCURRENCY: usize = 8;
@@ -71,13 +75,25 @@ pub(crate) fn new_versions<'a>(
     (are_published && !versions.is_empty() && refreshed != Some(&versions)).then_some(versions)
 }
 
-/// Sets the annotation of all Pods with these labels to the versions of their Secrets. A Pod that has it is not patched.
+/// Returns the number of Pods that are refreshed, each of which runs the sources of a configuration.
+pub(crate) fn max_pods(configuration: &Value) -> usize {
+    let sources = configuration["sources"].as_object().into_iter().flatten();
+    let watching = sources.filter(|(_, source)| source["type"] == "kubernetes_logs");
+    MAX_PODS.min(MAX_NOTIFICATIONS / watching.count().max(1))
+}
+
+/// Sets the annotation of up to `max_pods` Pods with these labels to the versions of their Secrets. A Pod that has it is
+/// not patched.
 pub(crate) async fn refresh(
     client: &Client,
     namespace: &str,
     labels: &BTreeMap<String, String>,
     versions: &str,
+    max_pods: usize,
 ) -> Refresh {
+    if max_pods == 0 {
+        return Refresh::Done;
+    }
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let labels: Vec<_> = labels
         .iter()
@@ -85,7 +101,7 @@ pub(crate) async fn refresh(
         .collect();
     let params = ListParams::default()
         .labels(&labels.join(","))
-        .limit(MAX_PODS);
+        .limit(u32::try_from(max_pods).unwrap_or(u32::MAX));
     let found = match pods.list_metadata(&params).await {
         Ok(found) => found.items,
         Err(error) => return failure(&error, namespace),

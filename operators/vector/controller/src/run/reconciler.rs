@@ -130,6 +130,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         request: &SyncRequest<'_, K>,
         namespace: &str,
         children: &[Value],
+        max_pods: usize,
     ) -> Option<(String, Refresh)> {
         let raw = request.raw_parent();
         let observed: Vec<_> = request.children().iter().collect();
@@ -144,7 +145,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 .all(|(label, value)| of_child[label] == **value)
         });
         let versions = pod_refresh::new_versions(mounted, &observed, refreshed)?;
-        let result = pod_refresh::refresh(&self.client, namespace, &labels, &versions).await;
+        let result =
+            pod_refresh::refresh(&self.client, namespace, &labels, &versions, max_pods).await;
         Some((versions, result))
     }
 
@@ -297,7 +299,12 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             }
         }
         let (refreshed, is_reported) = futures::join!(
-            self.refresh_pods(request, &names.namespace, &children),
+            self.refresh_pods(
+                request,
+                &names.namespace,
+                &children,
+                pod_refresh::max_pods(&assembly.config),
+            ),
             self.report(raw, &group, published, &assembly),
         );
         children.push(names.parts_secret(&assembly, &checks.records));

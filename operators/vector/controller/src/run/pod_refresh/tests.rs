@@ -122,7 +122,7 @@ async fn requests_for(
     });
     let client = Client::new(server, "n");
     let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
-    let result = refresh(&client, "n", &labels, "7-12").await;
+    let result = refresh(&client, "n", &labels, "7-12", MAX_PODS).await;
     let mut requests = requests.lock().expect("no panic").clone();
     requests[1..].sort();
     (result, requests)
@@ -141,4 +141,18 @@ async fn a_limited_number_of_pods_is_listed_by_labels_and_patched() {
     assert_eq!(requests, expected);
     let (result, requests) = requests_for(&["one", "two"], "one", 500, "InternalError").await;
     assert_eq!((result, requests.len()), (Refresh::Incomplete, 3));
+}
+
+#[test]
+fn many_sources_that_watch_pods_limit_the_number_of_refreshed_pods() {
+    let configuration = |watching: usize| {
+        let source = |at| (format!("in-{at}"), json!({"type": "kubernetes_logs"}));
+        let mut sources: serde_json::Map<_, _> = (0..watching).map(source).collect();
+        sources.insert("metrics".to_owned(), json!({"type": "internal_metrics"}));
+        json!({"sources": sources})
+    };
+    assert_eq!(max_pods(&configuration(0)), MAX_PODS);
+    assert_eq!(max_pods(&configuration(20)), MAX_PODS);
+    assert_eq!(max_pods(&configuration(500)), 20);
+    assert_eq!(max_pods(&configuration(20_000)), 0);
 }
