@@ -1,6 +1,7 @@
 //! Vector's operator on a real node: agents and aggregators run the pipelines of tenants. A stand-in represents Vector.
 
 mod changes;
+mod checks;
 mod pipelines;
 
 use std::process::Command;
@@ -49,6 +50,7 @@ pub async fn runs(site: &Site) {
 
     changes::arrive(site, &tenant, &agent).await;
     a_new_value_of_a_secret_arrives(site, &agent).await;
+    checks::decide(site, &tenant).await;
     an_invalid_pipeline_never_arrives(site, &tenant, &agent).await;
     options_that_vector_does_not_reload_restart_the_pods(site, &agent).await;
     nothing_is_left_after_the_deletion(site, &tenant).await;
@@ -81,7 +83,8 @@ async fn tenant(site: &Site) -> Pipelines {
     Pipelines::of(service_account_client(site.cluster(), "tenant").await)
 }
 
-/// Returns an agent and an aggregator with probes of Vector's API. `expire_metrics_secs` is an option that Vector does not
+/// Returns an agent and an aggregator with probes of Vector's API. The Vector of the aggregator has not all sinks, so that its
+/// pipelines are checked in Pods. `expire_metrics_secs` is an option that Vector does not
 /// reload.
 fn workloads(expire_metrics_secs: u64) -> [Value; 2] {
     let health = json!({"path": "/health", "port": 8686});
@@ -93,6 +96,9 @@ fn workloads(expire_metrics_secs: u64) -> [Value; 2] {
     });
     let mut aggregator = settings.clone();
     aggregator["replicas"] = json!(REPLICAS);
+    aggregator["configCheck"] = json!({"mode": "Pod"});
+    aggregator["env"] =
+        json!([{"name": vector_stand_in::MISSING_SINK, "value": checks::MISSING_SINK}]);
     let object = |kind: &str, spec: &Value| {
         json!({
             "apiVersion": pipelines::API_VERSION,

@@ -269,6 +269,31 @@ async fn a_check_without_a_result_publishes_nothing_until_the_mode_is_changed() 
     accounts
         .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
+    a_pod_that_the_namespace_forbids_is_reported(&env).await;
+}
+
+/// Pod Security forbids the volumes of the Pods. What needs no check is published all the same.
+async fn a_pod_that_the_namespace_forbids_is_reported(env: &TestEnv) {
+    let baseline = "pod-security.kubernetes.io/enforce=baseline";
+    env.kubectl(&["label", "namespace/default", baseline])
+        .expect("labelled");
+    let workload = agents("Pod");
+    env.apply(&workload);
+    env.apply(&object("VectorPipeline", "app", &logs("changed")));
+    env.reports("app", Some(1), Some("waits for a check in a Pod"))
+        .await;
+    let ready = env
+        .condition_of(&env.objects(&workload), "logs", "Ready", "False")
+        .await;
+    assert!(ready.message.contains("hostPath"), "{ready:?}");
+    env.kubectl(&["delete", "vectorpipeline/other"])
+        .expect("deleted");
+    let published = env
+        .configuration_that("the deletion", AGENT, |config| {
+            config["sinks"]["default__other__out"].is_null()
+        })
+        .await;
+    assert!(published["sinks"]["default__app__out"].is_object());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,9 +3,10 @@
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
+use lockstep_envtest::eventually_within;
 use serde_json::{Value, json};
 
-use crate::site::TEAM;
+use crate::site::{PODS, Site, TEAM};
 use crate::stand_in::Report;
 
 pub const API_VERSION: &str = "observability.kaasops.io/v1alpha1";
@@ -37,6 +38,18 @@ impl Pipelines {
         let patch = Patch::Merge(json!({"spec": spec}));
         let changed = self.0.patch(name, &PatchParams::default(), &patch).await;
         changed.map(drop)
+    }
+
+    /// Waits until the status of a pipeline satisfies a condition.
+    pub async fn reports(&self, site: &Site, name: &str, is_so: impl Fn(&Value) -> bool) {
+        let mut last = Value::Null;
+        let reported = eventually_within(PODS, "the status", async || {
+            let pipeline = self.0.get(name).await.ok()?;
+            last = pipeline.data["status"].clone();
+            is_so(&last).then_some(())
+        });
+        let reported = reported.await;
+        reported.unwrap_or_else(|error| site.fail(&format!("{error} of {name}: {last:#}")));
     }
 
     /// Deletes all pipelines.

@@ -14,6 +14,8 @@
 //! - It does not start with an invalid configuration, and its exit code is then that of Vector.
 //! - With `--watch-config`, it reloads after a change once no file has changed for a second. It keeps the running
 //!   configuration if the new one is invalid, or differs in an option that Vector does not reload.
+//! - `validate` accepts a configuration with which it starts, apart from the values of secrets, which it does not read. For
+//!   another one, it prints the error and exits with the code of Vector.
 //! - `/health` is served if the API is enabled. [`REPORTS`] serves the running configuration. No value of a secret is
 //!   part of it.
 
@@ -26,29 +28,29 @@ mod validator;
 mod watcher;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::Args;
+use crate::args::{Args, Command, RunArgs};
 use crate::running::Process;
 pub use crate::server::REPORTS;
+pub use crate::validator::MISSING_SINK;
 
 /// Exit code of Vector for an invalid configuration (`EX_CONFIG` of `sysexits.h`).
 const INVALID_CONFIGURATION: u8 = 78;
 
-/// Runs until SIGTERM, with the command line of Vector.
+/// Runs until SIGTERM, or validates a configuration, with the command line of Vector.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = Args::parse_from(args);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build();
-    let ended = runtime
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(serve(args)));
+    let ended = match (args.command, args.run) {
+        (Some(Command::Validate(args)), _) => validate(&args.config_dir),
+        (None, Some(args)) => serve_until_sigterm(args),
+        (None, None) => unreachable!("the parser requires the options if there is no subcommand"),
+    };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -58,13 +60,30 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-async fn serve(args: Args) -> anyhow::Result<()> {
+/// Validates the configuration of a directory. The values of its secrets are not read.
+fn validate(directory: &Path) -> anyhow::Result<()> {
+    let configuration = configuration::read(directory)?;
+    validator::validate(directory, &configuration)?;
+    println!("Validated");
+    Ok(())
+}
+
+fn serve_until_sigterm(args: RunArgs) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: RunArgs) -> anyhow::Result<()> {
     // The first process of a container ends by a signal only if it handles it.
     let mut terminated = signal(SignalKind::terminate())?;
     // Before the files are read, so that no change is missed.
-    let changes = args.watch_config.then(|| watcher::watch(&args.config_dir));
+    let directory = args.config_dir;
+    let changes = args.watch_config.then(|| watcher::watch(&directory));
     let changes = changes.transpose()?;
-    let process = Arc::new(Process::start(args.config_dir).await?);
+    let process = Arc::new(Process::start(directory).await?);
     server::start(&process).await?;
     if let Some(mut changes) = changes {
         let process = Arc::clone(&process);

@@ -98,7 +98,7 @@ async fn load(directory: &Path) -> anyhow::Result<(Value, String)> {
     let loaded = tokio::task::spawn_blocking(move || {
         let configuration = configuration::read(&directory)?;
         let secrets = secrets::digest(&configuration)?;
-        validator::validate(&directory)?;
+        validator::validate(&directory, &configuration)?;
         Ok((configuration, secrets))
     });
     loaded.await?
