@@ -97,8 +97,8 @@ struct CheckInput<'a> {
     options: &'a AssemblyOptions,
     settings: Settings,
     selection: &'a Selection,
-    /// Ids of the components that another operator has published.
-    taken_over: BTreeSet<String>,
+    /// Pipelines that another operator runs.
+    taken_over: BTreeSet<PipelineKey>,
     assembled: &'a Assembled,
 }
 
@@ -129,7 +129,8 @@ impl PodChecks {
                 checks,
             });
         };
-        let taken_over = taken_over(&assembler.client, request, names).await?;
+        let live_ids = ids_taken_over(&assembler.client, request, names).await?;
+        let taken_over = config_check::running(&live_ids, &candidate.assembly, options);
         let input = CheckInput {
             names,
             workload,
@@ -298,7 +299,7 @@ impl PodChecks {
 
 /// Returns the ids of the components that another operator has published, until this one has stored what runs. Their
 /// pipelines run on after the takeover, without a check.
-async fn taken_over<K>(
+async fn ids_taken_over<K: RunsPipelines>(
     client: &Client,
     request: &SyncRequest<'_, K>,
     names: &Names,
@@ -314,7 +315,7 @@ async fn taken_over<K>(
         name: &names.name,
         uid: uid.unwrap_or_default(),
     };
-    lookup.component_ids().await
+    lookup.component_ids(K::KIND_OF_RUNNER).await
 }
 
 /// Returns the values of the annotation that demands a check.

@@ -16,8 +16,9 @@ pub(crate) struct Pipelines<'a> {
     pub(crate) parts: &'a [PipelinePart],
     /// Parts that run now.
     pub(crate) before: &'a BTreeMap<PipelineKey, PipelinePart>,
-    /// Ids of the components that another operator has published, if this one has published nothing yet.
-    pub(crate) taken_over: BTreeSet<String>,
+    /// Pipelines that another operator runs, if this one has published nothing yet. They are not checked, because a
+    /// pipeline that is held would not run at all: no part of it is stored.
+    pub(crate) taken_over: BTreeSet<PipelineKey>,
     /// Values of the annotation that demands a check.
     pub(crate) forced: BTreeMap<PipelineKey, String>,
     /// Changed parts whose check together with all others has begun. Those that pass alone meanwhile wait, so that the
@@ -52,7 +53,10 @@ impl Decision {
             let forced = pipelines.forced.get(key).map(String::as_str);
             let is_changed = pipelines.is_changed(part);
             let has_components = part.component_ids().next().is_some();
-            if !has_components || !(is_changed || forced.is_some()) {
+            if pipelines.taken_over.contains(key)
+                || !has_components
+                || !(is_changed || forced.is_some())
+            {
                 continue;
             }
             let alone = assemble_with(pipelines.options, &[], std::slice::from_ref(part));
@@ -141,7 +145,7 @@ impl Pipelines<'_> {
     /// Returns true if a part differs from the one that runs, in more than the generation.
     fn is_changed(&self, part: &PipelinePart) -> bool {
         let Some(before) = self.before.get(&part.pipeline) else {
-            return !part.component_ids().all(|id| self.taken_over.contains(id));
+            return !self.taken_over.contains(&part.pipeline);
         };
         let same_generation = PipelinePart {
             generation: part.generation,

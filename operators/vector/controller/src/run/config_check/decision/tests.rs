@@ -54,7 +54,7 @@ fn keyed(parts: Vec<PipelinePart>) -> BTreeMap<PipelineKey, PipelinePart> {
 /// A workload whose check Pods end as soon as they are started.
 struct World {
     before: BTreeMap<PipelineKey, PipelinePart>,
-    taken_over: BTreeSet<String>,
+    taken_over: BTreeSet<PipelineKey>,
     forced: BTreeMap<PipelineKey, String>,
     together: BTreeSet<PipelineKey>,
     records: Records,
@@ -182,8 +182,9 @@ fn what_runs_already_is_not_checked_and_a_changed_pipeline_alone_is_checked_once
 #[test]
 fn pipelines_that_another_operator_has_published_run_on_without_a_check() {
     let mut world = World::new(&[]);
-    let ids = ["n__a__in", "n__a__x", "n__b__in"];
-    world.taken_over = ids.map(str::to_owned).into();
+    world.taken_over = [key("a")].into();
+    // The other operator has the same annotation.
+    world.forced = BTreeMap::from([(key("a"), "1".to_owned())]);
     let held = world.reconcile(&[("a", "x"), ("b", "y")], accepts);
     assert_eq!(held.keys().collect::<Vec<_>>(), [&key("b")]);
     assert_eq!(world.running(), ["n__a__x"]);
