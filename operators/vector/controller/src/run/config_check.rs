@@ -25,6 +25,7 @@ pub(crate) use crate::run::config_check::pod_state::PodState;
 pub(crate) use crate::run::config_check::records::{KEY, Records};
 pub(crate) use crate::run::config_check::redaction::redact;
 pub use crate::run::config_check::slots::CheckSlots;
+pub(crate) use crate::run::config_check::slots::SlotRequest;
 pub(crate) use crate::run::config_check::takeover::running;
 
 /// Annotation of a pipeline. When its value changes, the pipeline is checked again.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -16,7 +16,7 @@ use crate::owned::{self, Cluster, ConfigurationCheck};
 use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::config_check::{
     self, CheckSlots, Checks, Decision, Finished, ObservedPod, Pipelines, PodState, Records,
-    Settings, redact,
+    Settings, SlotRequest, redact,
 };
 use crate::run::names::Names;
 use crate::run::observed::Lookup;
@@ -55,7 +55,7 @@ impl PodChecks {
     /// Ends the checks of a workload.
     pub(crate) fn release(&self, uid: &str) {
         self.together().remove(uid);
-        self.wake(self.slots.release(uid));
+        self.wake(self.slots.release(uid, Instant::now()));
     }
 
     fn wake(&self, workloads: Vec<ReconcileTrigger>) {
@@ -205,14 +205,21 @@ impl PodChecks {
             namespace: raw["metadata"]["namespace"].as_str().map(str::to_owned),
             name: of("name").to_owned(),
         };
-        let Self { slots, term, .. } = self;
-        let granted = slots.take(uid, trigger, term, running, wanted);
+        let request = SlotRequest {
+            uid,
+            trigger,
+            term: &self.term,
+            running,
+            wanted,
+        };
+        let granted = self.slots.take(request, Instant::now());
         self.wake(granted.wake);
         let Finished {
             records,
             pods,
             next,
         } = checks.finish(granted.new);
+        let next = next.into_iter().chain(granted.next).min();
         let Decision {
             held,
             rejected,
