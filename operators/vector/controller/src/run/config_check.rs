@@ -12,6 +12,7 @@
 mod candidate;
 mod checks;
 mod decision;
+mod files;
 mod pod_state;
 mod records;
 mod redaction;
@@ -21,6 +22,7 @@ mod takeover;
 pub(crate) use crate::run::config_check::candidate::{Settings, hides_log};
 pub(crate) use crate::run::config_check::checks::{Checks, Finished, ObservedPod};
 pub(crate) use crate::run::config_check::decision::{Decision, Pipelines};
+pub(crate) use crate::run::config_check::files::files;
 pub(crate) use crate::run::config_check::pod_state::PodState;
 pub(crate) use crate::run::config_check::records::{KEY, Records};
 pub(crate) use crate::run::config_check::redaction::redact;

@@ -10,7 +10,7 @@ use kube::{Client, ResourceExt};
 use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::{AssemblyOptions, PipelineKey, secrets};
+use lockstep_vector_assembly::{AssemblyOptions, PipelineKey};
 
 use crate::owned::{self, Cluster, ConfigurationCheck};
 use crate::run::assembler::{Assembled, Assembler, Selection};
@@ -20,7 +20,6 @@ use crate::run::config_check::{
 };
 use crate::run::names::Names;
 use crate::run::observed::Lookup;
-use crate::run::publication;
 use crate::run::stored_parts;
 use crate::run::workload::RunsPipelines;
 
@@ -186,7 +185,8 @@ impl PodChecks {
         } = input;
         let records = Records::read(names.stored(request, config_check::KEY)?.as_deref());
         let pods = self.observed_pods(request, names, workload, assembled)?;
-        let mut checks = Checks::new(&names.name, Timestamp::now(), records, pods);
+        let now = Timestamp::now();
+        let mut checks = Checks::new(&names.name, now, records, pods);
         let decision = Decision::of(
             &Pipelines {
                 options,
@@ -215,7 +215,7 @@ impl PodChecks {
         let granted = self.slots.take(request, Instant::now());
         self.wake(granted.wake);
         let Finished {
-            records,
+            mut records,
             pods,
             next,
         } = checks.finish(granted.new);
@@ -230,31 +230,29 @@ impl PodChecks {
             self.together().insert(uid.to_owned(), together);
         }
         let is_compressed = workload.compress_config_file.unwrap_or_default();
-        let pods = pods.into_iter().map(|pod| {
+        let mut checks = Vec::new();
+        for pod in pods {
             let assembly = &configurations[&pod.fingerprint];
-            let files = publication::files(K::KIND_OF_RUNNER, assembly, is_compressed);
             let secrets = assembly.secrets.iter().filter_map(|it| {
                 let value = assembled.secrets.get(&it.file_name)?;
                 Some((it.file_name.clone(), value.clone()))
             });
             let secrets = secrets.collect();
-            let files = files.map_err(publication::too_large)?.into_iter();
-            // `vector validate` reads no secrets: it would take a reference for the value.
-            let resolved = files.map(|(name, content)| {
-                let text = String::from_utf8_lossy(&content);
-                (name, secrets::resolve(&text, &secrets).into_bytes())
-            });
-            Ok(ConfigurationCheck {
-                name: pod.name,
-                fingerprint: pod.fingerprint,
-                files: resolved.collect(),
-                secrets,
-                timeout_seconds: self.timeout.as_secs().max(1),
-            })
-        });
+            let files = config_check::files(K::KIND_OF_RUNNER, assembly, &secrets, is_compressed);
+            match files {
+                Ok(files) => checks.push(ConfigurationCheck {
+                    name: pod.name,
+                    fingerprint: pod.fingerprint,
+                    files,
+                    secrets,
+                    timeout_seconds: self.timeout.as_secs().max(1),
+                }),
+                Err(why) => records.set_unfinished(&pod.fingerprint, &why, now),
+            }
+        }
         let output = CheckOutput {
             records,
-            pods: pods.collect::<Result<_, ReconcileError>>()?,
+            pods: checks,
             rejected,
             next,
         };

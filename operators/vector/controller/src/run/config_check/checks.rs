@@ -11,12 +11,6 @@ use crate::run::config_check::records::{Outcome, Records};
 /// Number of characters of a fingerprint in the name of a Pod.
 const NAMED: usize = 10;
 
-/// Time until the second attempt, if a Pod came to no result. It doubles with each attempt.
-const FIRST_RETRY: Duration = Duration::from_mins(1);
-
-/// Maximum time until the next attempt.
-const LONGEST_RETRY: Duration = Duration::from_hours(1);
-
 /// Pod of a workload that checks a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedPod {
@@ -122,11 +116,10 @@ impl<'a> Checks<'a> {
                     let message = format!("Vector rejects the configuration: {log}");
                     Outcome::Failed { message }
                 }
-                PodState::Unfinished(message) => Outcome::Unfinished {
-                    message,
-                    attempts: attempts + 1,
-                    retry_at: self.now + retry_after(attempts),
-                },
+                PodState::Unfinished(message) => {
+                    self.records.set_unfinished(fingerprint, &message, self.now);
+                    return self.result(fingerprint);
+                }
             },
         };
         self.records.set(fingerprint, outcome);
@@ -189,11 +182,6 @@ fn unfinished(message: &str) -> CheckResult {
     CheckResult::Pending(format!(
         "could not be checked, and is checked again: {message}"
     ))
-}
-
-fn retry_after(attempts: u32) -> Duration {
-    let factor = 2_u32.saturating_pow(attempts);
-    FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
 }
 
 #[cfg(test)]
@@ -285,7 +273,6 @@ mod tests {
             assert_eq!(result, waits());
             assert_eq!(names(&next), [format!("0123456789-{}", attempt + 1)]);
         }
-        assert_eq!(retry_after(40), LONGEST_RETRY);
     }
 
     #[test]
