@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with,
 };
+use serde_json::json;
 
 use crate::run::config_check::candidate::Settings;
 use crate::run::config_check::checks::{CheckResult, Checks};
@@ -60,7 +61,8 @@ impl Decision {
                 continue;
             }
             let alone = assemble_with(pipelines.options, &[], std::slice::from_ref(part));
-            match decision.result(settings, forced, alone, checks) {
+            let fingerprint = settings.fingerprint(&alone, forced);
+            match decision.result(fingerprint, alone, checks) {
                 CheckResult::Passed if is_changed => passed.push(part),
                 CheckResult::Passed => {}
                 CheckResult::Failed(why) | CheckResult::Pending(why) => {
@@ -93,7 +95,9 @@ impl Decision {
         for parts in std::iter::once(all).chain(each).filter(|it| !it.is_empty()) {
             let keys: BTreeSet<_> = parts.iter().map(|part| part.pipeline.clone()).collect();
             let together = pipelines.with_changed(&keys);
-            let why = match self.result(settings, None, together, checks) {
+            let forced = pipelines.forced_of(&keys);
+            let fingerprint = settings.fingerprint(&together, forced.as_deref());
+            let why = match self.result(fingerprint.clone(), together, checks) {
                 CheckResult::Failed(why) => {
                     if let [part] = parts[..] {
                         let message = "Vector accepts this pipeline alone and rejects it together with the others of the workload, whose status has the reason";
@@ -112,6 +116,8 @@ impl Decision {
                 }
                 CheckResult::Pending(why) => why,
             };
+            // Pipelines that have passed alone do not wait until all others have been checked alone.
+            checks.prefer(&fingerprint);
             let message = format!("together with all pipelines of the workload, it {why}");
             self.hold(passed, &BTreeSet::new(), &message);
             self.together = keys;
@@ -121,12 +127,10 @@ impl Decision {
 
     fn result(
         &mut self,
-        settings: &Settings,
-        forced: Option<&str>,
+        fingerprint: String,
         assembly: Assembly,
         checks: &mut Checks<'_>,
     ) -> CheckResult {
-        let fingerprint = settings.fingerprint(&assembly, forced);
         let result = checks.result(&fingerprint);
         self.configurations.insert(fingerprint, assembly);
         result
@@ -152,6 +156,19 @@ impl Pipelines<'_> {
             ..before.clone()
         };
         same_generation != *part
+    }
+
+    /// Returns the values of the annotation that demands a check, if one of these pipelines has it.
+    fn forced_of(&self, keys: &BTreeSet<PipelineKey>) -> Option<String> {
+        if keys.len() == 1 {
+            // If the pipeline is alone in the workload, this is then the same check.
+            return self.forced.get(keys.first()?).cloned();
+        }
+        let forced = self.forced.iter().filter(|(key, _)| keys.contains(key));
+        let forced: Vec<_> = forced
+            .map(|(key, value)| (key.to_string(), value))
+            .collect();
+        (!forced.is_empty()).then(|| json!(forced).to_string())
     }
 
     /// Returns the configuration in which only these pipelines are changed.
