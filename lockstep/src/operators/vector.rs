@@ -76,7 +76,7 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     Ok(ClusterFeatures {
         has_pod_monitors,
         image,
-        check_slots: Arc::new(CheckSlots::new(args.max_check_pods)),
+        check_slots: Arc::new(CheckSlots::new(args.max_check_pods, args.check_timeout)),
         check_timeout: args.check_timeout,
     })
 }

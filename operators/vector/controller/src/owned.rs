@@ -69,8 +69,12 @@ pub(crate) use crate::owned::config_check::{
     CONTAINER as CHECK_CONTAINER, FINGERPRINT as CHECK_FINGERPRINT, image as check_image,
     is_in_pods as is_checked_in_pods,
 };
-pub(crate) use crate::owned::configuration_secret::MAX_BYTES as MAX_SECRET_BYTES;
-pub(crate) use crate::owned::data_migration::{image as migration_image, live_suffix};
+pub(crate) use crate::owned::configuration_secret::{
+    MAX_BYTES as MAX_SECRET_BYTES, compressed_bytes,
+};
+pub(crate) use crate::owned::data_migration::{
+    image as migration_image, live_secrets, live_suffix,
+};
 pub(crate) use crate::owned::labels::of_pods as labels_of_pods;
 pub use crate::owned::labels::{DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
 pub use crate::owned::last_change::{Change, ChangeAction};

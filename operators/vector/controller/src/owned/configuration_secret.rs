@@ -111,6 +111,11 @@ pub(crate) fn secret(
     Ok(secret.with("data", json!(data)).into())
 }
 
+/// Returns the size of all files after compression, which are then in one Secret.
+pub(crate) fn compressed_bytes(files: &BTreeMap<String, Vec<u8>>) -> usize {
+    files.values().map(|content| gzip(content).len()).sum()
+}
+
 /// Returns the compressed content. It has no time stamp: the same content always gives the same bytes.
 fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());

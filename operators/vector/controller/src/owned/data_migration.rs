@@ -99,14 +99,46 @@ pub(crate) fn image(live: &Value) -> Option<&str> {
 
 /// Returns the end of the name of the Secret that the Pods of an observed workload mount.
 pub(crate) fn live_suffix<'l>(live: &'l Value, object_name: &str) -> Option<&'l str> {
-    let volumes = live["spec"]["template"]["spec"]["volumes"].as_array();
-    let secrets = volumes.into_iter().flatten().filter_map(|volume| {
-        let is_configuration =
-            volume["name"] == volumes::CONFIG || volume["name"] == volumes::ARCHIVE;
-        let direct = volume["secret"]["secretName"].as_str();
-        let projected = volume["projected"]["sources"][0]["secret"]["name"].as_str();
-        direct.or(projected).filter(|_| is_configuration)
-    });
+    let secrets = live_secrets(live);
     let mut suffixes = secrets.filter_map(|name| name.strip_prefix(object_name));
     suffixes.next()?.strip_prefix('-')
+}
+
+/// Returns the names of the Secrets with the configuration that the Pods of an observed workload mount.
+pub(crate) fn live_secrets(live: &Value) -> impl Iterator<Item = &str> {
+    let volumes = live["spec"]["template"]["spec"]["volumes"].as_array();
+    let volumes = volumes.into_iter().flatten();
+    let of_configuration =
+        volumes.filter(|it| it["name"] == volumes::CONFIG || it["name"] == volumes::ARCHIVE);
+    of_configuration.flat_map(|volume| {
+        let direct = volume["secret"]["secretName"].as_str();
+        let projected = volume["projected"]["sources"].as_array();
+        let projected = projected.into_iter().flatten();
+        direct
+            .into_iter()
+            .chain(projected.filter_map(|source| source["secret"]["name"].as_str()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_of_pods_is_in_all_secrets_that_they_mount_for_it() {
+        let live = |volumes: Value| json!({"spec": {"template": {"spec": {"volumes": volumes}}}});
+        let projected = live(json!([
+            {"name": "data", "secret": {"secretName": "other"}},
+            {"name": "config", "projected": {"sources": [
+                {"secret": {"name": "a-agent-underscores"}},
+                {"secret": {"name": "a-agent-underscores-1"}},
+            ]}},
+        ]));
+        let found: Vec<_> = live_secrets(&projected).collect();
+        assert_eq!(found, ["a-agent-underscores", "a-agent-underscores-1"]);
+        assert_eq!(live_suffix(&projected, "a-agent"), Some("underscores"));
+        let direct = live(json!([{"name": "config", "secret": {"secretName": "a-agent-opt"}}]));
+        assert_eq!(live_secrets(&direct).collect::<Vec<_>>(), ["a-agent-opt"]);
+        assert_eq!(live_secrets(&json!({})).count(), 0);
+    }
 }

@@ -12,18 +12,23 @@
 mod candidate;
 mod checks;
 mod decision;
+mod files;
 mod pod_state;
 mod records;
 mod redaction;
 mod slots;
+mod takeover;
 
 pub(crate) use crate::run::config_check::candidate::{Settings, hides_log};
 pub(crate) use crate::run::config_check::checks::{Checks, Finished, ObservedPod};
 pub(crate) use crate::run::config_check::decision::{Decision, Pipelines};
+pub(crate) use crate::run::config_check::files::files;
 pub(crate) use crate::run::config_check::pod_state::PodState;
 pub(crate) use crate::run::config_check::records::{KEY, Records};
 pub(crate) use crate::run::config_check::redaction::redact;
 pub use crate::run::config_check::slots::CheckSlots;
+pub(crate) use crate::run::config_check::slots::SlotRequest;
+pub(crate) use crate::run::config_check::takeover::running;
 
 /// Annotation of a pipeline. When its value changes, the pipeline is checked again.
 pub(crate) const FORCE: &str = "vector-operator.kaasops.io/force-configcheck";

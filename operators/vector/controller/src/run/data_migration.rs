@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::owned::{self, DATA_MIGRATION};
 
 /// Layout of the operator of kaasops, unless it merges sources.
-const OF_KAASOPS: DataLayout = DataLayout {
+pub(crate) const OF_KAASOPS: DataLayout = DataLayout {
     component_names: ComponentNames::Dashes,
     merge_sources: false,
 };

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::owned::{Change, GLOBAL_OPTIONS_CHECKSUM, ObservedAggregator};
+use crate::owned::{self, Change, GLOBAL_OPTIONS_CHECKSUM, ObservedAggregator};
 use crate::run::data_migration::PresentNames;
 
 /// Maximum size of a configuration, after decompression: many times that of the largest Secret.
@@ -55,14 +55,7 @@ impl Lookup<'_> {
         kind: RunnerKind,
         is_persistent: bool,
     ) -> Result<Observed, ReconcileError> {
-        let found = match kind {
-            RunnerKind::Agent => vec![self.get::<DaemonSet>().await?],
-            RunnerKind::Aggregator => vec![
-                self.get::<Deployment>().await?,
-                self.get::<StatefulSet>().await?,
-            ],
-        };
-        let workloads: Vec<_> = found.into_iter().flatten().collect();
+        let workloads = self.workloads(kind).await?;
         let desired_kind = match (kind, is_persistent) {
             (RunnerKind::Agent, _) => "DaemonSet",
             (RunnerKind::Aggregator, true) => "StatefulSet",
@@ -86,17 +79,42 @@ impl Lookup<'_> {
         })
     }
 
-    /// Returns the ids of the components in the published configuration, which another operator may have published.
+    /// Returns the objects that run Vector, with their kinds.
+    async fn workloads(
+        &self,
+        kind: RunnerKind,
+    ) -> Result<Vec<(&'static str, Value)>, ReconcileError> {
+        let found = match kind {
+            RunnerKind::Agent => vec![self.get::<DaemonSet>().await?],
+            RunnerKind::Aggregator => vec![
+                self.get::<Deployment>().await?,
+                self.get::<StatefulSet>().await?,
+            ],
+        };
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Returns the ids of the components in the configuration with which the Pods run. Another operator may have published
+    /// it, in Secrets with other names.
     ///
     /// # Errors
     ///
     /// The API server did not answer.
-    pub(crate) async fn component_ids(&self) -> Result<BTreeSet<String>, ReconcileError> {
-        let secret = self.get::<Secret>().await?;
-        let files = secret.into_iter().flat_map(|(_, secret)| {
-            let secret: Secret = serde_json::from_value(secret).unwrap_or_default();
-            secret.data.unwrap_or_default().into_values()
-        });
+    pub(crate) async fn component_ids(
+        &self,
+        kind: RunnerKind,
+    ) -> Result<BTreeSet<String>, ReconcileError> {
+        let workloads = self.workloads(kind).await?;
+        let mounted = workloads
+            .iter()
+            .flat_map(|(_, live)| owned::live_secrets(live));
+        let names: BTreeSet<_> = mounted.chain([self.name]).collect();
+        let mut files = Vec::new();
+        for name in names {
+            let secret = self.get_named::<Secret>(name).await?.unwrap_or_default();
+            files.extend(secret.data.unwrap_or_default().into_values());
+        }
+        let files = files.into_iter();
         let configs = files.filter_map(|content| configuration(&content.0));
         let ids = configs.flat_map(|config| {
             let blocks = ["sources", "transforms", "sinks"].map(|block| config[block].clone());
@@ -136,24 +154,33 @@ impl Lookup<'_> {
             + DeserializeOwned
             + Serialize,
     {
-        let cached: Option<T> = self.children.get_namespaced(self.namespace, self.name)?;
-        let found = match cached {
-            Some(found) => Some(found),
-            None => {
-                let api: Api<T> = Api::namespaced(self.client.clone(), self.namespace);
-                let live = api.get_opt(self.name).await;
-                let live = live.map_err(|error| ReconcileError::Transient {
-                    reason: "ChildUnreadable",
-                    message: format!("the {} '{}' cannot be read: {error}", T::KIND, self.name),
-                })?;
-                live.filter(|it| {
-                    it.owner_references()
-                        .iter()
-                        .any(|owner| owner.uid == self.uid)
-                })
-            }
-        };
+        let found: Option<T> = self.get_named(self.name).await?;
         Ok(found.map(|found| (T::KIND, json!(found))))
+    }
+
+    /// Returns the object with a name: from the cache, or one that is not adopted yet.
+    async fn get_named<T>(&self, name: &str) -> Result<Option<T>, ReconcileError>
+    where
+        T: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + k8s_openapi::Resource
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
+        let cached: Option<T> = self.children.get_namespaced(self.namespace, name)?;
+        if cached.is_some() {
+            return Ok(cached);
+        }
+        let api: Api<T> = Api::namespaced(self.client.clone(), self.namespace);
+        let live = api.get_opt(name).await;
+        let live = live.map_err(|error| ReconcileError::Transient {
+            reason: "ChildUnreadable",
+            message: format!("the {} '{name}' cannot be read: {error}", T::KIND),
+        })?;
+        Ok(live.filter(|it| {
+            let mut owners = it.owner_references().iter();
+            owners.any(|owner| owner.uid == self.uid)
+        }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -10,17 +10,16 @@ use kube::{Client, ResourceExt};
 use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::{AssemblyOptions, PipelineKey, secrets};
+use lockstep_vector_assembly::{AssemblyOptions, PipelineKey};
 
 use crate::owned::{self, Cluster, ConfigurationCheck};
 use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::config_check::{
     self, CheckSlots, Checks, Decision, Finished, ObservedPod, Pipelines, PodState, Records,
-    Settings, redact,
+    Settings, SlotRequest, redact,
 };
 use crate::run::names::Names;
 use crate::run::observed::Lookup;
-use crate::run::publication;
 use crate::run::stored_parts;
 use crate::run::workload::RunsPipelines;
 
@@ -55,7 +54,7 @@ impl PodChecks {
     /// Ends the checks of a workload.
     pub(crate) fn release(&self, uid: &str) {
         self.together().remove(uid);
-        self.wake(self.slots.release(uid));
+        self.wake(self.slots.release(uid, Instant::now()));
     }
 
     fn wake(&self, workloads: Vec<ReconcileTrigger>) {
@@ -97,8 +96,8 @@ struct CheckInput<'a> {
     options: &'a AssemblyOptions,
     settings: Settings,
     selection: &'a Selection,
-    /// Ids of the components that another operator has published.
-    taken_over: BTreeSet<String>,
+    /// Pipelines that another operator runs.
+    taken_over: BTreeSet<PipelineKey>,
     assembled: &'a Assembled,
 }
 
@@ -129,7 +128,8 @@ impl PodChecks {
                 checks,
             });
         };
-        let taken_over = taken_over(&assembler.client, request, names).await?;
+        let live_ids = ids_taken_over(&assembler.client, request, names).await?;
+        let taken_over = config_check::running(&live_ids, &candidate.assembly, options);
         let input = CheckInput {
             names,
             workload,
@@ -185,7 +185,8 @@ impl PodChecks {
         } = input;
         let records = Records::read(names.stored(request, config_check::KEY)?.as_deref());
         let pods = self.observed_pods(request, names, workload, assembled)?;
-        let mut checks = Checks::new(&names.name, Timestamp::now(), records, pods);
+        let now = Timestamp::now();
+        let mut checks = Checks::new(&names.name, now, records, pods);
         let decision = Decision::of(
             &Pipelines {
                 options,
@@ -204,14 +205,21 @@ impl PodChecks {
             namespace: raw["metadata"]["namespace"].as_str().map(str::to_owned),
             name: of("name").to_owned(),
         };
-        let Self { slots, term, .. } = self;
-        let granted = slots.take(uid, trigger, term, running, wanted);
+        let request = SlotRequest {
+            uid,
+            trigger,
+            term: &self.term,
+            running,
+            wanted,
+        };
+        let granted = self.slots.take(request, Instant::now());
         self.wake(granted.wake);
         let Finished {
-            records,
+            mut records,
             pods,
             next,
         } = checks.finish(granted.new);
+        let next = next.into_iter().chain(granted.next).min();
         let Decision {
             held,
             rejected,
@@ -222,31 +230,29 @@ impl PodChecks {
             self.together().insert(uid.to_owned(), together);
         }
         let is_compressed = workload.compress_config_file.unwrap_or_default();
-        let pods = pods.into_iter().map(|pod| {
+        let mut checks = Vec::new();
+        for pod in pods {
             let assembly = &configurations[&pod.fingerprint];
-            let files = publication::files(K::KIND_OF_RUNNER, assembly, is_compressed);
             let secrets = assembly.secrets.iter().filter_map(|it| {
                 let value = assembled.secrets.get(&it.file_name)?;
                 Some((it.file_name.clone(), value.clone()))
             });
             let secrets = secrets.collect();
-            let files = files.map_err(publication::too_large)?.into_iter();
-            // `vector validate` reads no secrets: it would take a reference for the value.
-            let resolved = files.map(|(name, content)| {
-                let text = String::from_utf8_lossy(&content);
-                (name, secrets::resolve(&text, &secrets).into_bytes())
-            });
-            Ok(ConfigurationCheck {
-                name: pod.name,
-                fingerprint: pod.fingerprint,
-                files: resolved.collect(),
-                secrets,
-                timeout_seconds: self.timeout.as_secs().max(1),
-            })
-        });
+            let files = config_check::files(K::KIND_OF_RUNNER, assembly, &secrets, is_compressed);
+            match files {
+                Ok(files) => checks.push(ConfigurationCheck {
+                    name: pod.name,
+                    fingerprint: pod.fingerprint,
+                    files,
+                    secrets,
+                    timeout_seconds: self.timeout.as_secs().max(1),
+                }),
+                Err(why) => records.set_unfinished(&pod.fingerprint, &why, now),
+            }
+        }
         let output = CheckOutput {
             records,
-            pods: pods.collect::<Result<_, ReconcileError>>()?,
+            pods: checks,
             rejected,
             next,
         };
@@ -298,7 +304,7 @@ impl PodChecks {
 
 /// Returns the ids of the components that another operator has published, until this one has stored what runs. Their
 /// pipelines run on after the takeover, without a check.
-async fn taken_over<K>(
+async fn ids_taken_over<K: RunsPipelines>(
     client: &Client,
     request: &SyncRequest<'_, K>,
     names: &Names,
@@ -314,7 +320,7 @@ async fn taken_over<K>(
         name: &names.name,
         uid: uid.unwrap_or_default(),
     };
-    lookup.component_ids().await
+    lookup.component_ids(K::KIND_OF_RUNNER).await
 }
 
 /// Returns the values of the annotation that demands a check.

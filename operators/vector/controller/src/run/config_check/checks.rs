@@ -11,12 +11,6 @@ use crate::run::config_check::records::{Outcome, Records};
 /// Number of characters of a fingerprint in the name of a Pod.
 const NAMED: usize = 10;
 
-/// Time until the second attempt, if a Pod came to no result. It doubles with each attempt.
-const FIRST_RETRY: Duration = Duration::from_mins(1);
-
-/// Maximum time until the next attempt.
-const LONGEST_RETRY: Duration = Duration::from_hours(1);
-
 /// Pod of a workload that checks a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedPod {
@@ -52,8 +46,26 @@ pub(crate) struct Checks<'a> {
     pods: Vec<ObservedPod>,
     needed: BTreeSet<String>,
     running: Vec<DesiredPod>,
-    wanted: Vec<DesiredPod>,
+    wanted: Vec<WantedPod>,
     next: Option<Duration>,
+}
+
+/// Pod to start, if there is a slot for it.
+#[derive(Debug)]
+struct WantedPod {
+    pod: DesiredPod,
+    priority: Priority,
+}
+
+/// Order in which Pods are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Priority {
+    /// Others wait for its result.
+    First,
+    /// There was no attempt yet.
+    New,
+    /// The last attempt came to no result, and this one was due at this time.
+    Again(Timestamp),
 }
 
 /// Results to store, and Pods that are to exist.
@@ -87,6 +99,7 @@ impl<'a> Checks<'a> {
     /// Returns the result of a check. If it is neither known nor about to be known, a Pod is wanted for it.
     pub(crate) fn result(&mut self, fingerprint: &str) -> CheckResult {
         self.needed.insert(fingerprint.to_owned());
+        let mut priority = Priority::New;
         let attempts = match self.records.get(fingerprint).cloned() {
             Some(Outcome::Passed) => return CheckResult::Passed,
             Some(Outcome::Failed { message }) => return CheckResult::Failed(message),
@@ -100,6 +113,7 @@ impl<'a> Checks<'a> {
                     self.wake_after(left.unsigned_abs());
                     return unfinished(&message);
                 }
+                priority = Priority::Again(retry_at);
                 attempts
             }
             None => 0,
@@ -112,7 +126,7 @@ impl<'a> Checks<'a> {
             fingerprint: fingerprint.to_owned(),
         };
         let outcome = match found {
-            None => return self.want(pod),
+            None => return self.want(pod, priority),
             Some(other) if other.fingerprint != fingerprint => return waits(),
             Some(found) => match found.state {
                 PodState::Running(left) => return self.keep(pod, left),
@@ -122,11 +136,10 @@ impl<'a> Checks<'a> {
                     let message = format!("Vector rejects the configuration: {log}");
                     Outcome::Failed { message }
                 }
-                PodState::Unfinished(message) => Outcome::Unfinished {
-                    message,
-                    attempts: attempts + 1,
-                    retry_at: self.now + retry_after(attempts),
-                },
+                PodState::Unfinished(message) => {
+                    self.records.set_unfinished(fingerprint, &message, self.now);
+                    return self.result(fingerprint);
+                }
             },
         };
         self.records.set(fingerprint, outcome);
@@ -141,9 +154,11 @@ impl<'a> Checks<'a> {
     /// Ends with the number of Pods that may be started.
     pub(crate) fn finish(mut self, granted: usize) -> Finished {
         self.records.prune(&self.needed);
-        self.wanted.truncate(granted);
+        // Checks that come to no result, such as those with a long time-out, do not keep others waiting.
+        self.wanted.sort_by_key(|it| it.priority);
+        let started = self.wanted.into_iter().take(granted);
         let mut pods = self.running;
-        pods.extend(self.wanted);
+        pods.extend(started.map(|it| it.pod));
         Finished {
             records: self.records,
             pods,
@@ -160,9 +175,17 @@ impl<'a> Checks<'a> {
         CheckResult::Pending(message)
     }
 
-    fn want(&mut self, pod: DesiredPod) -> CheckResult {
-        if self.wanted.iter().all(|it| it.name != pod.name) {
-            self.wanted.push(pod);
+    /// Starts the Pod of a check before all others, if one is wanted for it.
+    pub(crate) fn prefer(&mut self, fingerprint: &str) {
+        let mut wanted = self.wanted.iter_mut();
+        if let Some(found) = wanted.find(|it| it.pod.fingerprint == fingerprint) {
+            found.priority = Priority::First;
+        }
+    }
+
+    fn want(&mut self, pod: DesiredPod, priority: Priority) -> CheckResult {
+        if self.wanted.iter().all(|it| it.pod.name != pod.name) {
+            self.wanted.push(WantedPod { pod, priority });
         }
         waits()
     }
@@ -189,11 +212,6 @@ fn unfinished(message: &str) -> CheckResult {
     CheckResult::Pending(format!(
         "could not be checked, and is checked again: {message}"
     ))
-}
-
-fn retry_after(attempts: u32) -> Duration {
-    let factor = 2_u32.saturating_pow(attempts);
-    FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
 }
 
 #[cfg(test)]
@@ -285,7 +303,6 @@ mod tests {
             assert_eq!(result, waits());
             assert_eq!(names(&next), [format!("0123456789-{}", attempt + 1)]);
         }
-        assert_eq!(retry_after(40), LONGEST_RETRY);
     }
 
     #[test]
@@ -305,5 +322,27 @@ mod tests {
         }
         assert_eq!(checks.counts(), (0, 3));
         assert_eq!(checks.finish(2).pods.len(), 2);
+    }
+
+    #[test]
+    fn preferred_checks_come_first_and_those_that_came_to_no_result_last() {
+        let mut records = Records::default();
+        for (fingerprint, retry_at) in [("late", -1), ("early", -2)] {
+            let outcome = Outcome::Unfinished {
+                message: String::new(),
+                attempts: 1,
+                retry_at: Timestamp::from_second(retry_at).expect("a time"),
+            };
+            records.set(fingerprint, outcome);
+        }
+        let mut checks = Checks::new("a", Timestamp::UNIX_EPOCH, records, Vec::new());
+        for fingerprint in ["late", "early", "new", "together"] {
+            assert_eq!(checks.result(fingerprint), waits());
+        }
+        checks.prefer("together");
+        checks.prefer("unknown");
+        let pods = checks.finish(4).pods.into_iter();
+        let order: Vec<_> = pods.map(|it| it.fingerprint).collect();
+        assert_eq!(order, ["together", "new", "early", "late"]);
     }
 }

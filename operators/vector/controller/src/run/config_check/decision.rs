@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with,
 };
+use serde_json::json;
 
 use crate::run::config_check::candidate::Settings;
 use crate::run::config_check::checks::{CheckResult, Checks};
@@ -16,8 +17,9 @@ pub(crate) struct Pipelines<'a> {
     pub(crate) parts: &'a [PipelinePart],
     /// Parts that run now.
     pub(crate) before: &'a BTreeMap<PipelineKey, PipelinePart>,
-    /// Ids of the components that another operator has published, if this one has published nothing yet.
-    pub(crate) taken_over: BTreeSet<String>,
+    /// Pipelines that another operator runs, if this one has published nothing yet. They are not checked, because a
+    /// pipeline that is held would not run at all: no part of it is stored.
+    pub(crate) taken_over: BTreeSet<PipelineKey>,
     /// Values of the annotation that demands a check.
     pub(crate) forced: BTreeMap<PipelineKey, String>,
     /// Changed parts whose check together with all others has begun. Those that pass alone meanwhile wait, so that the
@@ -52,11 +54,15 @@ impl Decision {
             let forced = pipelines.forced.get(key).map(String::as_str);
             let is_changed = pipelines.is_changed(part);
             let has_components = part.component_ids().next().is_some();
-            if !has_components || !(is_changed || forced.is_some()) {
+            if pipelines.taken_over.contains(key)
+                || !has_components
+                || !(is_changed || forced.is_some())
+            {
                 continue;
             }
             let alone = assemble_with(pipelines.options, &[], std::slice::from_ref(part));
-            match decision.result(settings, forced, alone, checks) {
+            let fingerprint = settings.fingerprint(&alone, forced);
+            match decision.result(fingerprint, alone, checks) {
                 CheckResult::Passed if is_changed => passed.push(part),
                 CheckResult::Passed => {}
                 CheckResult::Failed(why) | CheckResult::Pending(why) => {
@@ -89,7 +95,9 @@ impl Decision {
         for parts in std::iter::once(all).chain(each).filter(|it| !it.is_empty()) {
             let keys: BTreeSet<_> = parts.iter().map(|part| part.pipeline.clone()).collect();
             let together = pipelines.with_changed(&keys);
-            let why = match self.result(settings, None, together, checks) {
+            let forced = pipelines.forced_of(&keys);
+            let fingerprint = settings.fingerprint(&together, forced.as_deref());
+            let why = match self.result(fingerprint.clone(), together, checks) {
                 CheckResult::Failed(why) => {
                     if let [part] = parts[..] {
                         let message = "Vector accepts this pipeline alone and rejects it together with the others of the workload, whose status has the reason";
@@ -108,6 +116,8 @@ impl Decision {
                 }
                 CheckResult::Pending(why) => why,
             };
+            // Pipelines that have passed alone do not wait until all others have been checked alone.
+            checks.prefer(&fingerprint);
             let message = format!("together with all pipelines of the workload, it {why}");
             self.hold(passed, &BTreeSet::new(), &message);
             self.together = keys;
@@ -117,12 +127,10 @@ impl Decision {
 
     fn result(
         &mut self,
-        settings: &Settings,
-        forced: Option<&str>,
+        fingerprint: String,
         assembly: Assembly,
         checks: &mut Checks<'_>,
     ) -> CheckResult {
-        let fingerprint = settings.fingerprint(&assembly, forced);
         let result = checks.result(&fingerprint);
         self.configurations.insert(fingerprint, assembly);
         result
@@ -141,13 +149,26 @@ impl Pipelines<'_> {
     /// Returns true if a part differs from the one that runs, in more than the generation.
     fn is_changed(&self, part: &PipelinePart) -> bool {
         let Some(before) = self.before.get(&part.pipeline) else {
-            return !part.component_ids().all(|id| self.taken_over.contains(id));
+            return !self.taken_over.contains(&part.pipeline);
         };
         let same_generation = PipelinePart {
             generation: part.generation,
             ..before.clone()
         };
         same_generation != *part
+    }
+
+    /// Returns the values of the annotation that demands a check, if one of these pipelines has it.
+    fn forced_of(&self, keys: &BTreeSet<PipelineKey>) -> Option<String> {
+        if keys.len() == 1 {
+            // If the pipeline is alone in the workload, this is then the same check.
+            return self.forced.get(keys.first()?).cloned();
+        }
+        let forced = self.forced.iter().filter(|(key, _)| keys.contains(key));
+        let forced: Vec<_> = forced
+            .map(|(key, value)| (key.to_string(), value))
+            .collect();
+        (!forced.is_empty()).then(|| json!(forced).to_string())
     }
 
     /// Returns the configuration in which only these pipelines are changed.

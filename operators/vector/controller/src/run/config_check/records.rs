@@ -1,6 +1,7 @@
 //! Stored results of checks.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,12 @@ pub(crate) const KEY: &str = "checks.json";
 
 /// Maximum number of results that no pipeline needs now. An earlier version of a pipeline may come back.
 const MAX_UNUSED: usize = 64;
+
+/// Time until the second attempt, if a Pod came to no result. It doubles with each attempt.
+const FIRST_RETRY: Duration = Duration::from_mins(1);
+
+/// Maximum time until the next attempt.
+const LONGEST_RETRY: Duration = Duration::from_hours(1);
 
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +84,20 @@ impl Records {
         });
     }
 
+    /// Records that a check came to no result.
+    pub(crate) fn set_unfinished(&mut self, fingerprint: &str, message: &str, now: Timestamp) {
+        let attempts = match self.get(fingerprint) {
+            Some(Outcome::Unfinished { attempts, .. }) => *attempts,
+            _ => 0,
+        };
+        let outcome = Outcome::Unfinished {
+            message: message.to_owned(),
+            attempts: attempts + 1,
+            retry_at: now + retry_after(attempts),
+        };
+        self.set(fingerprint, outcome);
+    }
+
     /// Removes the oldest results that are not needed, until they are few enough.
     pub(crate) fn prune(&mut self, needed: &BTreeSet<String>) {
         let is_needed = |it: &Record| needed.contains(&it.fingerprint);
@@ -88,6 +109,11 @@ impl Records {
             is_kept
         });
     }
+}
+
+fn retry_after(attempts: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(attempts);
+    FIRST_RETRY.saturating_mul(factor).min(LONGEST_RETRY)
 }
 
 #[cfg(test)]
@@ -114,6 +140,21 @@ mod tests {
         assert_eq!(read.get("c"), None);
         assert_eq!(Records::read(Some(b"{")), Records::default());
         assert_eq!(Records::read(None), Records::default());
+    }
+
+    #[test]
+    fn the_next_attempt_is_later_and_later() {
+        let mut records = Records::default();
+        for (attempt, seconds) in [(1, 60), (2, 120), (3, 240)] {
+            records.set_unfinished("a", "x", Timestamp::UNIX_EPOCH);
+            let expected = Outcome::Unfinished {
+                message: "x".to_owned(),
+                attempts: attempt,
+                retry_at: Timestamp::from_second(seconds).expect("a time"),
+            };
+            assert_eq!(records.get("a"), Some(&expected));
+        }
+        assert_eq!(retry_after(40), LONGEST_RETRY);
     }
 
     #[test]

@@ -19,12 +19,41 @@ pub(crate) fn redact<'a>(text: &str, values: impl Iterator<Item = &'a [u8]>) -> 
     // A value may contain another one.
     hidden.sort_by_key(|it| std::cmp::Reverse(it.len()));
     let replaced = |text: String, value: &&str| text.replace(*value, HIDDEN);
-    hidden.iter().fold(text.to_owned(), replaced)
+    let text = without_cut_value(text, &hidden);
+    hidden.iter().fold(text, replaced)
+}
+
+/// Replaces the end of a value at the beginning of a text: the kubelet reports only the last 2,048 bytes of a log, and may
+/// cut them off within a value.
+fn without_cut_value(text: &str, values: &[&str]) -> String {
+    let found = values.iter().filter_map(|value| {
+        let ends = value.char_indices().map(|(start, _)| &value[start..]);
+        let mut ends = ends.take_while(|end| end.len() >= SHORTEST_PART);
+        ends.find(|end| text.starts_with(end)).map(str::len)
+    });
+    match found.max() {
+        Some(length) => format!("{HIDDEN}{}", &text[length..]),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_value_at_the_beginning_is_replaced() {
+        for (text, expected) in [
+            ("nter2@host` is no port", "***` is no port"),
+            // The longest end counts: that of the whole value, or that of a word.
+            ("ter2 failed", "*** failed"),
+            ("r2 failed", "r2 failed"),
+            ("x nter2 failed", "x nter2 failed"),
+        ] {
+            let values = ["http://me:hunter2@host".as_bytes(), "ähunter2".as_bytes()];
+            assert_eq!(redact(text, values.into_iter()), expected);
+        }
+    }
 
     #[test]
     fn values_and_their_words_are_replaced() {

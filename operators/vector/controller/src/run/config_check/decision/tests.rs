@@ -54,13 +54,15 @@ fn keyed(parts: Vec<PipelinePart>) -> BTreeMap<PipelineKey, PipelinePart> {
 /// A workload whose check Pods end as soon as they are started.
 struct World {
     before: BTreeMap<PipelineKey, PipelinePart>,
-    taken_over: BTreeSet<String>,
+    taken_over: BTreeSet<PipelineKey>,
     forced: BTreeMap<PipelineKey, String>,
     together: BTreeSet<PipelineKey>,
     records: Records,
     pods: Vec<ObservedPod>,
     /// Number of Pods that were started.
     started: usize,
+    /// Number of Pods that may be started in each reconciliation.
+    slots: usize,
 }
 
 impl World {
@@ -73,6 +75,7 @@ impl World {
             records: Records::default(),
             pods: Vec::new(),
             started: 0,
+            slots: 9,
         }
     }
 
@@ -94,7 +97,7 @@ impl World {
             together: self.together.clone(),
         };
         let decision = Decision::of(&pipelines, &settings(), &mut checks);
-        let finished = checks.finish(9);
+        let finished = checks.finish(self.slots);
         let pods = finished.pods.into_iter().map(|pod| {
             let mut known = self.pods.iter();
             let is_new = known.all(|it| it.name != pod.name);
@@ -182,8 +185,9 @@ fn what_runs_already_is_not_checked_and_a_changed_pipeline_alone_is_checked_once
 #[test]
 fn pipelines_that_another_operator_has_published_run_on_without_a_check() {
     let mut world = World::new(&[]);
-    let ids = ["n__a__in", "n__a__x", "n__b__in"];
-    world.taken_over = ids.map(str::to_owned).into();
+    world.taken_over = [key("a")].into();
+    // The other operator has the same annotation.
+    world.forced = BTreeMap::from([(key("a"), "1".to_owned())]);
     let held = world.reconcile(&[("a", "x"), ("b", "y")], accepts);
     assert_eq!(held.keys().collect::<Vec<_>>(), [&key("b")]);
     assert_eq!(world.running(), ["n__a__x"]);
@@ -248,6 +252,33 @@ fn pipelines_that_vector_rejects_only_together_do_not_keep_others_from_running()
         "{message}"
     );
     assert_eq!(world.running(), ["n__a__first", "n__c__other"]);
+}
+
+#[test]
+fn pipelines_that_have_passed_alone_do_not_wait_for_the_others() {
+    let mut world = World::new(&[]);
+    world.slots = 1;
+    let now = [("a", "v"), ("b", "w"), ("c", "x"), ("d", "y")];
+    // One Pod for the first pipeline, which is alone in the workload, and two for the second one.
+    for _ in 0..3 {
+        world.reconcile(&now, accepts);
+    }
+    assert_eq!(world.running(), ["n__a__v"]);
+    for _ in 0..2 {
+        world.reconcile(&now, accepts);
+    }
+    assert_eq!(world.running(), ["n__a__v", "n__b__w"]);
+}
+
+#[test]
+fn a_demanded_check_is_made_together_with_the_others_too() {
+    let mut world = World::new(&[("a", "first")]);
+    let now = [("a", "first"), ("b", "second")];
+    let held = world.settle(&now, rejects(&["first", "second"]));
+    assert_eq!(held.keys().collect::<Vec<_>>(), [&key("b")]);
+    world.forced = BTreeMap::from([(key("b"), "1".to_owned())]);
+    assert!(world.settle(&now, accepts).is_empty());
+    assert_eq!(world.running(), ["n__a__first", "n__b__second"]);
 }
 
 #[test]
