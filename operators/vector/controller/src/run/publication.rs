@@ -69,6 +69,7 @@ pub(crate) fn of(
     Ok(Publication {
         files: files(assembly)?,
         secret_suffix: names.suffix,
+        data_layout: Some(names.layout.to_string()),
         previous,
         moved_data,
         secrets,

@@ -15,7 +15,7 @@ use lockstep_controller::{
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{Assembly, DataLayout, DataMoves, PipelineKey};
+use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey};
 use serde_json::{Map, Value, json};
 
 use crate::owned::{self, ChangeAction, Cluster, ClusterScopedNames, Publication};
@@ -252,8 +252,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             config_hash: raw["status"]["publishedConfigHash"].as_str(),
         }
         .changes(&assembly, &secrets);
-        let layout = DataLayout::of_parts(before.values());
-        let published_names = present.publish(&options, &assembly, layout, may_move);
+        let published_names = present.publish(&options, &assembly, &before, may_move);
         let is_settled = published_names.running.is_none();
         let adopted_hash = observed.adopted_hash.clone();
         let is_compressed = object.workload().and_then(|it| it.compress_config_file);

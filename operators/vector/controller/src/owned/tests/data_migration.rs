@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::owned::tests::{Input, Kind};
-use crate::owned::{DATA_MIGRATION, MovedData, PreviousPublication, live_suffix, migration_image};
+use crate::owned::{
+    DATA_LAYOUT, DATA_MIGRATION, MovedData, PreviousPublication, live_suffix, migration_image,
+};
 
 /// Returns an input whose components get other names.
 fn migrating() -> Input<'static> {
@@ -57,6 +59,23 @@ fn old_and_new_pods_have_a_configuration_each_until_all_are_replaced() {
         .child("DaemonSet", "logs-agent")
         .expect("a DaemonSet");
     assert_eq!(daemon_set["metadata"]["annotations"], Value::Null);
+}
+
+#[test]
+fn the_workload_says_with_which_layout_its_pods_run() {
+    for kind in Kind::ALL {
+        let mut input = Input::of(kind);
+        input.publication.data_layout = Some("dashes".to_owned());
+        let workload = input.child(kind.workload(), kind.object_name());
+        let metadata = &workload.expect("a workload")["metadata"];
+        assert_eq!(metadata["annotations"][DATA_LAYOUT], "dashes");
+        let mut other = input.clone();
+        other.publication.data_layout = Some("underscores".to_owned());
+        assert_eq!(
+            other.template(kind.workload()),
+            input.template(kind.workload())
+        );
+    }
 }
 
 #[test]
