@@ -104,8 +104,12 @@ pub(crate) fn live_suffix<'l>(live: &'l Value, object_name: &str) -> Option<&'l 
         let is_configuration =
             volume["name"] == volumes::CONFIG || volume["name"] == volumes::ARCHIVE;
         let direct = volume["secret"]["secretName"].as_str();
-        let projected = volume["projected"]["sources"][0]["secret"]["name"].as_str();
-        direct.or(projected).filter(|_| is_configuration)
+        let sources = volume["projected"]["sources"].as_array();
+        let sources = sources.into_iter().flatten();
+        let projected = sources.filter_map(|source| source["secret"]["name"].as_str());
+        // Those of further files have a number behind this name.
+        let first = projected.min_by_key(|name| name.len());
+        direct.or(first).filter(|_| is_configuration)
     });
     let mut suffixes = secrets.filter_map(|name| name.strip_prefix(object_name));
     suffixes.next()?.strip_prefix('-')

@@ -62,6 +62,18 @@ fn old_and_new_pods_have_a_configuration_each_until_all_are_replaced() {
 }
 
 #[test]
+fn a_divided_configuration_is_mounted_by_its_new_name_too() {
+    let mut input = migrating();
+    let files = ["agent.json", "agent-1.json"].map(|name| (name.to_owned(), b"{}".to_vec()));
+    input.publication.files = files.into();
+    let daemon_set = input.child("DaemonSet", "logs-agent").expect("a DaemonSet");
+    assert_eq!(live_suffix(&daemon_set, "logs-agent"), Some("underscores"));
+    input.publication.secret_suffix = None;
+    let daemon_set = input.child("DaemonSet", "logs-agent").expect("a DaemonSet");
+    assert_eq!(live_suffix(&daemon_set, "logs-agent"), None);
+}
+
+#[test]
 fn the_workload_says_with_which_layout_its_pods_run() {
     for kind in Kind::ALL {
         let mut input = Input::of(kind);
