@@ -52,19 +52,20 @@ pub(crate) fn init_container(runner: &Runner<'_>) -> Option<Value> {
 }
 
 /// Returns the security context: the user of the Vector container, which owns the data. In Vector's images it is root, and
-/// in ours it is not.
+/// in ours it is not. If root is forbidden, the image of the workload has another user, which only the workload can name.
 fn security_context(runner: &Runner<'_>) -> Map<String, Value> {
     let workload = runner.workload;
     let mut context = workload
         .container_security_context
         .clone()
         .unwrap_or_default();
-    let of_pod = workload.pod_security_context.iter();
-    let has_user = context.contains_key("runAsUser")
-        || of_pod
-            .clone()
-            .any(|context| context.contains_key("runAsUser"));
-    if !has_user {
+    let of_pod = workload.pod_security_context.as_ref();
+    let setting = |name: &str| {
+        let of_pod = of_pod.and_then(|of_pod| of_pod.get(name));
+        context.get(name).or(of_pod)
+    };
+    let forbids_root = setting("runAsNonRoot") == Some(&json!(true));
+    if setting("runAsUser").is_none() && !forbids_root {
         context.insert("runAsUser".to_owned(), json!(0));
     }
     context

@@ -112,6 +112,10 @@ fn the_init_container_uses_the_data_as_the_user_of_vector() {
         .clone()
         .with("agent.podSecurityContext", json!({"runAsUser": 5}));
     assert_eq!(user(&of_pod), json!({}));
+    for path in ["agent.containerSecurityContext", "agent.podSecurityContext"] {
+        let forbidden = input.clone().with(path, json!({"runAsNonRoot": true}));
+        assert_eq!(user(&forbidden)["runAsUser"], Value::Null);
+    }
     let elsewhere = json!([{"name": "own", "mountPath": "/vector-data-dir"}]);
     let elsewhere = input.with("agent.volumeMounts", elsewhere);
     assert_eq!(mounts(&elsewhere), ["own", "lockstep-data-moves"]);
