@@ -68,8 +68,9 @@ pub(crate) struct PublishedNames {
     pub(crate) suffix: Option<String>,
     /// Layout of the configuration.
     pub(crate) layout: DataLayout,
-    /// Migration that is not finished, with the configuration of the old Pods and the data to move.
-    pub(crate) running: Option<(Migration, Assembly, DataMoves)>,
+    /// Migration that is not finished, with the configuration of the old Pods and the data to move. There is none to move
+    /// if that is not wanted any more.
+    pub(crate) running: Option<(Migration, Assembly, Option<DataMoves>)>,
 }
 
 impl PresentNames {
@@ -109,9 +110,14 @@ impl PresentNames {
     }
 
     /// Returns the image of the init container that remains in the template after the migration: its removal alone would
-    /// replace all Pods once more.
-    pub(crate) fn remaining_image(&self) -> Option<&str> {
-        self.image.as_deref()
+    /// replace all Pods once more. If moves are not wanted, it is removed nevertheless: Pods may wait for its image.
+    pub(crate) fn remaining_image(
+        &self,
+        published: &PublishedNames,
+        is_wanted: bool,
+    ) -> Option<&str> {
+        let image = self.image.as_deref();
+        image.filter(|_| is_wanted && published.running.is_none())
     }
 
     /// Returns the layout in which the workload is assembled. A migration is finished before another one begins: otherwise
@@ -134,8 +140,17 @@ impl PresentNames {
             layout: options.layout(),
             running: None,
         };
-        if !self.exists || !may_move {
+        if !self.exists {
             return settled;
+        }
+        if !may_move {
+            // The Pods that are not replaced yet need their configuration nevertheless.
+            let running = self.running.clone().map(|migration| {
+                let old = assembly.in_layout(&options.in_layout(migration.from));
+                let to = options.layout();
+                (Migration { to, ..migration }, old, None)
+            });
+            return PublishedNames { running, ..settled };
         }
         let (migration, suffix) = match &self.running {
             Some(running) => (running.clone(), self.suffix.clone()),
@@ -149,7 +164,7 @@ impl PresentNames {
             }
         };
         let old = assembly.in_layout(&options.in_layout(migration.from));
-        let moves = DataMoves::between(&old, assembly);
+        let moves = Some(DataMoves::between(&old, assembly));
         if self.running.is_none() && !has_data_to_move(&old, assembly, before) {
             return settled;
         }
@@ -313,7 +328,8 @@ mod tests {
             old.parts[0].sources.keys().next().expect("a source"),
             "n-p-in"
         );
-        assert_eq!(moves.sources[0].from, "n-p-in");
+        let first = moves.iter().flat_map(|it| &it.sources).next();
+        assert_eq!(first.map(|it| &*it.from), Some("n-p-in"));
         assert_eq!(migration.old_suffix(), None);
 
         // The Pods are being replaced. Another change waits.
@@ -414,6 +430,30 @@ mod tests {
         let annotation = r#"{"from":"dashes","to":"underscores"}"#;
         let rolling = present("logs-agent-underscores", Some(annotation), false);
         assert_eq!(rolling.layout(DASHES, false), DASHES);
+    }
+
+    #[test]
+    fn the_end_of_moves_removes_the_init_container_and_leaves_the_old_pods_their_configuration() {
+        let options = options(UNDERSCORES);
+        let logs = assembly(UNDERSCORES, "kubernetes_logs");
+        let annotation = r#"{"from":"dashes","secret":"b","to":"underscores"}"#;
+        let rolling = present("logs-agent-underscores", Some(annotation), false);
+        let published = rolling.publish(&options, &logs, &parts(&logs), false);
+        assert_eq!(published.suffix.as_deref(), Some("underscores"));
+        assert_eq!(rolling.remaining_image(&published, true), None);
+        let (migration, old, moves) = published.running.expect("old Pods");
+        assert_eq!(migration.to_annotation(), annotation);
+        assert!(old.parts[0].sources.contains_key("n-p-in"));
+        assert_eq!(moves, None);
+
+        let settled = present("logs-agent-underscores", Some(annotation), true);
+        let published = settled.publish(&options, &logs, &parts(&logs), false);
+        assert_eq!(published.running, None);
+        assert_eq!(
+            settled.remaining_image(&published, true),
+            Some("lockstep:1")
+        );
+        assert_eq!(settled.remaining_image(&published, false), None);
     }
 
     #[test]

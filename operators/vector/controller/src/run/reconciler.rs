@@ -151,9 +151,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
-        let is_wanted = object.workload().and_then(|it| it.migrate_data);
         let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
-        self.image.is_some() && is_wanted.unwrap_or(true) && is_replaced_first
+        self.image.is_some() && wants_moves(object) && is_replaced_first
     }
 }
 
@@ -253,7 +252,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         }
         .changes(&assembly, &secrets);
         let published_names = present.publish(&options, &assembly, &before, may_move);
-        let is_settled = published_names.running.is_none();
+        let image = present.remaining_image(&published_names, wants_moves(object));
         let adopted_hash = observed.adopted_hash.clone();
         let is_compressed = object.workload().and_then(|it| it.compress_config_file);
         let publication = publication::of(
@@ -283,7 +282,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         };
         let mut children = objects(&publication)?.children;
         let mut change = observed.change(&children, changes.clone());
-        if let Some(image) = present.remaining_image().filter(|_| is_settled) {
+        if let Some(image) = image {
             // The init container has nothing to do any more. It goes with the next change that replaces the Pods.
             publication.moved_data = Some(publication::moved(image, &DataMoves::default()));
             let with_container = objects(&publication)?.children;
@@ -344,6 +343,12 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         }
         Ok(FinalizeOutcome::Done)
     }
+}
+
+/// Returns false if the workload forbids to move data.
+fn wants_moves<K: RunsPipelines>(object: &K) -> bool {
+    let is_wanted = object.workload().and_then(|it| it.migrate_data);
+    is_wanted.unwrap_or(true)
 }
 
 /// Returns the permissions that a kind of workloads needs besides those for its own kind. The `PodMonitor`s are part of
