@@ -10,6 +10,10 @@
 //!
 //! The name of a merged source depends on the options of the sources and on nothing else: Vector keeps the read positions
 //! under this name, and pipelines that come and go must not change it. So a source is merged even if it is the only one.
+//!
+//! The inputs of a pipeline depend on no other namespace either. When Vector reloads a configuration, it waits for each
+//! sink whose inputs have changed, and a sink that cannot send lets it wait forever. So the events pass two routers, whose
+//! outputs have names that follow from the namespace alone, even if there is only one namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
@@ -25,11 +29,13 @@ use crate::names::SHARED;
 use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
 
-/// Maximum number of namespaces of a source: their names are in the address of each request to the API server.
-const MAX_NAMESPACES: usize = 1000;
+/// Maximum number of namespaces of a source. Their names are in the address of each request to the API server, which has
+/// at most 65,534 bytes in the HTTP client of Vector. A name has at most 63 bytes, and the comma takes three.
+const MAX_NAMESPACES: usize = 900;
 
-/// Maximum number of namespaces that one transform divides. It compares each event with all of them.
-const MAX_ROUTES: usize = 16;
+/// Number of the second routers. An event is compared with as many patterns, and then with the namespaces of one router,
+/// instead of with all namespaces. It never changes: the names of the routers follow from it.
+const SECOND_ROUTERS: u64 = 32;
 
 /// Option that the workload sets for all of its sources.
 const API_SERVER_CACHE: &str = "use_apiserver_cache";
@@ -79,16 +85,12 @@ pub(crate) fn merge(
     // Names of sources, as inputs, with the outputs that replace them.
     let mut outputs = BTreeMap::new();
     for (signature, sources) in groups(options, parts) {
-        let hash = &canonical::hash(&signature.into())[..8];
-        for (index, sources) in divided(sources) {
-            let name = format!("{hash}-{index}");
-            let namespaces: BTreeSet<_> = sources.iter().map(|it| &*it.namespace).collect();
-            let namespaces: Vec<_> = namespaces.into_iter().collect();
-            outputs.extend(merge_group(&name, &namespaces, &sources, blocks));
-            for source in &sources {
-                let merged = &mut parts[source.part].merged_sources;
-                merged.insert(source.id.clone(), shared_source(&name));
-            }
+        let name = format!("{}-0", &canonical::hash(&signature.into())[..8]);
+        let sources = within_limit(sources);
+        outputs.extend(merge_group(&name, &sources, blocks));
+        for source in &sources {
+            let merged = &mut parts[source.part].merged_sources;
+            merged.insert(source.id.clone(), shared_source(&name));
         }
     }
     for kind in [ComponentKind::Transform, ComponentKind::Sink] {
@@ -139,28 +141,19 @@ fn groups(
     groups
 }
 
-/// Divides a group into sources with at most [`MAX_NAMESPACES`]. A namespace stays where it is when others come and go,
-/// unless the number of sources changes.
-fn divided(group: Vec<MergedSource>) -> BTreeMap<u64, Vec<MergedSource>> {
-    let namespaces: BTreeSet<_> = group.iter().map(|it| hash(&it.namespace)).collect();
-    let mut number = 1;
-    loop {
-        let mut sizes = BTreeMap::new();
-        for hash in &namespaces {
-            *sizes.entry(hash % number).or_insert(0) += 1;
-        }
-        if sizes.values().all(|size| *size <= MAX_NAMESPACES) {
-            break;
-        }
-        // With twice as many, each is divided into two.
-        number *= 2;
+/// Returns the sources of a group without those of the namespaces above [`MAX_NAMESPACES`], which stay apart. A namespace
+/// that comes or goes changes at most one other: the last one within the limit, or the first one above it.
+fn within_limit(mut group: Vec<MergedSource>) -> Vec<MergedSource> {
+    let namespaces: BTreeSet<_> = group.iter().map(|it| &it.namespace).collect();
+    if namespaces.len() > MAX_NAMESPACES {
+        // In the order of hashes, this is not always the same tenant, as it would be in that of names.
+        let in_order = namespaces.into_iter().map(|it| (hash(it), it.clone()));
+        let in_order: BTreeSet<_> = in_order.collect();
+        let within = in_order.into_iter().take(MAX_NAMESPACES);
+        let within: BTreeSet<_> = within.map(|(_, namespace)| namespace).collect();
+        group.retain(|it| within.contains(&it.namespace));
     }
-    let mut divided: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for source in group {
-        let index = hash(&source.namespace) % number;
-        divided.entry(index).or_default().push(source);
-    }
-    divided
+    group
 }
 
 fn hash(namespace: &str) -> u64 {
@@ -188,21 +181,20 @@ fn shared_source(name: &str) -> String {
 /// Merges the sources of a group, and returns the outputs by the inputs that they replace.
 fn merge_group(
     name: &str,
-    namespaces: &[&str],
     sources: &[MergedSource],
     blocks: &mut [Map<String, Value>; 3],
 ) -> Vec<(String, String)> {
+    let namespaces: BTreeSet<_> = sources.iter().map(|it| &*it.namespace).collect();
+    let namespaces: Vec<_> = namespaces.into_iter().collect();
     let merged = shared_source(name);
     let mut source = sources[0].source.clone();
-    let outputs = if let [only] = namespaces {
-        BTreeMap::from([(*only, merged.clone())])
-    } else {
+    if namespaces.len() > 1 {
         let label = NAMESPACE_LABEL.trim_end_matches('=');
         let selector = format!("{label} in ({})", namespaces.join(","));
         source.insert(NAMESPACE_SELECTOR.to_owned(), selector.into());
-        let transforms = &mut blocks[ComponentKind::Transform as usize];
-        divide(name, &merged, namespaces, transforms)
-    };
+    }
+    let transforms = &mut blocks[ComponentKind::Transform as usize];
+    let outputs = divide(name, &merged, &namespaces, transforms);
     let block = &mut blocks[ComponentKind::Source as usize];
     for source in sources {
         block.remove(&source.id);
@@ -222,43 +214,32 @@ fn divide<'n>(
     namespaces: &[&'n str],
     transforms: &mut Map<String, Value>,
 ) -> BTreeMap<&'n str, String> {
-    if namespaces.len() <= MAX_ROUTES {
-        return divide_range(name, source, namespaces, transforms);
+    let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for namespace in namespaces {
+        let index = hash(namespace) % SECOND_ROUTERS;
+        groups.entry(index).or_default().push(*namespace);
     }
-    let divider = format!("{SHARED}Router-{name}");
-    // Ranges of names first: an event is compared with some sixty names instead of a thousand.
-    let ranges: Vec<_> = namespaces.chunks(namespaces.len().isqrt() + 1).collect();
+    let first = format!("{SHARED}Router-{name}");
     let mut outputs = BTreeMap::new();
     let mut routes = Map::new();
-    for (index, range) in ranges.iter().enumerate() {
-        let (first, last) = (range[0], range[range.len() - 1]);
-        let condition = format!(
-            "namespace = string(.kubernetes.pod_namespace) ?? \"\"\nnamespace >= {first:?} && namespace <= {last:?}"
-        );
+    for (index, group) in groups {
+        // A name of a namespace has no character with a meaning in a pattern. The pattern has no `$`, which could begin the
+        // name of an environment variable.
+        let names = group.join("|");
+        let condition =
+            format!("match(string(.kubernetes.pod_namespace) ?? \"\", r'\\A(?:{names})\\z')");
         routes.insert(index.to_string(), condition.into());
-        let range_name = format!("{name}-{index}");
-        let input = format!("{divider}.{index}");
-        outputs.extend(divide_range(&range_name, &input, range, transforms));
+        let second = format!("{first}-{index}");
+        let of_group = group.iter().map(|namespace| {
+            let condition = format!(".kubernetes.pod_namespace == {namespace:?}");
+            ((*namespace).to_owned(), condition.into())
+        });
+        let input = format!("{first}.{index}");
+        transforms.insert(second.clone(), route(&input, of_group.collect()));
+        outputs.extend(group.iter().map(|it| (*it, format!("{second}.{it}"))));
     }
-    transforms.insert(divider, route(source, routes));
+    transforms.insert(first, route(source, routes));
     outputs
-}
-
-/// Adds one transform that divides events by namespace, and returns its outputs.
-fn divide_range<'n>(
-    name: &str,
-    input: &str,
-    range: &[&'n str],
-    transforms: &mut Map<String, Value>,
-) -> BTreeMap<&'n str, String> {
-    let divider = format!("{SHARED}Router-{name}");
-    let routes = range.iter().map(|namespace| {
-        let condition = format!(".kubernetes.pod_namespace == {namespace:?}");
-        ((*namespace).to_owned(), condition.into())
-    });
-    transforms.insert(divider.clone(), route(input, routes.collect()));
-    let outputs = range.iter().map(|it| (*it, format!("{divider}.{it}")));
-    outputs.collect()
 }
 
 fn route(input: &str, routes: Map<String, Value>) -> Value {
@@ -317,57 +298,83 @@ mod tests {
         });
         assert_eq!(config["sources"], json!({source: expected}));
         let router = source.replace("Source", "Router");
-        let route = json!({
-            "type": "route", "inputs": [source], "reroute_unmatched": false,
-            "route": {
-                "a": ".kubernetes.pod_namespace == \"a\"", "b": ".kubernetes.pod_namespace == \"b\"",
-            },
+        let route = |input: &str, name: String, condition: String| {
+            json!({
+                "type": "route", "inputs": [input], "reroute_unmatched": false,
+                "route": {name: condition},
+            })
+        };
+        let mut transforms = json!({});
+        let mut routes = json!({});
+        for namespace in ["a", "b"] {
+            let index = hash(namespace) % SECOND_ROUTERS;
+            let pattern = format!("r'\\A(?:{namespace})\\z'");
+            routes[index.to_string()] =
+                format!("match(string(.kubernetes.pod_namespace) ?? \"\", {pattern})").into();
+            let equal = format!(".kubernetes.pod_namespace == {namespace:?}");
+            transforms[format!("{router}-{index}")] =
+                route(&format!("{router}.{index}"), namespace.to_owned(), equal);
+        }
+        transforms[&router] = json!({
+            "type": "route", "inputs": [source], "reroute_unmatched": false, "route": routes,
         });
-        assert_eq!(config["transforms"], json!({router.as_str(): route}));
+        assert_eq!(config["transforms"], transforms);
         for (sink, namespace) in [("a__p__out", "a"), ("a__q__out", "a"), ("b__p__out", "b")] {
-            let expected = json!([format!("{router}.{namespace}")]);
+            let index = hash(namespace) % SECOND_ROUTERS;
+            let expected = json!([format!("{router}-{index}.{namespace}")]);
             assert_eq!(config["sinks"][sink]["inputs"], expected);
         }
     }
 
     #[test]
-    fn sources_of_one_namespace_become_one_without_a_route() {
+    fn sources_of_one_namespace_become_one() {
         let config = merged(&[logs("a", "p"), logs("a", "q")]);
         let source = source(&config);
         assert_eq!(
             config["sources"][source][NAMESPACE_SELECTOR],
             "kubernetes.io/metadata.name=a"
         );
-        assert_eq!(config["transforms"], json!({}));
-        assert_eq!(config["sinks"]["a__q__out"]["inputs"], json!([source]));
+        let inputs = &config["sinks"]["a__p__out"]["inputs"];
+        assert_eq!(*inputs, config["sinks"]["a__q__out"]["inputs"]);
     }
 
     #[test]
-    fn many_namespaces_are_divided_in_two_steps() {
+    fn other_namespaces_change_no_input_of_a_pipeline() {
+        let sinks = |namespaces: usize| {
+            let names = (0..namespaces).map(|index| format!("n{index:03}"));
+            let pipelines: Vec<_> = names.map(|name| logs(&name, "p")).collect();
+            let sinks = merged(&pipelines)["sinks"].clone();
+            sinks.as_object().expect("sinks").clone()
+        };
+        let all = sinks(100);
+        for number in [1, 2, 16, 17, 99] {
+            assert!(sinks(number).iter().all(|(id, sink)| all[id] == *sink));
+        }
+    }
+
+    #[test]
+    fn the_events_of_each_namespace_pass_one_second_router() {
         let names: Vec<_> = (0..100).map(|index| format!("n{index:03}")).collect();
         let pipelines: Vec<_> = names.iter().map(|name| logs(name, "p")).collect();
         let config = merged(&pipelines);
         let transforms = config["transforms"].as_object().expect("transforms");
-        let width = |transform: &Value| transform["route"].as_object().map_or(0, Map::len);
-        assert!(transforms.values().all(|it| width(it) <= MAX_ROUTES));
-        let ends: usize = transforms.values().map(width).sum();
-        assert_eq!(ends, 100 + transforms.len() - 1);
-        // Each namespace is within the one range that leads to its route.
         let router = source(&config).replace("Source", "Router");
-        let ranges = transforms[&router]["route"].as_object().expect("ranges");
+        let first = transforms[&router]["route"].as_object().expect("routes");
+        assert!(first.len() <= 32);
         for name in &names {
             let sink = &config["sinks"][format!("{name}__p__out")]["inputs"][0];
             let input = sink.as_str().expect("an input");
-            let (end, route) = input.split_once('.').expect("a route");
+            let (second, route) = input.split_once('.').expect("a route");
             assert_eq!(route, name);
-            let from = transforms[end]["inputs"][0].as_str().expect("an input");
-            let (_, range) = from.split_once('.').expect("a range");
-            let within = |range: &Value| {
-                let texts: Vec<_> = range.as_str().expect("a program").split('"').collect();
-                (texts[3]..=texts[5]).contains(&name.as_str())
+            let from = transforms[second]["inputs"][0].as_str().expect("an input");
+            let (_, index) = from.split_once('.').expect("a route");
+            let has_name = |condition: &Value| {
+                let text = condition.as_str().expect("a program");
+                let names = text.split(['(', ')', '|', ':']);
+                names.filter(|it| it == name).count() == 1
             };
-            assert!(within(&ranges[range]), "{name} {}", ranges[range]);
-            assert_eq!(ranges.values().filter(|range| within(range)).count(), 1);
+            assert!(has_name(&first[index]), "{name} {}", first[index]);
+            assert_eq!(first.values().filter(|it| has_name(it)).count(), 1);
         }
     }
 
@@ -430,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_namespaces_are_several_sources_and_each_namespace_stays_in_its_own() {
+    fn namespaces_above_the_limit_stay_apart_and_change_at_most_one_other() {
         let sources = |number: usize| {
             let names = (0..number).map(|index| format!("n{index:04}"));
             let pipelines: Vec<_> = names.map(|name| logs(&name, "p")).collect();
@@ -438,14 +445,20 @@ mod tests {
                 merge_sources: true,
                 ..AssemblyOptions::new(RunnerKind::Agent)
             };
-            let parts = assemble(&options, &pipelines).parts.into_iter();
-            let sources = parts.flat_map(|part| part.merged_sources);
-            sources.collect::<BTreeMap<_, _>>()
+            let assembly = assemble(&options, &pipelines);
+            let own = assembly.config["sources"].as_object().map_or(0, Map::len) - 1;
+            let parts = assembly.parts.into_iter();
+            let merged = parts.flat_map(|part| part.merged_sources.into_keys());
+            (merged.collect::<BTreeSet<_>>(), own)
         };
-        let (before, after) = (sources(1200), sources(1300));
-        let names: BTreeSet<_> = before.values().collect();
-        assert_eq!(names.len(), 2);
-        assert!(before.iter().all(|(id, source)| after[id] == *source));
+        let mut before = sources(MAX_NAMESPACES);
+        assert_eq!((before.0.len(), before.1), (MAX_NAMESPACES, 0));
+        for more in 1..=20 {
+            let after = sources(MAX_NAMESPACES + more);
+            assert_eq!((after.0.len(), after.1), (MAX_NAMESPACES, more));
+            assert!(before.0.difference(&after.0).count() <= 1);
+            before = after;
+        }
     }
 
     #[test]
@@ -455,6 +468,7 @@ mod tests {
         let config = merged(&[twice, logs("b", "p")]);
         let router = source(&config).replace("Source", "Router");
         let inputs = &config["sinks"]["a__p__out"]["inputs"];
-        assert_eq!(*inputs, json!([format!("{router}.a"), "a__p__y"]));
+        let index = hash("a") % SECOND_ROUTERS;
+        assert_eq!(*inputs, json!([format!("{router}-{index}.a"), "a__p__y"]));
     }
 }

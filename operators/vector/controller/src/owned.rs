@@ -76,7 +76,7 @@ pub(crate) use crate::owned::data_migration::{
     image as migration_image, live_secrets, live_suffix,
 };
 pub(crate) use crate::owned::labels::of_pods as labels_of_pods;
-pub use crate::owned::labels::{DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
+pub use crate::owned::labels::{DATA_LAYOUT, DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
 pub use crate::owned::last_change::{Change, ChangeAction};
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};

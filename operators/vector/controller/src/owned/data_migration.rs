@@ -52,19 +52,20 @@ pub(crate) fn init_container(runner: &Runner<'_>) -> Option<Value> {
 }
 
 /// Returns the security context: the user of the Vector container, which owns the data. In Vector's images it is root, and
-/// in ours it is not.
+/// in ours it is not. If root is forbidden, the image of the workload has another user, which only the workload can name.
 fn security_context(runner: &Runner<'_>) -> Map<String, Value> {
     let workload = runner.workload;
     let mut context = workload
         .container_security_context
         .clone()
         .unwrap_or_default();
-    let of_pod = workload.pod_security_context.iter();
-    let has_user = context.contains_key("runAsUser")
-        || of_pod
-            .clone()
-            .any(|context| context.contains_key("runAsUser"));
-    if !has_user {
+    let of_pod = workload.pod_security_context.as_ref();
+    let setting = |name: &str| {
+        let of_pod = of_pod.and_then(|of_pod| of_pod.get(name));
+        context.get(name).or(of_pod)
+    };
+    let forbids_root = setting("runAsNonRoot") == Some(&json!(true));
+    if setting("runAsUser").is_none() && !forbids_root {
         context.insert("runAsUser".to_owned(), json!(0));
     }
     context
@@ -99,9 +100,10 @@ pub(crate) fn image(live: &Value) -> Option<&str> {
 
 /// Returns the end of the name of the Secret that the Pods of an observed workload mount.
 pub(crate) fn live_suffix<'l>(live: &'l Value, object_name: &str) -> Option<&'l str> {
-    let secrets = live_secrets(live);
-    let mut suffixes = secrets.filter_map(|name| name.strip_prefix(object_name));
-    suffixes.next()?.strip_prefix('-')
+    let suffixes = live_secrets(live).filter_map(|name| name.strip_prefix(object_name));
+    // Those of further files have a number behind the name of the first one.
+    let first = suffixes.min_by_key(|suffix| suffix.len());
+    first?.strip_prefix('-')
 }
 
 /// Returns the names of the Secrets with the configuration that the Pods of an observed workload mount.

@@ -10,6 +10,10 @@ pub const GLOBAL_OPTIONS_CHECKSUM: &str = "checksum/global-options";
 /// Annotation of a workload while its components get other names, until all Pods are replaced.
 pub const DATA_MIGRATION: &str = "lockstep.dev/data-migration";
 
+/// Annotation of a workload with the layout of the component names in its Pods. It is written together with the Pod
+/// template, so that it cannot name a layout with which no Pod will run.
+pub const DATA_LAYOUT: &str = "lockstep.dev/data-layout";
+
 /// Component of the owned objects of a workload.
 #[derive(Clone, Copy)]
 pub(crate) enum Component {

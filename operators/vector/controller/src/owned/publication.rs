@@ -22,6 +22,8 @@ pub struct Publication {
     /// End of the names of the Secrets with the files. None: they are named after the workload. While components get other
     /// names, Pods with the old and with the new ones run side by side, and each needs its own configuration.
     pub secret_suffix: Option<String>,
+    /// Layout of the component names in the files.
+    pub data_layout: Option<String>,
     /// Configuration of the Pods that are not replaced yet, while components get other names.
     pub previous: Option<PreviousPublication>,
     /// Data that an init container moves to other names.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::owned::cluster::{Cluster, ClusterScopedNames};
 use crate::owned::fields::Fields;
-use crate::owned::labels::{self, DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
+use crate::owned::labels::{self, DATA_LAYOUT, DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
 use crate::owned::publication::Publication;
 
 /// A workload with everything that its owned objects are made of.
@@ -125,6 +125,9 @@ impl Runner<'_> {
         let mut annotations = self.workload.annotations.clone();
         if let Some(hash) = &self.publication.adopted_hash {
             annotations.insert(GLOBAL_OPTIONS_CHECKSUM.to_owned(), hash.clone());
+        }
+        if let Some(layout) = &self.publication.data_layout {
+            annotations.insert(DATA_LAYOUT.to_owned(), layout.clone());
         }
         if let Some(previous) = &self.publication.previous {
             annotations.insert(DATA_MIGRATION.to_owned(), previous.annotation.clone());

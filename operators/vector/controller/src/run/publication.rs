@@ -58,17 +58,21 @@ pub(crate) fn of(
     let sources = assembly.config["sources"].as_object().into_iter().flatten();
     let mut types = sources.filter_map(|(_, source)| source["type"].as_str());
     let (mut previous, mut moved_data) = (None, None);
-    if let (Some((migration, old, moves)), Some(image)) = (&names.running, image) {
+    if let Some((migration, old, moves)) = &names.running {
         previous = Some(PreviousPublication {
             secret_suffix: migration.old_suffix().map(str::to_owned),
             files: files(old)?,
             annotation: migration.to_annotation(),
         });
-        moved_data = Some(moved(image, moves));
+        moved_data = moves
+            .as_ref()
+            .zip(image)
+            .map(|(moves, image)| moved(image, moves));
     }
     Ok(Publication {
         files: files(assembly)?,
         secret_suffix: names.suffix,
+        data_layout: Some(names.layout.to_string()),
         previous,
         moved_data,
         secrets,

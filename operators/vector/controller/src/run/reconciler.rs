@@ -15,7 +15,7 @@ use lockstep_controller::{
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{Assembly, DataLayout, DataMoves, PipelineKey};
+use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey};
 use serde_json::{Map, Value, json};
 
 use crate::owned::{self, ChangeAction, Cluster, ClusterScopedNames, Publication};
@@ -153,9 +153,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
-        let is_wanted = object.workload().and_then(|it| it.migrate_data);
         let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
-        self.image.is_some() && is_wanted.unwrap_or(true) && is_replaced_first
+        self.image.is_some() && wants_moves(object) && is_replaced_first
     }
 }
 
@@ -254,9 +253,8 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             config_hash: raw["status"]["publishedConfigHash"].as_str(),
         }
         .changes(&assembly, &secrets);
-        let layout = DataLayout::of_parts(before.values());
-        let published_names = present.publish(&options, &assembly, layout, may_move);
-        let is_settled = published_names.running.is_none();
+        let published_names = present.publish(&options, &assembly, &before, may_move);
+        let image = present.remaining_image(&published_names, wants_moves(object));
         let adopted_hash = observed.adopted_hash.clone();
         let is_compressed = object.workload().and_then(|it| it.compress_config_file);
         let publication = publication::of(
@@ -286,7 +284,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         };
         let mut children = objects(&publication)?.children;
         let mut change = observed.change(&children, changes.clone());
-        if let Some(image) = present.remaining_image().filter(|_| is_settled) {
+        if let Some(image) = image {
             // The init container has nothing to do any more. It goes with the next change that replaces the Pods.
             publication.moved_data = Some(publication::moved(image, &DataMoves::default()));
             let with_container = objects(&publication)?.children;
@@ -352,6 +350,12 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         }
         Ok(FinalizeOutcome::Done)
     }
+}
+
+/// Returns false if the workload forbids to move data.
+fn wants_moves<K: RunsPipelines>(object: &K) -> bool {
+    let is_wanted = object.workload().and_then(|it| it.migrate_data);
+    is_wanted.unwrap_or(true)
 }
 
 /// Returns the permissions that a kind of workloads needs besides those for its own kind. The `PodMonitor`s are part of

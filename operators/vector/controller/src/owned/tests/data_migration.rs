@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::owned::tests::{Input, Kind};
-use crate::owned::{DATA_MIGRATION, MovedData, PreviousPublication, live_suffix, migration_image};
+use crate::owned::{
+    DATA_LAYOUT, DATA_MIGRATION, MovedData, PreviousPublication, live_suffix, migration_image,
+};
 
 /// Returns an input whose components get other names.
 fn migrating() -> Input<'static> {
@@ -60,6 +62,35 @@ fn old_and_new_pods_have_a_configuration_each_until_all_are_replaced() {
 }
 
 #[test]
+fn a_divided_configuration_is_mounted_by_its_new_name_too() {
+    let mut input = migrating();
+    let files = ["agent.json", "agent-1.json"].map(|name| (name.to_owned(), b"{}".to_vec()));
+    input.publication.files = files.into();
+    let daemon_set = input.child("DaemonSet", "logs-agent").expect("a DaemonSet");
+    assert_eq!(live_suffix(&daemon_set, "logs-agent"), Some("underscores"));
+    input.publication.secret_suffix = None;
+    let daemon_set = input.child("DaemonSet", "logs-agent").expect("a DaemonSet");
+    assert_eq!(live_suffix(&daemon_set, "logs-agent"), None);
+}
+
+#[test]
+fn the_workload_says_with_which_layout_its_pods_run() {
+    for kind in Kind::ALL {
+        let mut input = Input::of(kind);
+        input.publication.data_layout = Some("dashes".to_owned());
+        let workload = input.child(kind.workload(), kind.object_name());
+        let metadata = &workload.expect("a workload")["metadata"];
+        assert_eq!(metadata["annotations"][DATA_LAYOUT], "dashes");
+        let mut other = input.clone();
+        other.publication.data_layout = Some("underscores".to_owned());
+        assert_eq!(
+            other.template(kind.workload()),
+            input.template(kind.workload())
+        );
+    }
+}
+
+#[test]
 fn the_init_container_uses_the_data_as_the_user_of_vector() {
     let mounts = |input: &Input<'_>| {
         let mounts = container(input)["volumeMounts"].clone();
@@ -81,6 +112,10 @@ fn the_init_container_uses_the_data_as_the_user_of_vector() {
         .clone()
         .with("agent.podSecurityContext", json!({"runAsUser": 5}));
     assert_eq!(user(&of_pod), json!({}));
+    for path in ["agent.containerSecurityContext", "agent.podSecurityContext"] {
+        let forbidden = input.clone().with(path, json!({"runAsNonRoot": true}));
+        assert_eq!(user(&forbidden)["runAsUser"], Value::Null);
+    }
     let elsewhere = json!([{"name": "own", "mountPath": "/vector-data-dir"}]);
     let elsewhere = input.with("agent.volumeMounts", elsewhere);
     assert_eq!(mounts(&elsewhere), ["own", "lockstep-data-moves"]);
