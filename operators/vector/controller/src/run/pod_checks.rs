@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
-use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
+use lockstep_controller::{
+    ControllerRegistry, ReadObject, ReconcileError, ReconcileTrigger, SyncRequest,
+};
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
 use lockstep_vector_assembly::{AssemblyOptions, PipelineKey};
@@ -194,6 +196,7 @@ impl PodChecks {
                 before: &selection.before,
                 taken_over,
                 forced: forced(&selection.pipelines),
+                secret_versions: secret_versions(&assembled.reads),
                 together: self.together().remove(uid).unwrap_or_default(),
             },
             &settings,
@@ -321,6 +324,18 @@ async fn ids_taken_over<K: RunsPipelines>(
         uid: uid.unwrap_or_default(),
     };
     lookup.component_ids(K::KIND_OF_RUNNER).await
+}
+
+/// Returns the resource versions of the Secrets that were read.
+fn secret_versions(reads: &[ReadObject]) -> BTreeMap<(String, String), Option<String>> {
+    let versions = reads.iter().map(|read| {
+        let namespace = read.namespace.clone().unwrap_or_default();
+        (
+            (namespace, read.name.clone()),
+            read.resource_version.clone(),
+        )
+    });
+    versions.collect()
 }
 
 /// Returns the values of the annotation that demands a check.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with,
+    Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with, fingerprint,
 };
 use serde_json::json;
 
@@ -22,6 +22,8 @@ pub(crate) struct Pipelines<'a> {
     pub(crate) taken_over: BTreeSet<PipelineKey>,
     /// Values of the annotation that demands a check.
     pub(crate) forced: BTreeMap<PipelineKey, String>,
+    /// Resource versions of the Secrets that were read, by namespace and name. None if one does not exist.
+    pub(crate) secret_versions: BTreeMap<(String, String), Option<String>>,
     /// Changed parts whose check together with all others has begun. Those that pass alone meanwhile wait, so that the
     /// check comes to an end however often pipelines change.
     pub(crate) together: BTreeSet<PipelineKey>,
@@ -62,7 +64,7 @@ impl Decision {
             }
             let alone = assemble_with(pipelines.options, &[], std::slice::from_ref(part));
             let fingerprint = settings.fingerprint(&alone, forced);
-            match decision.result(fingerprint, alone, checks) {
+            match decision.result(pipelines, fingerprint, alone, checks) {
                 CheckResult::Passed if is_changed => passed.push(part),
                 CheckResult::Passed => {}
                 CheckResult::Failed(why) | CheckResult::Pending(why) => {
@@ -97,7 +99,7 @@ impl Decision {
             let together = pipelines.with_changed(&keys);
             let forced = pipelines.forced_of(&keys);
             let fingerprint = settings.fingerprint(&together, forced.as_deref());
-            let why = match self.result(fingerprint.clone(), together, checks) {
+            let why = match self.result(pipelines, fingerprint.clone(), together, checks) {
                 CheckResult::Failed(why) => {
                     if let [part] = parts[..] {
                         let message = "Vector accepts this pipeline alone and rejects it together with the others of the workload, whose status has the reason";
@@ -127,11 +129,12 @@ impl Decision {
 
     fn result(
         &mut self,
+        pipelines: &Pipelines<'_>,
         fingerprint: String,
         assembly: Assembly,
         checks: &mut Checks<'_>,
     ) -> CheckResult {
-        let result = checks.result(&fingerprint);
+        let result = checks.result(&fingerprint, &pipelines.versions_of(&assembly));
         self.configurations.insert(fingerprint, assembly);
         result
     }
@@ -156,6 +159,20 @@ impl Pipelines<'_> {
             ..before.clone()
         };
         same_generation != *part
+    }
+
+    /// Returns a fingerprint of the versions of all Secrets to which a configuration refers. In contrast to one of their
+    /// values, it does not help to guess them.
+    fn versions_of(&self, assembly: &Assembly) -> String {
+        let references = assembly.secrets.iter();
+        let names = references.map(|it| (it.namespace.clone(), it.name.clone()));
+        let names: BTreeSet<_> = names.collect();
+        let versions = names.iter().map(|it| (it, self.secret_versions.get(it)));
+        let versions: Vec<_> = versions.collect();
+        if versions.is_empty() {
+            return String::new();
+        }
+        fingerprint(&json!(versions))
     }
 
     /// Returns the values of the annotation that demands a check, if one of these pipelines has it.

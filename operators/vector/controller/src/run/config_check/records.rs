@@ -28,8 +28,16 @@ const LONGEST_RETRY: Duration = Duration::from_hours(1);
 pub(crate) enum Outcome {
     /// Vector accepts the configuration.
     Passed,
-    /// Vector rejects the configuration, and would do so again.
-    Failed { message: String },
+    /// Vector rejects the configuration.
+    Failed {
+        message: String,
+        /// Number of Pods that were started.
+        attempts: u32,
+        /// Time of the next attempt.
+        retry_at: Timestamp,
+        /// Versions of the Secrets to which the configuration refers.
+        secrets: String,
+    },
     /// The Pod did not come to a result.
     Unfinished {
         message: String,
@@ -87,7 +95,9 @@ impl Records {
     /// Records that a check came to no result.
     pub(crate) fn set_unfinished(&mut self, fingerprint: &str, message: &str, now: Timestamp) {
         let attempts = match self.get(fingerprint) {
-            Some(Outcome::Unfinished { attempts, .. }) => *attempts,
+            Some(Outcome::Unfinished { attempts, .. } | Outcome::Failed { attempts, .. }) => {
+                *attempts
+            }
             _ => 0,
         };
         let outcome = Outcome::Unfinished {
@@ -125,8 +135,13 @@ mod tests {
         let mut records = Records::default();
         assert_eq!(records.write(), None);
         records.set("a", Outcome::Passed);
-        let message = "x".to_owned();
-        records.set("b", Outcome::Failed { message });
+        let failed = Outcome::Failed {
+            message: "x".to_owned(),
+            attempts: 1,
+            retry_at: Timestamp::UNIX_EPOCH,
+            secrets: "y".to_owned(),
+        };
+        records.set("b", failed);
         let unfinished = Outcome::Unfinished {
             message: "y".to_owned(),
             attempts: 2,
