@@ -189,19 +189,16 @@ impl PodChecks {
         let pods = self.observed_pods(request, names, workload, assembled)?;
         let now = Timestamp::now();
         let mut checks = Checks::new(&names.name, now, records, pods);
-        let decision = Decision::of(
-            &Pipelines {
-                options,
-                parts: &assembled.assembly.parts,
-                before: &selection.before,
-                taken_over,
-                forced: forced(&selection.pipelines),
-                secret_versions: secret_versions(&assembled.reads),
-                together: self.together().remove(uid).unwrap_or_default(),
-            },
-            &settings,
-            &mut checks,
-        );
+        let pipelines = Pipelines {
+            options,
+            parts: &assembled.assembly.parts,
+            before: &selection.before,
+            taken_over,
+            forced: forced(&selection.pipelines),
+            secret_versions: secret_versions(&assembled.reads),
+            together: self.together().remove(uid).unwrap_or_default(),
+        };
+        let decision = Decision::of(&pipelines, &settings, &mut checks);
         let (running, wanted) = checks.counts();
         let trigger = ReconcileTrigger {
             controller: K::KIND.to_lowercase(),
@@ -227,7 +224,7 @@ impl PodChecks {
             held,
             rejected,
             together,
-            configurations,
+            candidates,
         } = decision;
         if !together.is_empty() {
             self.together().insert(uid.to_owned(), together);
@@ -235,13 +232,13 @@ impl PodChecks {
         let is_compressed = workload.compress_config_file.unwrap_or_default();
         let mut checks = Vec::new();
         for pod in pods {
-            let assembly = &configurations[&pod.fingerprint];
+            let assembly = pipelines.configuration(&candidates[&pod.fingerprint]);
             let secrets = assembly.secrets.iter().filter_map(|it| {
                 let value = assembled.secrets.get(&it.file_name)?;
                 Some((it.file_name.clone(), value.clone()))
             });
             let secrets = secrets.collect();
-            let files = config_check::files(K::KIND_OF_RUNNER, assembly, &secrets, is_compressed);
+            let files = config_check::files(K::KIND_OF_RUNNER, &assembly, &secrets, is_compressed);
             match files {
                 Ok(files) => checks.push(ConfigurationCheck {
                     name: pod.name,

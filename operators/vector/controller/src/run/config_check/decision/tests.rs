@@ -109,7 +109,9 @@ impl World {
             let mut known = self.pods.iter();
             let is_new = known.all(|it| it.name != pod.name);
             self.started += usize::from(is_new);
-            let config = &decision.configurations[&pod.fingerprint].config;
+            let config = pipelines
+                .configuration(&decision.candidates[&pod.fingerprint])
+                .config;
             let sinks = config["sinks"].as_object().expect("sinks").keys();
             let sinks: Vec<_> = sinks
                 .map(|name| name.rsplit("__").next().expect("a name"))
