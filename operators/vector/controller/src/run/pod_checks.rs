@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, ResourceExt};
-use lockstep_controller::{ControllerRegistry, ReconcileError, ReconcileTrigger, SyncRequest};
+use lockstep_controller::{
+    ControllerRegistry, ReadObject, ReconcileError, ReconcileTrigger, SyncRequest,
+};
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
 use lockstep_vector_assembly::{AssemblyOptions, PipelineKey};
@@ -187,18 +189,16 @@ impl PodChecks {
         let pods = self.observed_pods(request, names, workload, assembled)?;
         let now = Timestamp::now();
         let mut checks = Checks::new(&names.name, now, records, pods);
-        let decision = Decision::of(
-            &Pipelines {
-                options,
-                parts: &assembled.assembly.parts,
-                before: &selection.before,
-                taken_over,
-                forced: forced(&selection.pipelines),
-                together: self.together().remove(uid).unwrap_or_default(),
-            },
-            &settings,
-            &mut checks,
-        );
+        let pipelines = Pipelines {
+            options,
+            parts: &assembled.assembly.parts,
+            before: &selection.before,
+            taken_over,
+            forced: forced(&selection.pipelines),
+            secret_versions: secret_versions(&assembled.reads),
+            together: self.together().remove(uid).unwrap_or_default(),
+        };
+        let decision = Decision::of(&pipelines, &settings, &mut checks);
         let (running, wanted) = checks.counts();
         let trigger = ReconcileTrigger {
             controller: K::KIND.to_lowercase(),
@@ -224,7 +224,7 @@ impl PodChecks {
             held,
             rejected,
             together,
-            configurations,
+            candidates,
         } = decision;
         if !together.is_empty() {
             self.together().insert(uid.to_owned(), together);
@@ -232,13 +232,13 @@ impl PodChecks {
         let is_compressed = workload.compress_config_file.unwrap_or_default();
         let mut checks = Vec::new();
         for pod in pods {
-            let assembly = &configurations[&pod.fingerprint];
+            let assembly = pipelines.configuration(&candidates[&pod.fingerprint]);
             let secrets = assembly.secrets.iter().filter_map(|it| {
                 let value = assembled.secrets.get(&it.file_name)?;
                 Some((it.file_name.clone(), value.clone()))
             });
             let secrets = secrets.collect();
-            let files = config_check::files(K::KIND_OF_RUNNER, assembly, &secrets, is_compressed);
+            let files = config_check::files(K::KIND_OF_RUNNER, &assembly, &secrets, is_compressed);
             match files {
                 Ok(files) => checks.push(ConfigurationCheck {
                     name: pod.name,
@@ -321,6 +321,18 @@ async fn ids_taken_over<K: RunsPipelines>(
         uid: uid.unwrap_or_default(),
     };
     lookup.component_ids(K::KIND_OF_RUNNER).await
+}
+
+/// Returns the resource versions of the Secrets that were read.
+fn secret_versions(reads: &[ReadObject]) -> BTreeMap<(String, String), Option<String>> {
+    let versions = reads.iter().map(|read| {
+        let namespace = read.namespace.clone().unwrap_or_default();
+        (
+            (namespace, read.name.clone()),
+            read.resource_version.clone(),
+        )
+    });
+    versions.collect()
 }
 
 /// Returns the values of the annotation that demands a check.

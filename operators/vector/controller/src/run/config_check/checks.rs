@@ -11,6 +11,12 @@ use crate::run::config_check::records::{Outcome, Records};
 /// Number of characters of a fingerprint in the name of a Pod.
 const NAMED: usize = 10;
 
+/// Time until a configuration is checked again after Vector has rejected it. It doubles with each attempt.
+const FIRST_RECHECK: Duration = Duration::from_hours(1);
+
+/// Maximum time until a rejected configuration is checked again.
+const LONGEST_RECHECK: Duration = Duration::from_hours(24);
+
 /// Pod of a workload that checks a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct ObservedPod {
@@ -96,13 +102,33 @@ impl<'a> Checks<'a> {
         }
     }
 
-    /// Returns the result of a check. If it is neither known nor about to be known, a Pod is wanted for it.
-    pub(crate) fn result(&mut self, fingerprint: &str) -> CheckResult {
+    /// Returns the result of a check. If it is neither known nor about to be known, a Pod is wanted for it. `secrets`
+    /// identifies the versions of the Secrets to which the configuration refers. A rejection counts until they change, and
+    /// for a limited time: its cause may have been outside of the configuration.
+    pub(crate) fn result(&mut self, fingerprint: &str, secrets: &str) -> CheckResult {
         self.needed.insert(fingerprint.to_owned());
         let mut priority = Priority::New;
+        let mut rejection = None;
         let attempts = match self.records.get(fingerprint).cloned() {
             Some(Outcome::Passed) => return CheckResult::Passed,
-            Some(Outcome::Failed { message }) => return CheckResult::Failed(message),
+            Some(Outcome::Failed {
+                message,
+                attempts,
+                retry_at,
+                secrets: checked,
+            }) => {
+                let left = retry_at.duration_since(self.now);
+                let result = CheckResult::Failed(message);
+                if checked == secrets {
+                    if left.is_positive() {
+                        self.wake_after(left.unsigned_abs());
+                        return result;
+                    }
+                    priority = Priority::Again(retry_at);
+                }
+                rejection = Some(result);
+                attempts
+            }
             Some(Outcome::Unfinished {
                 message,
                 attempts,
@@ -126,24 +152,37 @@ impl<'a> Checks<'a> {
             fingerprint: fingerprint.to_owned(),
         };
         let outcome = match found {
-            None => return self.want(pod, priority),
-            Some(other) if other.fingerprint != fingerprint => return waits(),
+            None => {
+                let waits = self.want(pod, priority);
+                return rejection.unwrap_or(waits);
+            }
+            Some(other) if other.fingerprint != fingerprint => {
+                return rejection.unwrap_or_else(waits);
+            }
             Some(found) => match found.state {
-                PodState::Running(left) => return self.keep(pod, left),
+                PodState::Running(left) => {
+                    let runs = self.keep(pod, left);
+                    return rejection.unwrap_or(runs);
+                }
                 PodState::Passed => Outcome::Passed,
                 PodState::Failed(log) => {
                     let log = log.as_deref().unwrap_or("its log is not available");
                     let message = format!("Vector rejects the configuration: {log}");
-                    Outcome::Failed { message }
+                    Outcome::Failed {
+                        message,
+                        attempts: attempts + 1,
+                        retry_at: self.now + recheck_after(attempts),
+                        secrets: secrets.to_owned(),
+                    }
                 }
                 PodState::Unfinished(message) => {
                     self.records.set_unfinished(fingerprint, &message, self.now);
-                    return self.result(fingerprint);
+                    return self.result(fingerprint, secrets);
                 }
             },
         };
         self.records.set(fingerprint, outcome);
-        self.result(fingerprint)
+        self.result(fingerprint, secrets)
     }
 
     /// Returns the number of Pods that run, and of those that are wanted.
@@ -214,6 +253,11 @@ fn unfinished(message: &str) -> CheckResult {
     ))
 }
 
+fn recheck_after(attempts: u32) -> Duration {
+    let factor = 2_u32.saturating_pow(attempts);
+    FIRST_RECHECK.saturating_mul(factor).min(LONGEST_RECHECK)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,8 +276,9 @@ mod tests {
     fn check(seconds: i64, records: &Records, pods: &[ObservedPod]) -> (CheckResult, Finished) {
         let now = Timestamp::from_second(seconds).expect("a time");
         let mut checks = Checks::new("logs-agent", now, records.clone(), pods.to_vec());
-        let result = checks.result(FINGERPRINT);
-        assert_eq!(checks.result(FINGERPRINT), result, "it can be asked twice");
+        let result = checks.result(FINGERPRINT, "");
+        let again = checks.result(FINGERPRINT, "");
+        assert_eq!(again, result, "it can be asked twice");
         (result, checks.finish(1))
     }
 
@@ -271,8 +316,43 @@ mod tests {
             assert_eq!(result, expected);
             assert_eq!(ended.pods, [], "its Pod is deleted");
             // Neither after a restart nor later is there another Pod.
-            let (result, again) = check(1_000_000, &ended.records, &[]);
-            assert_eq!((result, &again), (expected, &ended));
+            let (result, again) = check(3_599, &ended.records, &[]);
+            assert_eq!(result, expected);
+            assert_eq!((again.records, again.pods), (ended.records, ended.pods));
+        }
+    }
+
+    #[test]
+    fn a_rejected_configuration_is_checked_again_later_and_later() {
+        let rejects = |name: &str| pod(name, PodState::Failed(Some("x".to_owned())));
+        let expected = CheckResult::Failed("Vector rejects the configuration: x".to_owned());
+        let mut records = Records::default();
+        let mut now = 0;
+        for (name, hours) in [("0123456789", 1), ("0123456789-1", 2), ("0123456789-2", 4)] {
+            let (result, ended) = check(now, &records, &[rejects(name)]);
+            assert_eq!((&result, names(&ended)), (&expected, vec![]));
+            assert_eq!(ended.next, Some(Duration::from_hours(hours)));
+            records = ended.records;
+            now += i64::try_from(hours * 3_600).expect("it is small");
+            let (result, next) = check(now, &records, &[rejects(name)]);
+            assert_eq!(result, expected, "it is rejected until the check has ended");
+            assert_eq!(names(&next).len(), 1);
+        }
+        let (result, ended) = check(now, &records, &[pod("0123456789-3", PodState::Passed)]);
+        assert_eq!((result, ended.next), (CheckResult::Passed, None));
+        assert_eq!(recheck_after(40), LONGEST_RECHECK);
+    }
+
+    #[test]
+    fn a_rejected_configuration_is_checked_again_when_a_secret_changes() {
+        let failed = pod("0123456789", PodState::Failed(None));
+        let (_, ended) = check(0, &Records::default(), &[failed]);
+        for (secrets, expected) in [("", 0), ("other", 1)] {
+            let now = Timestamp::UNIX_EPOCH;
+            let mut checks = Checks::new("logs-agent", now, ended.records.clone(), Vec::new());
+            let result = checks.result(FINGERPRINT, secrets);
+            assert!(matches!(result, CheckResult::Failed(_)), "{result:?}");
+            assert_eq!(checks.counts(), (0, expected), "{secrets}");
         }
     }
 
@@ -318,7 +398,7 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         let mut checks = Checks::new("a", now, Records::default(), Vec::new());
         for fingerprint in ["1", "2", "3"] {
-            assert_eq!(checks.result(fingerprint), waits());
+            assert_eq!(checks.result(fingerprint, ""), waits());
         }
         assert_eq!(checks.counts(), (0, 3));
         assert_eq!(checks.finish(2).pods.len(), 2);
@@ -337,7 +417,7 @@ mod tests {
         }
         let mut checks = Checks::new("a", Timestamp::UNIX_EPOCH, records, Vec::new());
         for fingerprint in ["late", "early", "new", "together"] {
-            assert_eq!(checks.result(fingerprint), waits());
+            assert_eq!(checks.result(fingerprint, ""), waits());
         }
         checks.prefer("together");
         checks.prefer("unknown");

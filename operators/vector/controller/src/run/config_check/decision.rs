@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with,
+    Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with, fingerprint,
 };
 use serde_json::json;
 
@@ -22,6 +22,8 @@ pub(crate) struct Pipelines<'a> {
     pub(crate) taken_over: BTreeSet<PipelineKey>,
     /// Values of the annotation that demands a check.
     pub(crate) forced: BTreeMap<PipelineKey, String>,
+    /// Resource versions of the Secrets that were read, by namespace and name. None if one does not exist.
+    pub(crate) secret_versions: BTreeMap<(String, String), Option<String>>,
     /// Changed parts whose check together with all others has begun. Those that pass alone meanwhile wait, so that the
     /// check comes to an end however often pipelines change.
     pub(crate) together: BTreeSet<PipelineKey>,
@@ -36,8 +38,18 @@ pub(crate) struct Decision {
     pub(crate) rejected: Option<String>,
     /// Changed parts that are being checked together with all others.
     pub(crate) together: BTreeSet<PipelineKey>,
-    /// Configurations by their fingerprint.
-    pub(crate) configurations: BTreeMap<String, Assembly>,
+    /// Candidates by the fingerprint of their configuration.
+    pub(crate) candidates: BTreeMap<String, Candidate>,
+}
+
+/// Pipelines of a configuration that is checked. The configurations are not kept: there are as many as changed pipelines,
+/// and each may have all pipelines of the workload.
+#[derive(Clone, Debug)]
+pub(crate) enum Candidate {
+    /// One pipeline.
+    Alone(PipelineKey),
+    /// All pipelines, of which these are changed.
+    Together(BTreeSet<PipelineKey>),
 }
 
 impl Decision {
@@ -60,9 +72,9 @@ impl Decision {
             {
                 continue;
             }
-            let alone = assemble_with(pipelines.options, &[], std::slice::from_ref(part));
-            let fingerprint = settings.fingerprint(&alone, forced);
-            match decision.result(fingerprint, alone, checks) {
+            let alone = Candidate::Alone(key.clone());
+            let (_, result) = decision.result(pipelines, settings, forced, alone, checks);
+            match result {
                 CheckResult::Passed if is_changed => passed.push(part),
                 CheckResult::Passed => {}
                 CheckResult::Failed(why) | CheckResult::Pending(why) => {
@@ -94,10 +106,11 @@ impl Decision {
         let each: Vec<_> = each.collect();
         for parts in std::iter::once(all).chain(each).filter(|it| !it.is_empty()) {
             let keys: BTreeSet<_> = parts.iter().map(|part| part.pipeline.clone()).collect();
-            let together = pipelines.with_changed(&keys);
+            let together = Candidate::Together(keys.clone());
             let forced = pipelines.forced_of(&keys);
-            let fingerprint = settings.fingerprint(&together, forced.as_deref());
-            let why = match self.result(fingerprint.clone(), together, checks) {
+            let (fingerprint, result) =
+                self.result(pipelines, settings, forced.as_deref(), together, checks);
+            let why = match result {
                 CheckResult::Failed(why) => {
                     if let [part] = parts[..] {
                         let message = "Vector accepts this pipeline alone and rejects it together with the others of the workload, whose status has the reason";
@@ -125,15 +138,20 @@ impl Decision {
         }
     }
 
+    /// Returns the fingerprint and the result of a check.
     fn result(
         &mut self,
-        fingerprint: String,
-        assembly: Assembly,
+        pipelines: &Pipelines<'_>,
+        settings: &Settings,
+        forced: Option<&str>,
+        candidate: Candidate,
         checks: &mut Checks<'_>,
-    ) -> CheckResult {
-        let result = checks.result(&fingerprint);
-        self.configurations.insert(fingerprint, assembly);
-        result
+    ) -> (String, CheckResult) {
+        let assembly = pipelines.configuration(&candidate);
+        let fingerprint = settings.fingerprint(&assembly, forced);
+        let result = checks.result(&fingerprint, &pipelines.versions_of(&assembly));
+        self.candidates.insert(fingerprint.clone(), candidate);
+        (fingerprint, result)
     }
 
     /// Holds all parts but some.
@@ -158,6 +176,20 @@ impl Pipelines<'_> {
         same_generation != *part
     }
 
+    /// Returns a fingerprint of the versions of all Secrets to which a configuration refers. In contrast to one of their
+    /// values, it does not help to guess them.
+    fn versions_of(&self, assembly: &Assembly) -> String {
+        let references = assembly.secrets.iter();
+        let names = references.map(|it| (it.namespace.clone(), it.name.clone()));
+        let names: BTreeSet<_> = names.collect();
+        let versions = names.iter().map(|it| (it, self.secret_versions.get(it)));
+        let versions: Vec<_> = versions.collect();
+        if versions.is_empty() {
+            return String::new();
+        }
+        fingerprint(&json!(versions))
+    }
+
     /// Returns the values of the annotation that demands a check, if one of these pipelines has it.
     fn forced_of(&self, keys: &BTreeSet<PipelineKey>) -> Option<String> {
         if keys.len() == 1 {
@@ -169,6 +201,17 @@ impl Pipelines<'_> {
             .map(|(key, value)| (key.to_string(), value))
             .collect();
         (!forced.is_empty()).then(|| json!(forced).to_string())
+    }
+
+    /// Returns the configuration of a candidate.
+    pub(crate) fn configuration(&self, candidate: &Candidate) -> Assembly {
+        match candidate {
+            Candidate::Alone(key) => {
+                let parts = self.parts.iter().filter(|part| part.pipeline == *key);
+                assemble_with(self.options, &[], &parts.cloned().collect::<Vec<_>>())
+            }
+            Candidate::Together(changed) => self.with_changed(changed),
+        }
     }
 
     /// Returns the configuration in which only these pipelines are changed.

@@ -18,6 +18,18 @@ const FIRST_RETRY: Duration = Duration::from_mins(1);
 /// Maximum time until the next attempt.
 const LONGEST_RETRY: Duration = Duration::from_hours(1);
 
+/// Maximum size of a message, in bytes.
+const LONGEST_MESSAGE: usize = 1_000;
+
+/// Maximum size of a message in results that are old and many, in bytes.
+const SHORT_MESSAGE: usize = 50;
+
+/// Size of all results from which the messages of the older ones are cut off, in bytes.
+const MAX_BYTES_IN_FULL: usize = 128 << 10;
+
+/// Maximum size of all results, in bytes. They share a Secret with the parts that run.
+const MAX_BYTES: usize = 384 << 10;
+
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -28,8 +40,16 @@ const LONGEST_RETRY: Duration = Duration::from_hours(1);
 pub(crate) enum Outcome {
     /// Vector accepts the configuration.
     Passed,
-    /// Vector rejects the configuration, and would do so again.
-    Failed { message: String },
+    /// Vector rejects the configuration.
+    Failed {
+        message: String,
+        /// Number of Pods that were started.
+        attempts: u32,
+        /// Time of the next attempt.
+        retry_at: Timestamp,
+        /// Versions of the Secrets to which the configuration refers.
+        secrets: String,
+    },
     /// The Pod did not come to a result.
     Unfinished {
         message: String,
@@ -76,7 +96,8 @@ impl Records {
     }
 
     /// Adds a result. It replaces the one that the same check had before.
-    pub(crate) fn set(&mut self, fingerprint: &str, outcome: Outcome) {
+    pub(crate) fn set(&mut self, fingerprint: &str, mut outcome: Outcome) {
+        outcome.cut_message(LONGEST_MESSAGE);
         self.0.retain(|it| it.fingerprint != fingerprint);
         self.0.push(Record {
             fingerprint: fingerprint.to_owned(),
@@ -87,7 +108,9 @@ impl Records {
     /// Records that a check came to no result.
     pub(crate) fn set_unfinished(&mut self, fingerprint: &str, message: &str, now: Timestamp) {
         let attempts = match self.get(fingerprint) {
-            Some(Outcome::Unfinished { attempts, .. }) => *attempts,
+            Some(Outcome::Unfinished { attempts, .. } | Outcome::Failed { attempts, .. }) => {
+                *attempts
+            }
             _ => 0,
         };
         let outcome = Outcome::Unfinished {
@@ -98,7 +121,8 @@ impl Records {
         self.set(fingerprint, outcome);
     }
 
-    /// Removes the oldest results that are not needed, until they are few enough.
+    /// Removes the oldest results that are not needed, until they are few enough. If the others are still too large for a
+    /// Secret, the oldest of them lose their messages, and then are removed.
     pub(crate) fn prune(&mut self, needed: &BTreeSet<String>) {
         let is_needed = |it: &Record| needed.contains(&it.fingerprint);
         let unused = self.0.iter().filter(|it| !is_needed(it)).count();
@@ -108,8 +132,46 @@ impl Records {
             excess -= usize::from(!is_kept);
             is_kept
         });
+        let mut bytes = 0;
+        let mut fitting = Vec::new();
+        for mut record in std::mem::take(&mut self.0).into_iter().rev() {
+            if bytes + record.bytes() > MAX_BYTES_IN_FULL {
+                record.outcome.cut_message(SHORT_MESSAGE);
+            }
+            bytes += record.bytes();
+            if bytes > MAX_BYTES {
+                break;
+            }
+            fitting.push(record);
+        }
+        fitting.reverse();
+        self.0 = fitting;
     }
 }
+
+impl Record {
+    /// Returns the size of the record in the content, with its comma.
+    fn bytes(&self) -> usize {
+        let content = serde_json::to_vec(self).expect("a result is JSON");
+        content.len() + 1
+    }
+}
+
+impl Outcome {
+    /// Shortens the message to a number of bytes.
+    fn cut_message(&mut self, longest: usize) {
+        let (Self::Failed { message, .. } | Self::Unfinished { message, .. }) = self else {
+            return;
+        };
+        if message.len() > longest {
+            message.truncate(message.floor_char_boundary(longest - CUT.len()));
+            message.push_str(CUT);
+        }
+    }
+}
+
+/// End of a message that was cut off.
+const CUT: &str = "…";
 
 fn retry_after(attempts: u32) -> Duration {
     let factor = 2_u32.saturating_pow(attempts);
@@ -125,8 +187,13 @@ mod tests {
         let mut records = Records::default();
         assert_eq!(records.write(), None);
         records.set("a", Outcome::Passed);
-        let message = "x".to_owned();
-        records.set("b", Outcome::Failed { message });
+        let failed = Outcome::Failed {
+            message: "x".to_owned(),
+            attempts: 1,
+            retry_at: Timestamp::UNIX_EPOCH,
+            secrets: "y".to_owned(),
+        };
+        records.set("b", failed);
         let unfinished = Outcome::Unfinished {
             message: "y".to_owned(),
             attempts: 2,
@@ -155,6 +222,36 @@ mod tests {
             assert_eq!(records.get("a"), Some(&expected));
         }
         assert_eq!(retry_after(40), LONGEST_RETRY);
+    }
+
+    #[test]
+    fn many_results_with_long_messages_fit_into_a_secret() {
+        let mut records = Records::default();
+        let name = |number: usize| format!("{number:064}");
+        for number in 0..1_100 {
+            let message = "ä".repeat(LONGEST_MESSAGE);
+            records.set_unfinished(&name(number), &message, Timestamp::UNIX_EPOCH);
+        }
+        let needed: BTreeSet<_> = (0..1_100).map(name).collect();
+        records.prune(&needed);
+        let content = records.write().expect("results");
+        assert!(content.len() <= MAX_BYTES, "{}", content.len());
+        let message = |number| match records.get(&name(number)) {
+            Some(Outcome::Unfinished { message, .. }) => message.len(),
+            other => panic!("{other:?}"),
+        };
+        // All are kept, and the newest have their messages.
+        assert_eq!((message(0), message(1_099)), (49, 999));
+        let before = records.clone();
+        records.prune(&needed);
+        assert_eq!(records, before, "nothing is written again");
+        for number in 1_100..3_000 {
+            records.set(&name(number), Outcome::Passed);
+        }
+        records.prune(&(0..3_000).map(name).collect());
+        assert!(records.write().expect("results").len() <= MAX_BYTES + 2);
+        assert_eq!(records.get(&name(0)), None);
+        assert_eq!(records.get(&name(2_999)), Some(&Outcome::Passed));
     }
 
     #[test]

@@ -31,8 +31,12 @@ fn parts(pipelines: &[(&str, &str)]) -> Vec<PipelinePart> {
         name: (*name).to_owned(),
         generation: 1,
         spec: json!({
+            "secret": {"s": {"type": "kubernetes_secret", "name": "secret"}},
             "sources": {"in": {"type": "kubernetes_logs"}},
-            "sinks": {*sink: {"type": "blackhole", "inputs": ["in"]}},
+            "sinks": {*sink: {
+                "type": "blackhole", "inputs": ["in"],
+                "key": (*sink == "secret").then_some("SECRET[s.k]"),
+            }},
         }),
         ..RunnablePipeline::default()
     });
@@ -56,6 +60,7 @@ struct World {
     before: BTreeMap<PipelineKey, PipelinePart>,
     taken_over: BTreeSet<PipelineKey>,
     forced: BTreeMap<PipelineKey, String>,
+    secret_versions: BTreeMap<(String, String), Option<String>>,
     together: BTreeSet<PipelineKey>,
     records: Records,
     pods: Vec<ObservedPod>,
@@ -71,6 +76,7 @@ impl World {
             before: keyed(parts(before)),
             taken_over: BTreeSet::new(),
             forced: BTreeMap::new(),
+            secret_versions: BTreeMap::new(),
             together: BTreeSet::new(),
             records: Records::default(),
             pods: Vec::new(),
@@ -94,6 +100,7 @@ impl World {
             before: &self.before,
             taken_over: self.taken_over.clone(),
             forced: self.forced.clone(),
+            secret_versions: self.secret_versions.clone(),
             together: self.together.clone(),
         };
         let decision = Decision::of(&pipelines, &settings(), &mut checks);
@@ -102,7 +109,9 @@ impl World {
             let mut known = self.pods.iter();
             let is_new = known.all(|it| it.name != pod.name);
             self.started += usize::from(is_new);
-            let config = &decision.configurations[&pod.fingerprint].config;
+            let config = pipelines
+                .configuration(&decision.candidates[&pod.fingerprint])
+                .config;
             let sinks = config["sinks"].as_object().expect("sinks").keys();
             let sinks: Vec<_> = sinks
                 .map(|name| name.rsplit("__").next().expect("a name"))
@@ -268,6 +277,23 @@ fn pipelines_that_have_passed_alone_do_not_wait_for_the_others() {
         world.reconcile(&now, accepts);
     }
     assert_eq!(world.running(), ["n__a__v", "n__b__w"]);
+}
+
+#[test]
+fn a_rejected_pipeline_is_checked_again_when_its_secret_changes() {
+    let mut world = World::new(&[]);
+    let version = |secret: &str, version: &str| {
+        let secret = ("n".to_owned(), secret.to_owned());
+        (secret, Some(version.to_owned()))
+    };
+    let now = [("a", "secret")];
+    world.secret_versions = [version("secret", "1"), version("other", "1")].into();
+    assert_eq!(world.settle(&now, rejects(&[])).len(), 1);
+    world.secret_versions = [version("secret", "1"), version("other", "2")].into();
+    assert_eq!(world.settle(&now, accepts).len(), 1);
+    assert_eq!(world.started, 1);
+    world.secret_versions = [version("secret", "2"), version("other", "2")].into();
+    assert!(world.settle(&now, accepts).is_empty());
 }
 
 #[test]
