@@ -14,7 +14,7 @@ pub fn workload(kind: &str, name: &str, rng: &mut Rng) -> Value {
     if kind == "Vector" {
         common = json!({"agent": common});
     }
-    object(kind, name, common)
+    object(kind, name, &common)
 }
 
 /// Returns a pipeline. Those with an even number are of agents, the others of aggregators. Some refer to a Secret, and
@@ -42,7 +42,7 @@ pub fn pipeline(name: &str, rng: &mut Rng) -> Value {
         spec["secret"] = json!({"login": {"type": "kubernetes_secret", "name": SECRET}});
     }
     spec["sinks"] = json!({"out": sink});
-    object("VectorPipeline", name, spec)
+    object("VectorPipeline", name, &spec)
 }
 
 /// Name of the kind that runs a pipeline.
@@ -70,7 +70,7 @@ fn number_of(pipeline: &str) -> usize {
     number.expect("a number").expect("a number")
 }
 
-fn object(kind: &str, name: &str, spec: Value) -> Value {
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "observability.kaasops.io/v1alpha1",
         "kind": kind,

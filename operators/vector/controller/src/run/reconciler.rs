@@ -18,11 +18,11 @@ use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
 use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey};
 use serde_json::{Map, Value, json};
 
-use crate::owned::{self, ChangeAction, Cluster, ClusterScopedNames, Publication};
+use crate::owned::{self, Change, ChangeAction, Cluster, ClusterScopedNames, Publication};
 use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
-use crate::run::observed::Lookup;
+use crate::run::observed::{Lookup, Observed};
 use crate::run::pipeline_statuses::{self, Running};
 use crate::run::pod_checks::{Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
@@ -123,6 +123,41 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         pipeline_statuses::write(&self.client, &self.pipelines, &name, reports).await
     }
 
+    /// Reads the objects that run Vector now.
+    async fn observe(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+    ) -> Result<Observed, ReconcileError> {
+        let uid = request.raw_parent()["metadata"]["uid"].as_str();
+        let lookup = Lookup {
+            client: &self.client,
+            children: request.children(),
+            namespace: &names.namespace,
+            name: &names.name,
+            uid: uid.unwrap_or_default(),
+        };
+        let is_persistent = request.parent().is_persistent();
+        lookup.observe(K::KIND_OF_RUNNER, is_persistent).await
+    }
+
+    /// Returns the facts about the cluster, with the names of cluster-scoped objects.
+    async fn cluster(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+    ) -> Result<Cluster, ReconcileError> {
+        let uid = request.raw_parent()["metadata"]["uid"].as_str();
+        let uid = uid.unwrap_or_default();
+        let chosen = self
+            .plain_names
+            .choose(&self.client, names.plain(), uid, request.children());
+        Ok(Cluster {
+            cluster_scoped_names: chosen.await?,
+            ..self.cluster.clone()
+        })
+    }
+
     /// Refreshes the Pods if Secrets among the children have been published since the last time. Returns the versions of
     /// these Secrets, and the result.
     async fn refresh_pods(
@@ -208,31 +243,13 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let group = self.group(request)?;
         let mut pipelines = group.clone();
         pipelines.retain(|pipeline| selection::selects(raw, pipeline));
-        let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
-        let lookup = Lookup {
-            client: &self.client,
-            children: request.children(),
-            namespace: &names.namespace,
-            name: &names.name,
-            uid,
-        };
-        let observed = lookup
-            .observe(K::KIND_OF_RUNNER, object.is_persistent())
-            .await?;
+        let observed = self.observe(request, &names).await?;
         let may_move = self.may_move_data(object);
         let present = observed.names(&names.name);
         let options = self.assembler.options(request);
         let layout = present.layout(options.layout(), may_move);
         let options = options.in_layout(layout);
-        let Checked {
-            assembled:
-                Assembled {
-                    assembly,
-                    secrets,
-                    reads,
-                },
-            checks,
-        } = self
+        let Checked { assembled, checks } = self
             .checks
             .checked(
                 &self.assembler,
@@ -246,6 +263,11 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 },
             )
             .await?;
+        let Assembled {
+            assembly,
+            secrets,
+            reads,
+        } = assembled;
         let published_secrets = names.published_secrets(request)?;
         let changes = Published {
             parts: &before,
@@ -268,34 +290,14 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         );
         let mut publication = publication.map_err(publication::too_large)?;
         publication.checks = checks.pods;
-        let cluster = Cluster {
-            cluster_scoped_names: self
-                .plain_names
-                .choose(&self.client, names.plain(), uid, request.children())
-                .await?,
-            ..self.cluster.clone()
+        let cluster = self.cluster(request, &names).await?;
+        let objects = Objects {
+            object,
+            cluster: &cluster,
+            observed: &observed,
+            changes,
         };
-        let objects = |publication: &Publication| {
-            let objects = object.owned_objects(publication, &cluster, &observed.aggregator());
-            objects.map_err(|error| ReconcileError::Permanent {
-                reason: "ObjectsInvalid",
-                message: error.to_string(),
-            })
-        };
-        let mut children = objects(&publication)?.children;
-        let mut change = observed.change(&children, changes.clone());
-        if let Some(image) = image {
-            // The init container has nothing to do any more. It goes with the next change that replaces the Pods.
-            publication.moved_data = Some(publication::moved(image, &DataMoves::default()));
-            let with_container = objects(&publication)?.children;
-            let kept = observed.change(&with_container, changes);
-            if kept
-                .as_ref()
-                .is_none_or(|it| it.action != ChangeAction::Roll)
-            {
-                (children, change) = (with_container, kept);
-            }
-        }
+        let (mut children, change) = objects.of(&mut publication, image)?;
         let (refreshed, is_reported) = futures::join!(
             self.refresh_pods(
                 request,
@@ -367,4 +369,53 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     let granted = owned::granted_rules(kind);
     let refresh = [pod_refresh::rbac_rule()];
     owned.chain(granted).chain(refresh).collect()
+}
+
+/// Facts that decide the objects of a workload, besides what is published.
+struct Objects<'a, K> {
+    object: &'a K,
+    cluster: &'a Cluster,
+    observed: &'a Observed,
+    /// Pipelines whose configuration differs from the published one.
+    changes: Vec<String>,
+}
+
+impl<K: RunsPipelines> Objects<'_, K> {
+    /// Returns the desired objects, and the change that they make. `image` is that of an init container that has moved
+    /// data: it has nothing to do any more, and goes with the next change that replaces the Pods.
+    fn of(
+        &self,
+        publication: &mut Publication,
+        image: Option<&str>,
+    ) -> Result<(Vec<Value>, Option<Change>), ReconcileError> {
+        let without_container = self.desired(publication)?;
+        let Some(image) = image else {
+            return Ok(without_container);
+        };
+        publication.moved_data = Some(publication::moved(image, &DataMoves::default()));
+        let with_container = self.desired(publication)?;
+        let rolls = |change: &Change| change.action == ChangeAction::Roll;
+        if with_container.1.as_ref().is_some_and(rolls) {
+            return Ok(without_container);
+        }
+        Ok(with_container)
+    }
+
+    fn desired(
+        &self,
+        publication: &Publication,
+    ) -> Result<(Vec<Value>, Option<Change>), ReconcileError> {
+        let aggregator = self.observed.aggregator();
+        let objects = self
+            .object
+            .owned_objects(publication, self.cluster, &aggregator);
+        let objects = objects.map_err(|error| ReconcileError::Permanent {
+            reason: "ObjectsInvalid",
+            message: error.to_string(),
+        })?;
+        let change = self
+            .observed
+            .change(&objects.children, self.changes.clone());
+        Ok((objects.children, change))
+    }
 }
