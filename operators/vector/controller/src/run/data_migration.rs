@@ -372,7 +372,7 @@ mod tests {
             merge_sources: true,
             ..UNDERSCORES
         };
-        let before = parts(&assembly(merged, "internal_metrics"));
+        let before = parts(&assembly(UNDERSCORES, "kubernetes_logs"));
         let logs = assembly(merged, "kubernetes_logs");
         let published =
             recorded("logs-agent", merged).publish(&options(merged), &logs, &before, true);
