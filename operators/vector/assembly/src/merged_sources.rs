@@ -305,18 +305,18 @@ mod tests {
             })
         };
         let mut transforms = json!({});
-        let mut routes = json!({});
+        let mut conditions = json!({});
         for namespace in ["a", "b"] {
             let index = hash(namespace) % SECOND_ROUTERS;
             let pattern = format!("r'\\A(?:{namespace})\\z'");
-            routes[index.to_string()] =
+            conditions[index.to_string()] =
                 format!("match(string(.kubernetes.pod_namespace) ?? \"\", {pattern})").into();
             let equal = format!(".kubernetes.pod_namespace == {namespace:?}");
             transforms[format!("{router}-{index}")] =
                 route(&format!("{router}.{index}"), namespace.to_owned(), equal);
         }
         transforms[&router] = json!({
-            "type": "route", "inputs": [source], "reroute_unmatched": false, "route": routes,
+            "type": "route", "inputs": [source], "reroute_unmatched": false, "route": conditions,
         });
         assert_eq!(config["transforms"], transforms);
         for (sink, namespace) in [("a__p__out", "a"), ("a__q__out", "a"), ("b__p__out", "b")] {
