@@ -2,6 +2,7 @@
 //! that select them run them: [`owned`] returns the objects that a workload consists of.
 
 mod fingerprint;
+mod gzip;
 pub mod owned;
 mod related_pipelines;
 mod run;

@@ -13,8 +13,7 @@ use crate::owned::publication::{ConfigurationCheck, Publication};
 use crate::owned::rbac::Account;
 use crate::owned::runner::{Runner, object};
 use crate::owned::{
-    config_reloader, configuration_secret, environment, image, pod, resources, secret_assets,
-    volumes,
+    config_reloader, configuration_secret, container, image, pod, secret_assets, volumes,
 };
 
 /// Name of the container that runs `vector validate`.
@@ -123,37 +122,14 @@ fn pod(runner: &Runner<'_>, check: &ConfigurationCheck, account: &str) -> Value 
 }
 
 fn container(runner: &Runner<'_>) -> Value {
-    let workload = runner.workload;
-    let image = image::of_vector(workload, runner.cluster);
     // A sink that cannot be reached now is no error of the configuration.
-    let mut args = vec![
+    let args = [
         "validate",
         "--skip-healthchecks",
         "--config-dir",
         volumes::CONFIG_DIRECTORY,
     ];
-    if workload.env_var_interpolation.unwrap_or_default() && image::has_interpolation_flag(&image) {
-        args.push("--dangerously-allow-env-var-interpolation");
-    }
-    Fields::new()
-        .with("name", CONTAINER)
-        .with("image", image)
-        .with_some(
-            "imagePullPolicy",
-            image::pull_policy(workload.image_pull_policy),
-        )
-        .with("args", args)
-        .with("env", environment::of(&workload.env))
-        .with_list("envFrom", workload.env_from.iter().cloned())
-        .with("volumeMounts", volumes::mounts(runner))
-        .with(
-            "resources",
-            resources::with_defaults(workload.resources.as_ref()),
-        )
-        .with_some(
-            "securityContext",
-            workload.container_security_context.clone(),
-        )
+    container::with_command(runner, CONTAINER, &args)
         // The end of the log is then part of the status of the Pod, and no permission on logs is needed.
         .with("terminationMessagePolicy", "FallbackToLogsOnError")
         .into()

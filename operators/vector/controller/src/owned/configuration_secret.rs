@@ -1,14 +1,12 @@
 //! Secrets with Vector's configuration: one for each file, or a single one with all compressed files.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
+use crate::gzip;
 use crate::owned::children::OwnedObjectsError;
 use crate::owned::publication::Publication;
 use crate::owned::runner::{Runner, object};
@@ -38,7 +36,9 @@ fn of_files(
     files: &BTreeMap<String, Vec<u8>>,
 ) -> Result<Vec<Value>, OwnedObjectsError> {
     if runner.is_compressed() {
-        let compressed = files.iter().map(|(name, content)| (name, gzip(content)));
+        let compressed = files
+            .iter()
+            .map(|(name, content)| (name, gzip::compressed(content)));
         let compressed: BTreeMap<_, _> = compressed.map(|(name, it)| (name.clone(), it)).collect();
         let remedy = "run fewer pipelines in this workload";
         let name = with_suffix(runner, suffix);
@@ -113,12 +113,8 @@ pub(crate) fn secret(
 
 /// Returns the size of all files after compression, which are then in one Secret.
 pub(crate) fn compressed_bytes(files: &BTreeMap<String, Vec<u8>>) -> usize {
-    files.values().map(|content| gzip(content).len()).sum()
-}
-
-/// Returns the compressed content. It has no time stamp: the same content always gives the same bytes.
-fn gzip(content: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    let written = encoder.write_all(content).and_then(|()| encoder.finish());
-    written.expect("a write to memory does not fail")
+    files
+        .values()
+        .map(|content| gzip::compressed(content).len())
+        .sum()
 }

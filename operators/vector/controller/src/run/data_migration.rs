@@ -13,10 +13,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use lockstep_vector_api::ComponentNames;
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, DataLayout, DataMoves, PipelineKey, PipelinePart,
@@ -24,6 +21,7 @@ use lockstep_vector_assembly::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::gzip;
 use crate::owned::{self, DATA_LAYOUT, DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
 
 /// Layout of the operator of kaasops, unless it merges sources.
@@ -235,13 +233,9 @@ impl Migration {
     }
 }
 
-/// Returns the list of directories as the init container reads it. It has no time stamp: the same list always gives the
-/// same bytes.
+/// Returns the list of directories as the init container reads it. The same list always gives the same bytes.
 pub(crate) fn compressed(moves: &DataMoves) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    let json = serde_json::to_vec(moves).expect("moves are JSON");
-    let written = encoder.write_all(&json).and_then(|()| encoder.finish());
-    written.expect("a write to memory does not fail")
+    gzip::compressed(&serde_json::to_vec(moves).expect("moves are JSON"))
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@
 //! belong to it.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Read;
 
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use lockstep_vector_assembly::{PipelineKey, PipelinePart};
+
+use crate::gzip;
 
 /// Key of the Secret.
 pub(crate) const KEY: &str = "parts.json.gz";
@@ -29,12 +29,9 @@ pub(crate) fn read(content: Option<&[u8]>) -> BTreeMap<PipelineKey, PipelinePart
     parts.map(|part| (part.pipeline.clone(), part)).collect()
 }
 
-/// Returns the content. It has no time stamp: the same parts always give the same bytes.
+/// Returns the content. The same parts always give the same bytes.
 pub(crate) fn write(parts: &[PipelinePart]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    let json = serde_json::to_vec(parts).expect("parts are JSON");
-    let written = encoder.write_all(&json).and_then(|()| encoder.finish());
-    written.expect("a write to memory does not fail")
+    gzip::compressed(&serde_json::to_vec(parts).expect("parts are JSON"))
 }
 
 #[cfg(test)]
