@@ -63,6 +63,7 @@ mod vector_catalogues;
 mod vector_config_check;
 mod vector_examples;
 mod vector_kaasops;
+mod vector_pod_refresh;
 mod vector_run;
 mod vector_scale;
 mod vector_validate;

@@ -51,6 +51,17 @@ async fn install(cluster: Cluster, kinds: &'static str) -> TestEnv {
     TestEnv::install(cluster, moto, options).await
 }
 
+/// Secret and key with the configuration of the agents `logs`.
+pub const AGENT: (&str, &str) = ("logs-agent", "agent.json");
+
+/// Returns the spec of a pipeline that writes the logs of Pods to the console.
+pub fn logs(sink: &str) -> Value {
+    json!({
+        "sources": {"in": {"type": "kubernetes_logs"}},
+        "sinks": {sink: {"type": "console", "inputs": ["in"], "encoding": {"codec": "json"}}},
+    })
+}
+
 /// Returns an object in the default namespace.
 pub fn object(kind: &str, name: &str, spec: &Value) -> Value {
     json!({
@@ -62,6 +73,36 @@ pub fn object(kind: &str, name: &str, spec: &Value) -> Value {
 }
 
 impl TestEnv {
+    /// Waits until the status of a pipeline says which generations run: that of all workloads, and that of each.
+    pub async fn runs(
+        &self,
+        pipeline: &str,
+        lowest: Option<i64>,
+        workloads: &[(&str, Option<i64>)],
+    ) {
+        let expected: Vec<_> = workloads
+            .iter()
+            .map(|(name, generation)| json!([name, generation]))
+            .collect();
+        let reported = eventually("the running generation", async || {
+            let pipeline = self.get(&format!("vectorpipeline/{pipeline}"));
+            let status = &pipeline["status"];
+            let entries = status["workloads"].as_array().into_iter().flatten();
+            let entries: Vec<_> = entries
+                .map(|entry| {
+                    let is_dated = entry["since"].is_string() == entry["generation"].is_i64();
+                    assert!(is_dated, "{entry}");
+                    json!([entry["workload"], entry["generation"]])
+                })
+                .collect();
+            let is_so = status["runningGeneration"].as_i64() == lowest && entries == expected;
+            is_so.then_some(())
+        });
+        reported
+            .await
+            .unwrap_or_else(|error| self.fail(&format!("{error}\n{}", self.statuses())));
+    }
+
     /// Returns an object, or null.
     pub fn get(&self, what: &str) -> Value {
         let found = self.kubectl(&["get", what, "--output=json"]);

@@ -6,9 +6,7 @@ use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
-use crate::running_vector::{object, start_without_nodes};
-
-const AGENT: (&str, &str) = ("logs-agent", "agent.json");
+use crate::running_vector::{AGENT, object, start_without_nodes};
 
 /// Selector of the Pods, and of what else belongs to a check.
 const SELECTOR: &str = "--selector=app.kubernetes.io/component=ConfigCheck";
