@@ -163,6 +163,52 @@ async fn drift_is_repaired(env: &TestEnv, daemon_set: &Value, running: &Value) {
         .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
+/// Name of a policy that denies DaemonSets with init containers.
+const NO_INIT_CONTAINERS: &str = "no-init-containers";
+
+/// Denies DaemonSets with init containers, from then on.
+async fn deny_init_containers(env: &TestEnv) {
+    let metadata = json!({"name": NO_INIT_CONTAINERS});
+    env.apply(&json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": metadata,
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["daemonsets"],
+                "operations": ["CREATE", "UPDATE"],
+            }]},
+            "validations": [{"expression": "!has(object.spec.template.spec.initContainers)"}],
+        },
+    }));
+    env.apply(&json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": {"policyName": NO_INIT_CONTAINERS, "validationActions": ["Deny"]},
+    }));
+    admits_init_containers(env, false).await;
+}
+
+/// Waits until the API server admits an init container of the DaemonSet, or denies it.
+async fn admits_init_containers(env: &TestEnv, is_admitted: bool) {
+    let init = json!({"name": "probe", "image": "probe"});
+    let patch = json!({"spec": {"template": {"spec": {"initContainers": [init]}}}}).to_string();
+    let decided = eventually("the policy", async || {
+        let args = [
+            "patch",
+            "daemonset/logs-agent",
+            "--dry-run=server",
+            "--patch",
+            &patch,
+        ];
+        (env.kubectl(&args).is_ok() == is_admitted).then_some(())
+    });
+    decided
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
 /// Changes the names of the components of the pipeline `last`.
 async fn components_get_other_names_and_their_data_is_moved(env: &TestEnv) {
     let names = |names: &str| {
@@ -172,11 +218,38 @@ async fn components_get_other_names_and_their_data_is_moved(env: &TestEnv) {
         object("Vector", "logs", &json!({"agent": agent}))
     };
     let annotation = "lockstep.dev/data-migration";
+    deny_init_containers(env).await;
     env.apply(&names("dashes"));
+    // The present Pods keep the old names, however often their workload cannot be written.
+    let ready = eventually("the rejected DaemonSet", async || {
+        let conditions = &env.get("vector/logs")["status"]["conditions"];
+        let mut conditions = conditions.as_array()?.iter();
+        conditions.find(|it| it["type"] == "Ready" && it["status"] == "False")?;
+        Some(())
+    });
+    ready
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    env.apply(&object("VectorPipeline", "last", &logs("between")));
+    env.configuration_that("the change with the old names", AGENT, |config| {
+        config["sinks"]["default__last__between"].is_object()
+    })
+    .await;
+    for kind in [
+        "validatingadmissionpolicybinding",
+        "validatingadmissionpolicy",
+    ] {
+        env.kubectl(&["delete", kind, NO_INIT_CONTAINERS])
+            .expect("deleted");
+    }
+    admits_init_containers(env, true).await;
+    // A change that is observed ends the wait for the next attempt.
+    env.kubectl(&["delete", "service/logs-agent"])
+        .expect("deleted");
     let dashes = ("logs-agent-dashes-merged", "agent.json");
     let config = env
         .configuration_that("the new names", dashes, |config| {
-            config["sinks"]["default-last-out"].is_object()
+            config["sinks"]["default-last-between"].is_object()
         })
         .await;
     let sources = config["sources"].as_object().expect("sources");
