@@ -163,10 +163,10 @@ async fn drift_is_repaired(env: &TestEnv, daemon_set: &Value, running: &Value) {
         .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
-/// Name of a policy that denies DaemonSets with init containers.
+/// Name of a policy that denies a `DaemonSet` with init containers.
 const NO_INIT_CONTAINERS: &str = "no-init-containers";
 
-/// Denies DaemonSets with init containers, from then on.
+/// Denies a `DaemonSet` with init containers, from then on.
 async fn deny_init_containers(env: &TestEnv) {
     let metadata = json!({"name": NO_INIT_CONTAINERS});
     env.apply(&json!({
@@ -190,7 +190,7 @@ async fn deny_init_containers(env: &TestEnv) {
     admits_init_containers(env, false).await;
 }
 
-/// Waits until the API server admits an init container of the DaemonSet, or denies it.
+/// Waits until the API server admits an init container of the `DaemonSet`, or denies it.
 async fn admits_init_containers(env: &TestEnv, is_admitted: bool) {
     let init = json!({"name": "probe", "image": "probe"});
     let patch = json!({"spec": {"template": {"spec": {"initContainers": [init]}}}}).to_string();
