@@ -27,7 +27,7 @@ pub(crate) struct Selection {
 /// Assembler of the configurations of all workloads of a kind.
 pub(crate) struct Assembler {
     pub(crate) client: Client,
-    pub(crate) context: Arc<VectorContext>,
+    context: Arc<VectorContext>,
     /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
     passed: Mutex<HashMap<String, BTreeSet<String>>>,
 }
