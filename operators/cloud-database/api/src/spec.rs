@@ -25,6 +25,10 @@ use crate::status::CloudDatabaseStatus;
     printcolumn = r#"{"name":"Class","type":"string","jsonPath":".spec.instanceClass"}"#,
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Synced","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].status"}"#,
+    printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.engineVersion","priority":1}"#,
+    printcolumn = r#"{"name":"Size","type":"integer","jsonPath":".status.allocatedStorageGib","priority":1}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].reason","priority":1}"#,
     printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint.host"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
@@ -73,9 +77,10 @@ pub struct CloudDatabaseSpec {
     #[serde(default)]
     pub encryption: Encryption,
 
-    /// If true, a standby runs in another availability zone (Multi-AZ).
-    #[serde(default)]
-    pub multi_az: bool,
+    /// If true, a standby runs in another availability zone (Multi-AZ). If not set, the instance is created without
+    /// one, and later changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multi_az: Option<bool>,
 
     /// Automated backups.
     #[serde(default)]
@@ -96,9 +101,10 @@ pub struct CloudDatabaseSpec {
     #[schemars(range(min = 1150, max = 65535))]
     pub port: Option<i32>,
 
-    /// If true, RDS does not allow the instance to be deleted.
-    #[serde(default)]
-    pub deletion_protection: bool,
+    /// If true, RDS does not allow the instance to be deleted. If not set, changes made in RDS are kept, and a
+    /// protection that was enabled there blocks the deletion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_protection: Option<bool>,
 
     /// Policy for the instance when this object is deleted.
     #[serde(default)]
@@ -319,10 +325,11 @@ fn default_true() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// Number of days for which automated backups are retained. 0 disables them.
-    #[serde(default = "default_retention_days")]
+    /// Number of days for which automated backups are retained. 0 disables them. If not set, the instance is created
+    /// with 7 days, and later changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 35))]
-    pub retention_days: i32,
+    pub retention_days: Option<i32>,
 
     /// Daily backup window, in UTC, such as `03:00-04:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,15 +347,11 @@ pub struct Backup {
 impl Default for Backup {
     fn default() -> Self {
         Self {
-            retention_days: default_retention_days(),
+            retention_days: None,
             window: None,
             copy_tags_to_snapshot: default_true(),
         }
     }
-}
-
-fn default_retention_days() -> i32 {
-    7
 }
 
 /// Policy for the instance when the object is deleted.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use aws_sdk_rds::types::{DbInstance, Tag};
 use lockstep_cloud_database_api::CloudDatabase;
+use serde::Deserialize;
+use serde_json::Value;
 
 /// Tag with the UID of the object that owns an instance.
 pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
@@ -34,6 +36,20 @@ pub(crate) fn at_creation(object: &CloudDatabase, cluster_name: Option<&str>) ->
     let uid = object.metadata.uid.clone().unwrap_or_default();
     tags.insert(OWNER_TAG.to_owned(), uid);
     tags.iter().map(|(key, value)| tag(key, value)).collect()
+}
+
+/// Returns the tags that the instance of a deleted object had, which may be invalid otherwise.
+pub(crate) fn of_deleted(object: &Value, cluster_name: Option<&str>) -> BTreeMap<String, String> {
+    let of_spec = BTreeMap::deserialize(&object["spec"]["tags"]);
+    let mut tags: BTreeMap<String, String> = of_spec.unwrap_or_default();
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let name = format!("{}/{}", text("namespace"), text("name"));
+    tags.insert(OBJECT_TAG.to_owned(), name);
+    tags.insert(OWNER_TAG.to_owned(), text("uid").to_owned());
+    if let Some(name) = cluster_name {
+        tags.insert(CLUSTER_TAG.to_owned(), name.to_owned());
+    }
+    tags
 }
 
 pub(crate) fn tag(key: &str, value: &str) -> Tag {
