@@ -47,6 +47,7 @@ mod random;
 mod rds_location;
 mod rds_missing;
 mod rds_security;
+mod rds_statuses;
 mod result;
 mod running_vector;
 mod secret_access;

@@ -63,7 +63,7 @@ pub struct CloudDatabaseSpec {
 
     /// Name of the database that is created with the instance. If not set, only the engine's own database exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
     pub database_name: Option<String>,
 
     /// Credentials of the master user.
@@ -91,7 +91,7 @@ pub struct CloudDatabaseSpec {
     #[schemars(
         length(min = 19, max = 19),
         regex(
-            pattern = r"^(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]-(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]$"
+            pattern = r"^([Mm]on|[Tt]ue|[Ww]ed|[Tt]hu|[Ff]ri|[Ss]at|[Ss]un):([01][0-9]|2[0-3]):[0-5][0-9]-([Mm]on|[Tt]ue|[Ww]ed|[Tt]hu|[Ff]ri|[Ss]at|[Ss]un):([01][0-9]|2[0-3]):[0-5][0-9]$"
         )
     )]
     pub maintenance_window: Option<String>,
@@ -144,9 +144,21 @@ pub struct CloudDatabaseSpec {
         .message("may be set only for gp3 from 400 GiB [throughput-not-provisioned]")
         .reason(Reason::FieldValueForbidden)
         .field_path(".throughputMibps"),
-    validation = Rule::new("!has(self.iops) || (self.iops * 2 >= self.sizeGib && self.iops <= self.sizeGib * 50)")
-        .message("must be 0.5 to 50 times `sizeGib` [iops-ratio]")
-        .field_path(".iops")
+    validation = Rule::new("!has(self.iops) || !self.type.startsWith('io') || (self.iops * 2 >= self.sizeGib && self.iops <= self.sizeGib * (self.type == 'io1' ? 50 : 1000))")
+        .message("must be 0.5 to 50 times `sizeGib` for io1, and 0.5 to 1000 times for io2 [iops-ratio]")
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.iops) || !has(self.maxSizeGib) || !self.type.startsWith('io') || self.iops * 2 >= self.maxSizeGib")
+        .message("must be at least half of `maxSizeGib`: the ratio of 0.5 also holds after RDS has increased the storage [iops-ratio-autoscaling]")
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.iops) || self.type != 'gp3' || self.sizeGib < 400 || (self.iops >= 12000 && self.iops <= 64000 && self.iops <= self.sizeGib * 500)")
+        .message("must be 12000 to 64000, and at most 500 times `sizeGib`, for gp3 [gp3-iops-range]")
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.throughputMibps) || self.type != 'gp3' || self.sizeGib < 400 || self.throughputMibps >= 500")
+        .message("must be 500 to 4000 for gp3 [gp3-throughput-range]")
+        .field_path(".throughputMibps"),
+    validation = Rule::new("!has(self.throughputMibps) || self.type != 'gp3' || self.sizeGib < 400 || self.throughputMibps * 4 <= (has(self.iops) ? self.iops : 12000)")
+        .message("must be at most a quarter of `iops`, which are 12000 if they are not set [gp3-throughput-ratio]")
+        .field_path(".throughputMibps")
 )]
 pub struct Storage {
     /// Storage type.
