@@ -7,7 +7,8 @@ use crate::reserved_names;
 use crate::spec::CloudDatabase;
 use crate::validation::CREATE;
 
-/// Maximum length of the name of a PostgreSQL database. MySQL and MariaDB allow one character more, as the schema does.
+/// Maximum length of the name of a PostgreSQL database. MySQL and MariaDB allow one character more, as the schema does, which
+/// reports longer names.
 const LONGEST_IN_POSTGRES: usize = 63;
 
 const FIELDS: &[&str] = &["spec.databaseName", "spec.engine"];
@@ -37,7 +38,7 @@ fn length(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostic
     let spec = &context.object.spec;
     if let Some(name) = &spec.database_name
         && spec.engine == Engine::Postgres
-        && name.len() > LONGEST_IN_POSTGRES
+        && name.len() == LONGEST_IN_POSTGRES + 1
     {
         let detail = format!("must have at most {LONGEST_IN_POSTGRES} characters for postgres");
         diagnostics.invalid("spec.databaseName", name.as_str(), detail);
