@@ -12,6 +12,7 @@ use crate::protocol::fault::Fault;
 use crate::rules::{identifier, limits, master_user, storage, window};
 use crate::state::instance::Instance;
 use crate::state::reported;
+use crate::state::resources::family;
 
 /// States in which RDS accepts a modification. In the last four, a modification can end the state.
 const ALLOWED: &[&str] = &[
@@ -29,7 +30,6 @@ const CONTROL: &[&str] = &[
     "ApplyImmediately",
     "CertificateRotationRestart",
     "DBInstanceIdentifier",
-    "RotateMasterUserPassword",
     "TagSpecifications",
 ];
 
@@ -63,6 +63,7 @@ const SOON: &[&str] = &[
     "PerformanceInsightsRetentionPeriod",
     "Port",
     "PubliclyAccessible",
+    "RotateMasterUserPassword",
     "VpcSecurityGroupIds",
 ];
 
@@ -182,13 +183,38 @@ fn differing(instance: &Instance, requested: &Fields) -> (Fields, Vec<&'static s
     let mut changed = requested.clone();
     let mut cancelled = Vec::new();
     for name in requested.names() {
-        if requested.get(name) == instance.settings.get(name) {
+        if is_in_force(instance, name, requested) {
             changed.take(name);
             let waits = storage::PARAMETERS.iter().chain(IN_WINDOW);
             cancelled.extend(waits.filter(|it| **it == name).copied());
         }
     }
     (changed, cancelled)
+}
+
+/// Returns true if a request names the value that is in force.
+fn is_in_force(instance: &Instance, name: &str, requested: &Fields) -> bool {
+    let settings = &instance.settings;
+    let sorted = |fields: &Fields| {
+        let mut texts = fields
+            .texts(name)
+            .into_iter()
+            .map(String::from)
+            .collect::<Vec<_>>();
+        texts.sort();
+        texts
+    };
+    match name {
+        "EnableCloudwatchLogsExports" | "VpcSecurityGroupIds" => {
+            sorted(requested) == sorted(settings)
+        }
+        "RotateMasterUserPassword" => !requested.flag(name),
+        "DBParameterGroupName" if !settings.has(name) => {
+            requested.text(name) == format!("default.{}", family(settings))
+        }
+        "DBSubnetGroupName" if !settings.has(name) => requested.text(name) == "default",
+        _ => requested.get(name) == settings.get(name),
+    }
 }
 
 /// Settings that can wait for the maintenance window, apart from storage.
@@ -222,6 +248,8 @@ fn check(
     check_identifier(call, changed)?;
     check_version(call, &instance.settings, parameters, changed)?;
     check_password(instance, parameters)?;
+    check_rotation(instance, parameters)?;
+    check_subnet_group(call, changed)?;
     check_windows(&current, changed)?;
     check_replicas(call, instance, changed)?;
     check_storage(call, instance, &current, parameters, changed)?;
@@ -234,7 +262,7 @@ fn check(
         "MasterUserSecretKmsKeyId",
     ] {
         if let Some(key) = changed.given_text(name) {
-            let key = call.region.resources.key(Some(key))?;
+            let key = call.region.resources.key(key)?;
             changed.set(name, key);
         }
     }
@@ -312,6 +340,37 @@ fn check_password(instance: &Instance, parameters: &Fields) -> Result<(), Fault>
         )),
         None => Ok(()),
     }
+}
+
+/// Checks the rotation of a secret that RDS manages.
+fn check_rotation(instance: &Instance, parameters: &Fields) -> Result<(), Fault> {
+    if !parameters.flag("RotateMasterUserPassword") {
+        return Ok(());
+    }
+    let is_managed = instance.settings.flag("ManageMasterUserPassword");
+    if !is_managed || !parameters.flag("ApplyImmediately") {
+        return Err(Fault::combination(
+            "You can rotate only a master user password that is managed in Secrets Manager, and only immediately.",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a new subnet group. All groups of the simulator are in the same VPC, and RDS moves an instance only to another
+/// one.
+fn check_subnet_group(call: &Call<'_>, changed: &Fields) -> Result<(), Fault> {
+    let Some(group) = changed.given_text("DBSubnetGroupName") else {
+        return Ok(());
+    };
+    call.region
+        .resources
+        .check(&changed.only(&["DBSubnetGroupName"]))?;
+    Err(Fault::new(
+        "InvalidVPCNetworkStateFault",
+        format!(
+            "You cannot move the DB instance to subnet group {group}. The specified DB subnet group and DB instance are in the same VPC. Choose a DB subnet group in different VPC than the specified DB instance and try again."
+        ),
+    ))
 }
 
 fn check_windows(current: &Fields, changed: &mut Fields) -> Result<(), Fault> {

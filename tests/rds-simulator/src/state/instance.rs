@@ -213,6 +213,7 @@ impl Instance {
         if let Some(name) = changed.take("NewDBInstanceIdentifier") {
             self.settings.set("DBInstanceIdentifier", name);
         }
+        changed.take("RotateMasterUserPassword");
         if let Some(password) = changed.take("MasterUserPassword") {
             self.password = password.as_str().map(String::from);
         }
@@ -238,7 +239,11 @@ impl Instance {
 /// States in which RDS applies parameters, in the order in which an instance goes through them.
 const STATES: &[(&[&str], &str)] = &[
     (
-        &["MasterUserPassword", "ManageMasterUserPassword"],
+        &[
+            "MasterUserPassword",
+            "ManageMasterUserPassword",
+            "RotateMasterUserPassword",
+        ],
         "resetting-master-credentials",
     ),
     (&["EnableCloudwatchLogsExports"], "configuring-log-exports"),

@@ -3,15 +3,16 @@
 use std::time::{Duration, Instant};
 
 use aws_sdk_rds::Client;
-use rds_simulator::{Disturbance, Outcome, Simulator};
+use aws_sdk_rds::error::{ProvideErrorMetadata, SdkError};
+use rds_simulator::{Disturbance, Model, Outcome, Simulator};
 use serde_json::json;
 
-use crate::client::{config, creation, outcome, start, status};
+use crate::client::{code, config, creation, outcome, start, status};
 
 #[tokio::test]
 async fn the_next_calls_fail_with_the_error_that_a_test_injects() {
     let (simulator, client) = start().await;
-    for (disturbance, code, http) in [
+    for (disturbance, expected, http) in [
         (Disturbance::throttling(), "Throttling", 400),
         (Disturbance::internal_failure(), "InternalFailure", 500),
         (Disturbance::unavailable(), "ServiceUnavailable", 503),
@@ -27,7 +28,7 @@ async fn the_next_calls_fail_with_the_error_that_a_test_injects() {
             let error = error.expect_err("an error");
             let status = error.raw_response().map(|it| it.status().as_u16());
             assert_eq!(status, Some(http));
-            assert_eq!(crate::client::code(&error), code);
+            assert_eq!(code(&error), expected);
         }
         let list = client.describe_db_instances().send().await;
         assert_eq!(outcome(list), "");
@@ -35,6 +36,46 @@ async fn the_next_calls_fail_with_the_error_that_a_test_injects() {
     simulator.inject("DescribeDBInstances", Disturbance::throttling(), 1);
     simulator.clear_injections();
     assert_eq!(outcome(client.describe_db_instances().send().await), "");
+}
+
+#[tokio::test]
+async fn every_documented_error_reaches_the_client_with_its_status() {
+    let (simulator, client) = start().await;
+    let model = Model::rds();
+    for operation in [
+        "CreateDBInstance",
+        "ModifyDBInstance",
+        "DeleteDBInstance",
+        "DescribeDBInstances",
+    ] {
+        for expected in &model.operations[operation].errors {
+            let error = Disturbance::Error(expected.clone(), "by a test".to_owned());
+            simulator.inject(operation, error, 1);
+            let (code, status) = match operation {
+                "CreateDBInstance" => failure(creation(&client, "orders").send().await),
+                "ModifyDBInstance" => {
+                    let call = client.modify_db_instance().db_instance_identifier("orders");
+                    failure(call.send().await)
+                }
+                "DeleteDBInstance" => {
+                    let call = client.delete_db_instance().db_instance_identifier("orders");
+                    failure(call.send().await)
+                }
+                _ => failure(client.describe_db_instances().send().await),
+            };
+            assert_eq!(code, *expected, "{operation}");
+            assert_eq!(status, model.errors[expected], "{operation}: {code}");
+        }
+    }
+}
+
+/// Returns the code and the HTTP status of an error.
+fn failure<T, E: ProvideErrorMetadata>(result: Result<T, SdkError<E>>) -> (String, u16) {
+    let Err(error) = result else {
+        panic!("an error is expected");
+    };
+    let status = error.raw_response().map(|it| it.status().as_u16());
+    (code(&error), status.expect("an answer"))
 }
 
 #[tokio::test]
