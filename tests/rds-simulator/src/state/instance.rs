@@ -229,6 +229,10 @@ impl Instance {
         if changed.has("AllocatedStorage") || changed.has("StorageType") {
             self.storage_modified = Some(at);
         }
+        // Both restart the database, which applies the parameters of the parameter group.
+        if changed.has("EngineVersion") || changed.has("DBInstanceClass") {
+            self.needs_reboot = false;
+        }
         if changed.number("BackupRetentionPeriod") == Some(0) {
             self.backed_up = None;
         }

@@ -75,6 +75,20 @@ async fn an_instance_can_be_changed_behind_the_back_of_its_clients() {
 }
 
 #[tokio::test]
+async fn rds_grows_a_storage_automatically() {
+    let (simulator, client) = start().await;
+    available(&simulator, &client, "orders").await;
+    simulator.autoscale("orders", 150);
+    let instance = describe(&client, "orders").await.expect("the instance");
+    assert_eq!(instance.db_instance_status(), Some("storage-optimization"));
+    assert_eq!(instance.allocated_storage(), Some(150));
+    settle(&simulator);
+    let grow = client.modify_db_instance().db_instance_identifier("orders");
+    let grow = grow.allocated_storage(200).send().await;
+    assert_eq!(outcome(grow), "InvalidParameterCombination");
+}
+
+#[tokio::test]
 async fn a_test_opens_the_maintenance_window() {
     let (simulator, client) = start().await;
     available(&simulator, &client, "orders").await;
