@@ -14,10 +14,6 @@ pub(crate) fn create(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, 
         let message = format!("DBCluster {cluster} not found.");
         return Err(Fault::new("DBClusterNotFoundFault", message));
     }
-    if let Some(domain) = parameters.given_text("Domain") {
-        let message = format!("Domain {domain} not found.");
-        return Err(Fault::new("DomainNotFoundFault", message));
-    }
     call.config
         .catalogue
         .require_engine(parameters.text("Engine"))?;

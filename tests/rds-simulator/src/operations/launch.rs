@@ -12,7 +12,7 @@ use crate::rules::{identifier, limits, storage, tags, window};
 use crate::state::instance::Instance;
 use crate::state::phase::{Effect, Phase};
 use crate::state::reported;
-use crate::state::resources::{CERTIFICATES, DEFAULT_GROUP};
+use crate::state::resources::{CERTIFICATES, DEFAULT_GROUP, SECRET_KEY, STORAGE_KEY};
 
 /// Parameters that are no settings of the instance.
 const TRANSIENT: &[&str] = &["MasterUserPassword", "TagSpecifications", "Tags"];
@@ -142,6 +142,8 @@ fn add_defaults(settings: &mut Fields, engine: &str, region: &str) {
         "DedicatedLogVolume",
         "DeletionProtection",
         "EnableIAMDatabaseAuthentication",
+        "EnablePerformanceInsights",
+        "ManageMasterUserPassword",
         "MultiAZ",
         "StorageEncrypted",
     ] {
@@ -169,7 +171,7 @@ fn add_defaults(settings: &mut Fields, engine: &str, region: &str) {
 fn encryption(call: &Call<'_>, settings: &mut Fields) -> Result<(), Fault> {
     let resources = &call.region.resources;
     if settings.flag("StorageEncrypted") {
-        let key = resources.key(settings.given_text("KmsKeyId"))?;
+        let key = resources.key(settings.given_text("KmsKeyId").unwrap_or(STORAGE_KEY))?;
         settings.set("KmsKeyId", key);
     } else if settings.has("KmsKeyId") {
         return Err(Fault::combination(
@@ -177,7 +179,11 @@ fn encryption(call: &Call<'_>, settings: &mut Fields) -> Result<(), Fault> {
         ));
     }
     if settings.flag("ManageMasterUserPassword") {
-        let key = resources.key(settings.given_text("MasterUserSecretKmsKeyId"))?;
+        let key = resources.key(
+            settings
+                .given_text("MasterUserSecretKmsKeyId")
+                .unwrap_or(SECRET_KEY),
+        )?;
         settings.set("MasterUserSecretKmsKeyId", key);
     }
     Ok(())

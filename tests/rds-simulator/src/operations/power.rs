@@ -102,7 +102,7 @@ pub(crate) fn start(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, F
 fn require_key(call: &Call<'_>, instance: &Instance) -> Result<(), Fault> {
     let key = instance.settings.given_text("KmsKeyId");
     match key {
-        Some(key) => call.region.resources.key(Some(key)).map(drop),
+        Some(key) => call.region.resources.key(key).map(drop),
         None => Ok(()),
     }
 }

@@ -54,7 +54,14 @@ fn monitoring(settings: &Fields) -> Result<(), Fault> {
 }
 
 fn performance_insights(settings: &Fields) -> Result<(), Fault> {
-    let Some(days) = settings.number("PerformanceInsightsRetentionPeriod") else {
+    let days = settings.number("PerformanceInsightsRetentionPeriod");
+    // The advanced mode keeps data for fifteen months.
+    if settings.text("DatabaseInsightsMode") == "advanced" && days.unwrap_or_default() < 465 {
+        return Err(Fault::combination(
+            "Database Insights in advanced mode requires Performance Insights with a retention period of at least 465 days.",
+        ));
+    }
+    let Some(days) = days else {
         return Ok(());
     };
     let is_months = days % 31 == 0 && (1..=23).contains(&(days / 31));

@@ -213,6 +213,7 @@ impl Instance {
         if let Some(name) = changed.take("NewDBInstanceIdentifier") {
             self.settings.set("DBInstanceIdentifier", name);
         }
+        changed.take("RotateMasterUserPassword");
         if let Some(password) = changed.take("MasterUserPassword") {
             self.password = password.as_str().map(String::from);
         }
@@ -228,6 +229,10 @@ impl Instance {
         if changed.has("AllocatedStorage") || changed.has("StorageType") {
             self.storage_modified = Some(at);
         }
+        // Both restart the database, which applies the parameters of the parameter group.
+        if changed.has("EngineVersion") || changed.has("DBInstanceClass") {
+            self.needs_reboot = false;
+        }
         if changed.number("BackupRetentionPeriod") == Some(0) {
             self.backed_up = None;
         }
@@ -238,7 +243,11 @@ impl Instance {
 /// States in which RDS applies parameters, in the order in which an instance goes through them.
 const STATES: &[(&[&str], &str)] = &[
     (
-        &["MasterUserPassword", "ManageMasterUserPassword"],
+        &[
+            "MasterUserPassword",
+            "ManageMasterUserPassword",
+            "RotateMasterUserPassword",
+        ],
         "resetting-master-credentials",
     ),
     (&["EnableCloudwatchLogsExports"], "configuring-log-exports"),

@@ -23,8 +23,11 @@ pub(crate) struct Resources {
     pub(crate) missing_storage_types: BTreeSet<String>,
 }
 
-/// Key that RDS uses if a request names none.
-const DEFAULT_KEY: &str = "alias/aws/rds";
+/// Key with which RDS encrypts storage if a request names none.
+pub(crate) const STORAGE_KEY: &str = "alias/aws/rds";
+
+/// Key with which RDS encrypts the secret of a master user if a request names none.
+pub(crate) const SECRET_KEY: &str = "alias/aws/secretsmanager";
 
 /// Security group of the default VPC.
 pub(crate) const DEFAULT_GROUP: &str = "sg-0d15ea5e0000000001";
@@ -43,7 +46,8 @@ impl Resources {
             exhausted: BTreeSet::new(),
             missing_storage_types: BTreeSet::new(),
         };
-        resources.add_key(account, region, DEFAULT_KEY);
+        resources.add_key(account, region, STORAGE_KEY);
+        resources.add_key(account, region, SECRET_KEY);
         resources
     }
 
@@ -66,8 +70,7 @@ impl Resources {
     }
 
     /// Returns the ARN of a KMS key.
-    pub(crate) fn key(&self, name: Option<&str>) -> Result<String, Fault> {
-        let name = name.unwrap_or(DEFAULT_KEY);
+    pub(crate) fn key(&self, name: &str) -> Result<String, Fault> {
         self.kms_keys.get(name).cloned().ok_or_else(|| {
             Fault::new(
                 "KMSKeyNotAccessibleFault",
@@ -98,6 +101,10 @@ impl Resources {
                 "DBSecurityGroupNotFound",
                 format!("DBSecurityGroup not found: {group}"),
             ));
+        }
+        if let Some(domain) = settings.given_text("Domain") {
+            let message = format!("Domain {domain} not found.");
+            return Err(Fault::new("DomainNotFoundFault", message));
         }
         self.check_parameter_group(settings)?;
         if let Some(name) = settings.given_text("OptionGroupName")

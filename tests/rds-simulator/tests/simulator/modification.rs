@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_rds::Client;
 use aws_sdk_rds::operation::modify_db_instance::builders::ModifyDBInstanceFluentBuilder as Modification;
-use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DbInstance};
+use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DatabaseInsightsMode, DbInstance};
 use rds_simulator::{End, Simulator};
 
 use crate::client::{available, creation, describe, outcome, settle, start, status};
@@ -297,6 +297,7 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
     available(&simulator, &client, "taken").await;
     simulator.set_capacity("db.r6g.large", false);
     simulator.remove_storage_type("gp2");
+    simulator.add_subnet_group("databases");
     let cases: &[(&str, Change)] = &[
         ("DBInstanceNotFound", |it| it.db_instance_identifier("none")),
         ("DBInstanceAlreadyExists", |it| {
@@ -317,6 +318,16 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
         ("InvalidParameterCombination", |it| it.iops(3_001)),
         ("InvalidParameterCombination", |it| {
             it.max_allocated_storage(105)
+        }),
+        ("InvalidVPCNetworkStateFault", |it| {
+            it.db_subnet_group_name("databases")
+        }),
+        ("DomainNotFoundFault", |it| it.domain("none")),
+        ("InvalidParameterCombination", |it| {
+            it.rotate_master_user_password(true)
+        }),
+        ("InvalidParameterCombination", |it| {
+            it.database_insights_mode(DatabaseInsightsMode::Advanced)
         }),
         ("InvalidParameterCombination", |it| it.engine("mysql")),
         ("InvalidParameterValue", |it| it.db_port_number(80)),
@@ -383,4 +394,92 @@ async fn a_full_storage_takes_a_larger_size() {
         .expect("an answer");
     settle(&simulator);
     assert_eq!(status(&client, "orders").await, "available");
+}
+
+#[tokio::test]
+async fn the_values_in_force_modify_nothing() {
+    let (simulator, client) = start().await;
+    simulator.add_security_group("sg-2");
+    let groups = || Some(vec!["sg-2".to_owned(), "sg-0d15ea5e0000000001".to_owned()]);
+    let request = creation(&client, "orders").set_vpc_security_group_ids(groups());
+    request.send().await.expect("an instance");
+    settle(&simulator);
+    let mut turned = groups();
+    turned.as_mut().expect("groups").reverse();
+    let request = modification(&client, "orders").set_vpc_security_group_ids(turned);
+    let request = request
+        .db_instance_class("db.t4g.micro")
+        .allocated_storage(100);
+    let request = request
+        .enable_performance_insights(false)
+        .multi_az(false)
+        .engine_version("16");
+    let request = request.db_parameter_group_name("default.postgres16");
+    let request = request
+        .db_subnet_group_name("default")
+        .engine_version("16.4");
+    request
+        .apply_immediately(true)
+        .send()
+        .await
+        .expect("an answer");
+    let states = states(&simulator, &client, "orders").await;
+    assert_eq!(states, ["available"]);
+    let request =
+        modification(&client, "orders").set_vpc_security_group_ids(Some(vec!["sg-2".to_owned()]));
+    let answer = request.send().await.expect("an answer");
+    let groups = answer
+        .db_instance()
+        .expect("an instance")
+        .vpc_security_groups()
+        .iter();
+    let groups: Vec<_> = groups.filter_map(|it| it.status()).collect();
+    assert_eq!(groups, ["active", "removing"]);
+    settle(&simulator);
+    let instance = describe(&client, "orders").await.expect("the instance");
+    assert_eq!(instance.vpc_security_groups().len(), 1);
+}
+
+#[tokio::test]
+async fn rds_can_manage_the_password_in_a_secret() {
+    let (simulator, client) = start().await;
+    available(&simulator, &client, "orders").await;
+    let request = modification(&client, "orders").manage_master_user_password(true);
+    request
+        .apply_immediately(true)
+        .send()
+        .await
+        .expect("an answer");
+    settle(&simulator);
+    let secret = async || {
+        let instance = describe(&client, "orders").await.expect("the instance");
+        let secret = instance.master_user_secret().cloned()?;
+        secret.secret_arn
+    };
+    let arn = secret().await.expect("a secret");
+    assert!(
+        arn.starts_with("arn:aws:secretsmanager:eu-central-1:123456789012:secret:rds!db-"),
+        "{arn}"
+    );
+    let rotate = modification(&client, "orders").rotate_master_user_password(true);
+    rotate
+        .apply_immediately(true)
+        .send()
+        .await
+        .expect("an answer");
+    let states = states(&simulator, &client, "orders").await;
+    assert_eq!(
+        states,
+        ["available", "resetting-master-credentials", "available"]
+    );
+    let back = || modification(&client, "orders").manage_master_user_password(false);
+    assert_eq!(outcome(back().send().await), "InvalidParameterCombination");
+    let back = back().master_user_password("battery-staple").send().await;
+    assert_eq!(outcome(back), "");
+    settle(&simulator);
+    assert_eq!(secret().await, None);
+    assert_eq!(
+        simulator.password("orders").as_deref(),
+        Some("battery-staple")
+    );
 }
