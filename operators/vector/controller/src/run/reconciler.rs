@@ -66,9 +66,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     ) -> Self {
         let is_pipeline =
             |resource: &&ApiResource| port_allocation::PIPELINES.contains(&&*resource.kind);
-        let catalogues = context.catalogues();
         Self {
-            validation: ValidateOnlyReconciler::workloads(catalogues.digest()),
+            validation: ValidateOnlyReconciler::workloads(Arc::clone(&context)),
             assembler: Assembler::new(client.clone(), context),
             client,
             pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
