@@ -117,10 +117,14 @@ fn webhooks(install: &InstallOptions<'_>) -> Manifest {
     manifest("webhooks.yaml", &[webhooks])
 }
 
-/// Returns the arguments that depend on the kinds and their operators.
+/// Returns the arguments, volumes and mounts that depend on the kinds and their operators.
 fn arguments(install: &InstallOptions<'_>) -> Manifest {
     let common = install.common_args();
     let controller: Vec<_> = common.iter().chain(&install.controller_args).collect();
-    let arguments = json!({"webhook": common, "controller": controller});
+    let volumes: Vec<_> = install.config_map_volumes().collect();
+    let mounts: Vec<_> = install.config_map_mounts().collect();
+    let arguments = json!({
+        "webhook": common, "controller": controller, "volumes": volumes, "volumeMounts": mounts,
+    });
     manifest("arguments.yaml", &[arguments])
 }

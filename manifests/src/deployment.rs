@@ -71,7 +71,7 @@ pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
                         "labelSelector": {"matchLabels": own},
                     }],
                     "containers": [webhook_container(install), controller_container(install)],
-                    "volumes": volumes(),
+                    "volumes": volumes(install),
                 },
             },
         },
@@ -102,10 +102,10 @@ fn webhook_container(install: &InstallOptions<'_>) -> Value {
         // Twice the memory limit of all bodies (`--max-inflight-bytes`), and memory for compiling VRL programs.
         "resources": {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"memory": "768Mi"}},
         "securityContext": container_security(),
-        "volumeMounts": [
+        "volumeMounts": with(json!([
             {"name": "tls", "mountPath": KEYS, "readOnly": true},
             {"name": "policy", "mountPath": POLICY_FOLDER, "readOnly": true},
-        ],
+        ]), install.config_map_mounts()),
     })
 }
 
@@ -116,11 +116,16 @@ pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &st
     let mut container = container(install, watched.into_iter().collect());
     container["readinessProbe"] =
         json!({"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 10});
-    controllers(names::APP, namespace, &container)
+    controllers(install, names::APP, namespace, &container)
 }
 
 /// Returns a Deployment of two Pods with a controller container only.
-pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Value {
+pub(crate) fn controllers(
+    install: &InstallOptions<'_>,
+    name: &str,
+    namespace: &str,
+    container: &Value,
+) -> Value {
     let labels = labels(name);
     json!({
         "apiVersion": "apps/v1",
@@ -136,7 +141,7 @@ pub(crate) fn controllers(name: &str, namespace: &str, container: &Value) -> Val
                     "automountServiceAccountToken": false,
                     "securityContext": pod_security(),
                     "containers": [container],
-                    "volumes": volumes(),
+                    "volumes": volumes(install),
                 },
             },
         },
@@ -190,11 +195,11 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "periodSeconds": 10},
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
         "securityContext": container_security(),
-        "volumeMounts": [
+        "volumeMounts": with(json!([
             {"name": "tls", "mountPath": KEYS},
             {"name": "policy", "mountPath": POLICY_FOLDER, "readOnly": true},
             {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
-        ],
+        ]), install.config_map_mounts()),
     })
 }
 
@@ -238,8 +243,17 @@ fn container_security() -> Value {
     })
 }
 
-fn volumes() -> Value {
-    json!([
+/// Returns a list with more items.
+fn with(mut list: Value, more: impl Iterator<Item = Value>) -> Value {
+    if let Some(list) = list.as_array_mut() {
+        list.extend(more);
+    }
+    list
+}
+
+/// Returns the volumes. The patch for separate Pods refers to the first ones by their positions.
+fn volumes(install: &InstallOptions<'_>) -> Value {
+    let own = json!([
         {"name": "tls", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         // Without a policy, every rule applies with its own severity.
         {"name": "policy", "configMap": {"name": names::POLICY, "optional": true}},
@@ -248,5 +262,6 @@ fn volumes() -> Value {
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
         ]}},
-    ])
+    ]);
+    with(own, install.config_map_volumes())
 }

@@ -1,7 +1,7 @@
 //! Options of an installation.
 
 use lockstep_shared_validation::ValidatorRegistry;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Directory from which both containers read the policy.
 pub(crate) const POLICY_FOLDER: &str = "/etc/lockstep/policy";
@@ -18,6 +18,8 @@ pub struct InstallOptions<'a> {
     /// Names of arguments of both containers whose value is the folder of the policy. The `ConfigMap` of the policy can have
     /// more files than the policy.
     pub policy_folder_args: Vec<&'static str>,
+    /// Names of optional `ConfigMap`s that both containers mount, each with the name of the argument that gets the folder.
+    pub config_map_args: Vec<(&'static str, &'static str)>,
     /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole
     /// cluster.
     pub namespaces: Vec<String>,
@@ -32,11 +34,40 @@ impl InstallOptions<'_> {
     /// Returns the arguments of both containers.
     pub(crate) fn common_args(&self) -> Vec<String> {
         let folder = |name| format!("{name}={POLICY_FOLDER}");
-        self.policy_folder_args.iter().map(folder).collect()
+        let of_policy = self.policy_folder_args.iter().map(folder);
+        let of_config_maps = self.config_map_args.iter();
+        let of_config_maps =
+            of_config_maps.map(|(config_map, name)| format!("{name}={}", folder_of(config_map)));
+        of_policy.chain(of_config_maps).collect()
+    }
+
+    /// Returns the volumes of the optional `ConfigMap`s.
+    pub(crate) fn config_map_volumes(&self) -> impl Iterator<Item = Value> {
+        self.config_map_args.iter().map(|(config_map, _)| {
+            let source = json!({"name": config_map, "optional": true});
+            json!({"name": volume_name(config_map), "configMap": source})
+        })
+    }
+
+    /// Returns the mounts of the optional `ConfigMap`s.
+    pub(crate) fn config_map_mounts(&self) -> impl Iterator<Item = Value> {
+        self.config_map_args.iter().map(|(config_map, _)| {
+            let (name, folder) = (volume_name(config_map), folder_of(config_map));
+            json!({"name": name, "mountPath": folder, "readOnly": true})
+        })
     }
 
     /// Returns true if the webhook changes objects: it sets defaults and converts between versions.
     pub(crate) fn webhook_changes_objects(&self) -> bool {
         !self.webhook_only && !self.no_webhook && self.namespaces.is_empty()
     }
+}
+
+/// Returns the folder where a `ConfigMap` is mounted.
+fn folder_of(config_map: &str) -> String {
+    format!("/etc/lockstep/{}", volume_name(config_map))
+}
+
+fn volume_name(config_map: &str) -> &str {
+    config_map.strip_prefix("lockstep-").unwrap_or(config_map)
 }

@@ -46,5 +46,5 @@ fn serving_cert_volume() -> Value {
 
 pub(crate) fn controller(install: &InstallOptions<'_>) -> Value {
     let container = deployment::controller_container(install);
-    deployment::controllers(CONTROLLER, names::NAMESPACE, &container)
+    deployment::controllers(install, CONTROLLER, names::NAMESPACE, &container)
 }

@@ -35,7 +35,7 @@
 //! # Hooks
 //!
 //! An operator can add subcommands to the program ([`Operator::subcommand`]), give its rules a value such as a cache
-//! ([`Operator::ruleset_extension`]) and supply related objects to `audit` ([`AuditSnapshot`]).
+//! ([`Operator::ruleset_extension`]), which may be [read again](RulesetExtension) when files change, and supply related objects to `audit` ([`AuditSnapshot`]).
 //!
 //! # Command line
 //!
@@ -80,6 +80,7 @@ pub use crate::operator::audit_snapshot::AuditSnapshot;
 pub use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 pub use crate::operator::dev_service::{DevService, RunningService};
+pub use crate::operator::extension_files::{ExtensionReload, RulesetExtension};
 pub use crate::program::Program;
 pub use crate::read_error::describe_read_error;
 pub use crate::server::runtime::{MAX_WAITING_THREADS, duration};

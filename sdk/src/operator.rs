@@ -5,13 +5,13 @@ pub(crate) mod context;
 #[cfg(feature = "dev")]
 pub(crate) mod dev_service;
 pub(crate) mod extension;
+pub(crate) mod extension_files;
 pub(crate) mod registration;
 pub(crate) mod subcommand;
 #[cfg(test)]
 pub(crate) mod test_kinds;
 pub(crate) mod wiring;
 
-use std::any::Any;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -25,6 +25,7 @@ use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
 use crate::operator::extension::ExtensionDefinition;
+use crate::operator::extension_files::RulesetExtension;
 use crate::operator::registration::{Definition, KindDefinition, Registration, SetUpFn, StartFn};
 use crate::operator::subcommand::Subcommand;
 
@@ -105,6 +106,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 subcommands: Vec::new(),
                 extension: None,
                 policy_folder_arg: None,
+                config_map_arg: None,
                 audit_snapshot: None,
                 #[cfg(feature = "dev")]
                 dev_services: Vec::new(),
@@ -185,7 +187,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn ruleset_extension<A: Args>(
         mut self,
-        create: impl Fn(&A, &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> + Send + Sync + 'static,
+        create: impl Fn(&A, &str) -> anyhow::Result<RulesetExtension> + Send + Sync + 'static,
     ) -> Self {
         self.definition.extension = Some(ExtensionDefinition {
             add_arguments: A::augment_args,
@@ -201,6 +203,15 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn policy_folder_arg(mut self, name: &'static str) -> Self {
         self.definition.policy_folder_arg = Some(name);
+        self
+    }
+
+    /// Sets an optional `ConfigMap` in the namespace of the installation, and the name of an argument of the
+    /// [extension](Self::ruleset_extension) that gets the folder where both containers mount it. The argument must accept
+    /// several values.
+    #[must_use]
+    pub fn config_map_arg(mut self, config_map: &'static str, name: &'static str) -> Self {
+        self.definition.config_map_arg = Some((config_map, name));
         self
     }
 

@@ -234,6 +234,7 @@ mod tests {
     use clap::{Args, Parser};
 
     use super::*;
+    use crate::operator::extension_files::RulesetExtension;
     use crate::operator::test_kinds::lamps;
 
     /// Options of lamps.
@@ -298,7 +299,8 @@ mod tests {
             let lamps = Operator::new().kind(|(), _| lamps());
             let lamps = lamps.ruleset_extension(|args: &ColorArgs, command| {
                 anyhow::ensure!(args.lamp_color != "black", "black is no color");
-                Ok(Arc::new(format!("{command}: {}", args.lamp_color)))
+                let text = format!("{command}: {}", args.lamp_color);
+                Ok(RulesetExtension::new(Arc::new(text)))
             });
             let mut program = Program::new("lighting").operator(lamps);
             let arguments = [&["lighting"], arguments].concat();

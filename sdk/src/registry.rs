@@ -1,6 +1,7 @@
 //! Registry of operators: the kinds of the program, the installed ones, and their controllers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::ArgMatches;
 use kube::Client;
@@ -15,6 +16,7 @@ use crate::args::reconciliation::ReconciliationArgs;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
+use crate::operator::extension_files::RulesetExtension;
 use crate::operator::registration::{ControllerFactory, KindDefinition, Registration};
 use crate::operator::subcommand::Subcommand;
 use crate::operator::wiring::Wiring;
@@ -52,9 +54,28 @@ impl Registry {
         for operator in &mut self.operators {
             let extension = operator.definition.extension.as_ref();
             let extension = extension.map(|extension| extension.create(command, arguments));
-            operator.extension = extension.transpose()?;
+            if let Some(RulesetExtension { value, files }) = extension.transpose()? {
+                operator.extension = Some(value);
+                operator.extension_files = Mutex::new(files);
+            }
         }
         Ok(())
+    }
+
+    /// Reads the files of all extensions, and again when they change. Calls `on_change` when an extension has changed.
+    pub(crate) fn watch_extensions(
+        &self,
+        metrics: &mut prometheus_client::registry::Registry,
+        interval: Duration,
+        on_change: impl Fn() + Clone + Send + 'static,
+    ) {
+        for operator in &self.operators {
+            let files = operator.extension_files.lock();
+            let files = files.unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(files) = files {
+                files.watch(metrics, interval, on_change.clone());
+            }
+        }
     }
 
     /// Returns the subcommand of an operator.
@@ -147,6 +168,13 @@ impl SelectedKinds<'_> {
         let operators = self.operators().into_iter();
         let names = operators.filter_map(|operator| operator.definition.policy_folder_arg);
         names.collect()
+    }
+
+    /// Returns the optional `ConfigMap`s, each with the name of the argument that gets its folder.
+    pub(crate) fn config_map_args(&self) -> Vec<(&'static str, &'static str)> {
+        let operators = self.operators().into_iter();
+        let args = operators.filter_map(|operator| operator.definition.config_map_arg);
+        args.collect()
     }
 
     /// Returns the services that the command `dev` starts for the installed kinds.

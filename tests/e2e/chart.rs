@@ -8,7 +8,7 @@ mod values;
 
 pub use normalized::{relative_base, split_overlay};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -40,10 +40,14 @@ fn result(output: &Output) -> Result<String, String> {
 
 /// Renders a chart with these values, as `helm install` does.
 fn template(name: &str, values: &Value) -> Result<String, String> {
+    template_of(&chart(name), values)
+}
+
+/// Renders the chart in a folder with these values.
+fn template_of(chart: &Path, values: &Value) -> Result<String, String> {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("values.json");
     std::fs::write(&file, values.to_string()).expect("a file");
-    let chart = chart(name);
     let chart = [chart.to_string_lossy(), file.to_string_lossy()];
     let arguments = [
         &["template"],

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use flate2::read::GzDecoder;
+use kube::api::{DynamicObject, PostParams};
 use lockstep_envtest::{Cluster, Moto, eventually};
 use serde_json::{Value, json};
 
@@ -198,68 +199,136 @@ fn wrong_files_are_errors_that_say_what_to_do() {
     );
 }
 
+/// Moves a file into a folder, so that no process reads a part of it.
+fn publish(file: &str, folder: &Path, name: &str) {
+    fs::create_dir_all(folder).expect("a folder");
+    fs::rename(file, folder.join(name)).expect("the folder is on the same file system");
+}
+
+/// Waits until a pipeline is invalid for a reason.
+async fn becomes_invalid(env: &TestEnv, name: &str, reason: &str) {
+    let pipelines = env.objects(&pipeline("any", "any"));
+    let what = format!("{name} is invalid: {reason}");
+    let found = eventually(&what, async || {
+        let object = pipelines.get(name).await.ok()?;
+        let found = condition(&object, "Valid").filter(|condition| condition.status == "False");
+        found.filter(|condition| condition.message.contains(reason))
+    });
+    found
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+/// Waits until a pipeline has a warning, and returns all of its warnings.
+async fn becomes_warned(env: &TestEnv, name: &str, warning: &str) -> String {
+    let pipelines = env.objects(&pipeline("any", "any"));
+    let what = format!("{name} has a warning: {warning}");
+    let found = eventually(&what, async || {
+        let object = pipelines.get(name).await.ok()?;
+        let warnings = object.data["status"]["warnings"].to_string();
+        warnings.contains(warning).then_some(warnings)
+    });
+    found
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()))
+}
+
+/// Waits until the webhook accepts or denies a new pipeline with the old sink.
+async fn webhook_accepts_old(env: &TestEnv, is_accepted: bool) {
+    let object = pipeline("dry-run", "terminal");
+    let pipelines = env.objects(&object);
+    let object: DynamicObject = serde_json::from_value(object).expect("an object");
+    let params = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let what = format!("accepted: {is_accepted}");
+    let changed = eventually(&what, async || {
+        let created = pipelines.create(&params, &object).await;
+        (created.is_ok() == is_accepted).then_some(())
+    });
+    changed
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn webhook_and_controller_validate_for_the_version_of_the_workload() {
+async fn webhook_and_controller_validate_for_the_version_of_the_workload_as_soon_as_its_catalogue_exists()
+ {
     let cluster = Cluster::start_without_workloads().await.expect("a cluster");
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some("Vector,VectorPipeline"),
         ..EnvOptions::default()
     };
-    let mut env = TestEnv::install(cluster, moto, options).await;
+    let env = TestEnv::install(cluster, moto, options).await;
     let denied = env.kubectl_apply(&pipeline("old", "terminal"));
     let denied = denied.expect_err("the type is unknown");
     assert!(denied.contains("Vector 0.57 has no such sink"), "{denied}");
+    env.kubectl_apply(&agent("0.48")).expect("stored");
+    env.kubectl_apply(&pipeline("new", "console"))
+        .expect("without a catalogue, the shipped one is used");
+    let pipelines = env.objects(&pipeline("any", "any"));
+    env.condition_of(&pipelines, "new", "Valid", "True").await;
 
-    // Both processes read the catalogue from the ConfigMap of the policy when they start.
-    let folder = env.installation.policy_folder().to_owned();
-    make(&schema(env.cluster.directory()), &folder);
+    // Both processes read the catalogue while they run.
+    let folder = env.installation.config_map_folder("vector-catalogues");
+    let directory = env.cluster.directory();
+    let catalogue = make(&schema(directory), directory);
+    publish(&catalogue, &folder, "0.48.json.gz");
+    becomes_invalid(&env, "new", "Vector 0.48 has no such sink").await;
     let policy = "settings: {vector: {version: \"0.48\"}}\n";
     env.installation.set_policy(policy).expect("a policy");
-    env.installation.webhook().kill();
-    env.installation
-        .start_webhook()
-        .expect("the webhook starts");
-    env.installation
-        .restart_controller_with(&[])
-        .expect("the controller starts");
-    env.installation
-        .wait_for_webhook(&env.cluster)
-        .await
-        .expect("the webhook is ready");
-    env.kubectl_apply(&agent("0.48")).expect("stored");
+    webhook_accepts_old(&env, true).await;
     env.kubectl_apply(&pipeline("old", "terminal"))
-        .expect("the webhook validates for Vector 0.48");
-    let pipelines = env.objects(&pipeline("any", "any"));
+        .expect("accepted");
     env.condition_of(&pipelines, "old", "Valid", "True").await;
+
+    // A broken file is reported, and the last valid catalogue stays in force.
+    let valid = async |expected: &str| {
+        let expected = format!("lockstep_vector_catalogues_valid {expected}\n");
+        let urls = [
+            env.installation.webhook_health_url(),
+            env.installation.controller_health_url(),
+        ];
+        let reported = eventually(&expected, async || {
+            for url in &urls {
+                if !env.metrics(url).await.contains(&expected) {
+                    return None;
+                }
+            }
+            Some(())
+        });
+        reported
+            .await
+            .unwrap_or_else(|error| env.fail(&error.to_string()));
+    };
+    valid("1").await;
+    let broken = directory.join("broken.json");
+    fs::write(&broken, "{").expect("a file");
+    publish(&broken.display().to_string(), &folder, "0.48.json.gz");
+    valid("0").await;
+    webhook_accepts_old(&env, true).await;
+    env.kubectl_apply(&pipeline("other", "terminal"))
+        .expect("accepted");
+    env.condition_of(&pipelines, "other", "Valid", "True").await;
 
     // A new version of the workload invalidates the pipeline that it runs; nothing else has changed.
     env.kubectl_apply(&agent("0.57")).expect("stored");
-    let found = eventually("another validation", async || {
-        let object = pipelines.get("old").await.ok()?;
-        condition(&object, "Valid").filter(|condition| condition.status == "False")
-    });
-    let found = found
-        .await
-        .unwrap_or_else(|error| env.fail(&error.to_string()));
-    assert!(
-        found.message.contains("Vector 0.57 has no such sink"),
-        "{}",
-        found.message
-    );
+    becomes_invalid(&env, "old", "Vector 0.57 has no such sink").await;
     // For a version without a catalogue, the status has a warning that names both.
     env.kubectl_apply(&agent("0.40")).expect("stored");
-    let warning = eventually("the warning", async || {
-        let object = pipelines.get("old").await.ok()?;
-        let warnings = object.data["status"]["warnings"].to_string();
-        warnings.contains("Vector 0.40").then_some(warnings)
-    });
-    let warning = warning
-        .await
-        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    let warning = becomes_warned(&env, "old", "Vector 0.40").await;
     assert!(
         warning.contains("is validated for Vector 0.48")
             && warning.contains("Vector default/agent runs it with Vector 0.40"),
         "{warning}"
     );
+
+    // Without the catalogue, the shipped one is used again.
+    fs::remove_file(folder.join("0.48.json.gz")).expect("it exists");
+    webhook_accepts_old(&env, false).await;
+    // A pipeline that was valid before stays valid, with a warning.
+    becomes_warned(&env, "old", "Vector 0.57 has no such sink").await;
+    valid("1").await;
 }

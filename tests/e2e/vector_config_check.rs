@@ -89,6 +89,27 @@ impl TestEnv {
             .unwrap_or_else(|error| self.fail(&format!("{error}: {last:#}")));
     }
 
+    /// Waits until the status of the agents plans a change, with its action and one of its reasons, or none.
+    async fn plans(&self, expected: Option<(&str, &str)>) {
+        let mut last = Value::Null;
+        let planned = eventually("the planned change", async || {
+            last = self.get("vector/logs")["status"]["plannedChange"].clone();
+            let found = last["action"].as_str();
+            let reasons = last["reasons"].as_array();
+            let is_so = match expected {
+                None => last.is_null(),
+                Some((action, reason)) => {
+                    let mut reasons = reasons.into_iter().flatten();
+                    found == Some(action) && reasons.any(|it| it == reason)
+                }
+            };
+            is_so.then_some(())
+        });
+        planned
+            .await
+            .unwrap_or_else(|error| self.fail(&format!("{error}: {expected:?}: {last:#}")));
+    }
+
     /// Returns the stored results of the checks of the agents.
     fn stored_results(&self) -> Vec<Value> {
         let secret = self.get("secret/logs-agent-parts");
@@ -125,6 +146,8 @@ async fn a_pipeline_is_published_once_a_pod_has_accepted_it() {
     assert_eq!(spec["containers"][0]["image"], "registry.example/vector:9");
     let waits = format!("is being checked by the Pod `{pod}`");
     env.reports("app", None, Some(&waits)).await;
+    env.plans(Some(("Reload", "pipeline default/app added")))
+        .await;
     // A check does not concern the Pods that run Vector.
     let workloads = env.objects(&agents("Pod"));
     env.condition_of(&workloads, "logs", "Ready", "True").await;
@@ -133,16 +156,23 @@ async fn a_pipeline_is_published_once_a_pod_has_accepted_it() {
     env.end_pod(&pod, 0, "");
     let first = env.runs_sink("default__app__first").await;
     env.reports("app", Some(1), None).await;
+    env.plans(None).await;
+    let made = env.get("vector/logs")["status"]["lastChange"].clone();
+    assert_eq!(made["reasons"][0], "pipeline default/app added", "{made}");
     env.no_checks().await;
     // The configuration of all pipelines was that of this one: it is not checked twice.
     assert_eq!(env.get("vector/logs")["status"]["checkPods"], Value::Null);
 
     env.apply(&object("VectorPipeline", "app", &logs("second")));
     let pod = env.check_pod("the check of the change").await;
+    env.plans(Some(("Reload", "pipeline default/app changed")))
+        .await;
     let log = "Component errors\nx Sink \"default__app__second\": no such file";
     env.end_pod(&pod, 78, log);
     let message = "Vector rejects the configuration: Component errors\nx Sink \"second\"";
     env.reports("app", Some(1), Some(message)).await;
+    // What Vector rejects is not planned.
+    env.plans(None).await;
     env.no_checks().await;
     assert_eq!(env.configuration(AGENT.0, AGENT.1), first);
     let status = &env.get("vector/logs")["status"];
@@ -195,6 +225,8 @@ async fn a_secret_value_is_checked_and_not_shown(env: &TestEnv) {
     let pod = env
         .check_pod("the check of the pipeline with a Secret")
         .await;
+    // The Pods get a volume with the values.
+    env.plans(Some(("Roll", "volumes[secret-assets]"))).await;
     let checked = env.configuration(&pod, AGENT.1);
     assert_eq!(
         checked["sinks"]["default__keyed__out"]["default_api_key"],

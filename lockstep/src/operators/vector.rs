@@ -1,6 +1,5 @@
 //! Vector: log pipelines, and the agents and aggregators that run them.
 
-use std::any::Any;
 use std::env;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -8,10 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lockstep_controller::Reconciler;
-use lockstep_sdk::{AuditSnapshot, Operator, OperatorContext, duration};
+use lockstep_sdk::{
+    AuditSnapshot, ExtensionReload, Operator, OperatorContext, RulesetExtension, duration,
+};
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::{
-    ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
+    Catalogues, ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
     VectorContext, VectorPipeline,
 };
 use lockstep_vector_controller::{
@@ -20,7 +21,13 @@ use lockstep_vector_controller::{
 use serde_json::Value;
 
 use crate::vector;
-use crate::vector::catalogue_files::CatalogueArgs;
+use crate::vector::catalogue_files::{CatalogueArgs, CatalogueFolders};
+
+/// Argument with the folders of catalogues.
+const CATALOGUES: &str = "--vector-catalogues";
+
+/// Name of the optional `ConfigMap` with catalogues, one key for each version.
+const CATALOGUES_CONFIG_MAP: &str = "lockstep-vector-catalogues";
 
 /// Properties of the cluster, and limits that all kinds share.
 pub(crate) struct ClusterFeatures {
@@ -61,7 +68,8 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
         .audit_snapshot::<PipelineSnapshot>()
         .subcommand(vector::run)
         .ruleset_extension(context)
-        .policy_folder_arg("--vector-catalogues")
+        .policy_folder_arg(CATALOGUES)
+        .config_map_arg(CATALOGUES_CONFIG_MAP, CATALOGUES)
 }
 
 /// Finds out whether the cluster has the API type `PodMonitor`, and the image of this program. If the API type is
@@ -114,8 +122,7 @@ fn workload_kind<K: RunsPipelines>(
 }
 
 fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K> + use<K> {
-    let catalogues = vector_context(context).catalogues().digest();
-    ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds, catalogues)
+    ValidateOnlyReconciler::<K>::pipelines(&context.installed_kinds, vector_context(context))
 }
 
 /// Returns the context of the rules.
@@ -124,10 +131,42 @@ fn vector_context(context: &OperatorContext) -> Arc<VectorContext> {
     extension.expect("the operator sets the extension of its rulesets")
 }
 
-/// Creates the environment of VRL programs and the validation cache for a subcommand, and reads the catalogues.
-fn context(args: &CatalogueArgs, command: &str) -> anyhow::Result<Arc<dyn Any + Send + Sync>> {
+/// Creates the environment of VRL programs and the validation cache for a subcommand. Webhook and controller read the
+/// catalogues again when they change; for other subcommands, a catalogue that cannot be read is an error.
+fn context(args: &CatalogueArgs, command: &str) -> anyhow::Result<RulesetExtension> {
     let environment = vector::environment::of_pipelines(command);
-    Ok(Arc::new(VectorContext::new(environment, args.read()?)))
+    if !["webhook", "controller"].contains(&command) {
+        let context = VectorContext::new(environment, args.read()?);
+        return Ok(RulesetExtension::new(Arc::new(context)));
+    }
+    let context = Arc::new(VectorContext::new(environment, Catalogues::default()));
+    let mut folders = args.folders();
+    let of_reload = Arc::clone(&context);
+    Ok(RulesetExtension::new(context).reloaded_by(
+        "lockstep_vector_catalogues_valid",
+        "1 if all catalogues of Vector versions are valid and in force, 0 otherwise",
+        move || reload(&mut folders, &of_reload),
+    ))
+}
+
+/// Reads the catalogues again, and uses those that have changed.
+fn reload(folders: &mut CatalogueFolders, context: &VectorContext) -> ExtensionReload {
+    let is_changed = folders.scan();
+    if is_changed {
+        for problem in &folders.problems {
+            tracing::error!(
+                "{problem}; the last valid catalogue of the file, if any, stays in force"
+            );
+        }
+        let versions: Vec<_> = folders.catalogues.iter().map(|it| &*it.version).collect();
+        let versions = versions.join(", ");
+        tracing::info!(versions, "the catalogues were loaded and are in force");
+        context.set_catalogues(Catalogues::with(&folders.catalogues));
+    }
+    ExtensionReload {
+        is_changed,
+        is_valid: folders.problems.is_empty(),
+    }
 }
 
 /// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller.

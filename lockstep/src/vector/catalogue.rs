@@ -51,7 +51,7 @@ fn write(args: &Args) -> anyhow::Result<()> {
     let version = args.vector_version.to_string();
     let made = vector_catalogue::adapted(schema, &version)
         .with_context(|| format!("cannot use the schema {file}"))?;
-    if let Err(error) = Catalogue::load(made.text.clone()) {
+    if let Err(error) = Catalogue::load(&made.text) {
         bail!("the catalogue of the schema {file} {error}");
     }
     let shipped = Catalogue::shipped();

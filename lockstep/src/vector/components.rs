@@ -54,20 +54,20 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             return ExitCode::from(UNKNOWN_TYPE);
         }
     };
-    let chosen = components(catalogue, args.name.as_deref());
+    let chosen = components(&catalogue, args.name.as_deref());
     if let (Some(name), []) = (&args.name, &chosen[..]) {
-        eprintln!("lockstep: {}", unknown(catalogue, name));
+        eprintln!("lockstep: {}", unknown(&catalogue, name));
         return ExitCode::from(UNKNOWN_TYPE);
     }
     let text = match args.output {
-        OutputFormat::Json => format!("{:#}\n", json(catalogue, &chosen)),
+        OutputFormat::Json => format!("{:#}\n", json(&catalogue, &chosen)),
         OutputFormat::Text if args.name.is_some() => {
             let details = chosen
                 .iter()
-                .map(|component| detailed(catalogue, component));
+                .map(|component| detailed(&catalogue, component));
             details.collect::<Vec<_>>().join("\n")
         }
-        OutputFormat::Text => overview(catalogue, &chosen),
+        OutputFormat::Text => overview(&catalogue, &chosen),
     };
     match io::stdout().lock().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -78,9 +78,9 @@ pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
     let catalogue = catalogue_files::chosen(args.catalogue.as_deref());
     let done = catalogue.map_err(io::Error::other).and_then(|catalogue| {
         if args.input_format == Some(InputFormat::Jsonl) {
-            validate_lines(catalogue, &args.files, args.start)
+            validate_lines(&catalogue, &args.files, args.start)
         } else {
-            validate(catalogue, args, common)
+            validate(&catalogue, args, common)
         }
     });
     match done {

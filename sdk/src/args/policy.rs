@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::check::yaml::document::describe_yaml_error;
 use crate::read_error::describe_read_error;
 
-/// Interval at which the file is checked. The kubelet takes about a minute to update the files of a changed
+/// Interval at which mounted files are checked. The kubelet takes about a minute to update the files of a changed
 /// `ConfigMap`.
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Policy")]

@@ -111,6 +111,8 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let directory = ControllerRegistry::default();
     let of_policy = directory.clone();
     let enqueue_all = move || of_policy.enqueue_all();
+    let extensions = environment.registry();
+    extensions.watch_extensions(&mut registry, policy::POLL_INTERVAL, enqueue_all.clone());
     let policy = args.policy.watch(&kinds.all, &mut registry, enqueue_all);
     let elector = LeaderElector::new(
         client.clone(),

@@ -97,6 +97,7 @@ fn with_options(
         validators: &validators,
         rbac_rules: chosen.rbac_rules(),
         policy_folder_args: chosen.policy_folder_args(),
+        config_map_args: chosen.config_map_args(),
         controller_args: kinds.argument().into_iter().chain(webhook_only).collect(),
         webhook_only: scope.is_some_and(InstallScopeArgs::is_webhook_only),
         no_webhook: scope.is_some_and(InstallScopeArgs::is_without_webhook),

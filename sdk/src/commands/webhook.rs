@@ -63,6 +63,8 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     let mut registry = Registry::default();
     let validators = environment.registry().validators()?;
     let policy = args.policy.watch(&validators, &mut registry, || {});
+    let extensions = environment.registry();
+    extensions.watch_extensions(&mut registry, policy::POLL_INTERVAL, || {});
     let server_metrics = lockstep_http_server::Metrics::register(&mut registry);
     let metrics = Metrics::register(&mut registry, server_metrics.clone());
     let server_limits = args.limits.server();

@@ -102,6 +102,7 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         rbac_rules: installation.kinds.rbac_rules(),
         controller_args: Vec::new(),
         policy_folder_args: Vec::new(),
+        config_map_args: Vec::new(),
         namespaces: installation.namespaces.clone(),
         webhook_only: installation.is_webhook_only,
         no_webhook: !installation.has_webhook && !installation.is_namespaced(),

@@ -7,6 +7,8 @@ use clap::{ArgMatches, Command};
 #[cfg(doc)]
 use lockstep_shared_validation::Ruleset;
 
+use crate::operator::extension_files::RulesetExtension;
+
 /// Value that the Rust rules of an operator read, see [`Ruleset::with_extension`].
 pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
 
@@ -20,7 +22,7 @@ pub(crate) struct ExtensionDefinition {
 
 /// Creates an extension for a subcommand with its arguments.
 pub(crate) type CreateExtensionFn =
-    Box<dyn Fn(&str, &ArgMatches) -> anyhow::Result<Extension> + Send + Sync>;
+    Box<dyn Fn(&str, &ArgMatches) -> anyhow::Result<RulesetExtension> + Send + Sync>;
 
 /// Subcommands that have the arguments of the extensions: those that validate objects.
 pub(crate) const VALIDATING: [&str; 4] = ["check", "webhook", "controller", "audit"];
@@ -31,7 +33,7 @@ impl ExtensionDefinition {
         &self,
         command: &str,
         arguments: &ArgMatches,
-    ) -> anyhow::Result<Extension> {
+    ) -> anyhow::Result<RulesetExtension> {
         if VALIDATING.contains(&command) {
             return (self.create)(command, arguments);
         }

@@ -1,6 +1,6 @@
 //! Registered operators: operators whose state has any type.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use clap::{ArgMatches, Command};
@@ -15,6 +15,7 @@ use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
 use crate::operator::extension::{Extension, ExtensionDefinition};
+use crate::operator::extension_files::ExtensionFiles;
 use crate::operator::subcommand::Subcommand;
 use crate::operator::wiring::Wiring;
 
@@ -34,6 +35,8 @@ pub(crate) struct Definition {
     pub(crate) extension: Option<ExtensionDefinition>,
     /// Name of an argument of the extension that gets the folder of the policy.
     pub(crate) policy_folder_arg: Option<&'static str>,
+    /// Name of an optional `ConfigMap`, and of an argument of the extension that gets its folder.
+    pub(crate) config_map_arg: Option<(&'static str, &'static str)>,
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
     #[cfg(feature = "dev")]
     pub(crate) dev_services: Vec<DevService>,
@@ -102,6 +105,8 @@ pub(crate) struct Registration {
     pub(crate) definition: Definition,
     /// Extension of the rulesets, once the subcommand is known.
     pub(crate) extension: Option<Extension>,
+    /// Files of the extension, until they are watched.
+    pub(crate) extension_files: Mutex<Option<ExtensionFiles>>,
     /// Sets up the operator and returns the factories of its controllers, in the order of its kinds.
     pub(crate) set_up: SetUpFn<Vec<ControllerFactory>>,
 }
@@ -115,6 +120,7 @@ impl Registration {
         Self {
             definition,
             extension: None,
+            extension_files: Mutex::default(),
             set_up: Box::new(move |matches, context| {
                 let state = set_up(matches, context.clone())?;
                 let starts = starts.clone();

@@ -8,7 +8,7 @@ use std::process::Command;
 use lockstep_envtest::Cluster;
 use serde_json::{Map, Value, json};
 
-use super::{documents, objects};
+use super::{documents, objects, template_of};
 use crate::env::root;
 
 /// Labels that Helm charts have by convention. The kustomize bases have the first one's peer, the name, only.
@@ -95,7 +95,10 @@ fn written(cluster: &Cluster, name: &str, argument: &str) -> PathBuf {
 
 /// Returns the path of the base from a folder: kustomize accepts relative paths only.
 pub fn relative_base(folder: &Path) -> String {
-    let manifests = root().join("manifests/config");
+    relative(folder, &root().join("manifests/config"))
+}
+
+fn relative(folder: &Path, manifests: &Path) -> String {
     let manifests = manifests.canonicalize().expect("a path");
     let up = "../".repeat(folder.components().count() - 1);
     let base = manifests.strip_prefix("/").expect("a path");
@@ -104,12 +107,37 @@ pub fn relative_base(folder: &Path) -> String {
 
 /// Writes an overlay of the base with the component `split`.
 pub fn split_overlay(cluster: &Cluster) -> PathBuf {
-    let overlay = cluster.directory().join("overlay");
+    overlay(cluster, &root().join("manifests/config"))
+}
+
+/// Writes an overlay of a folder of manifests with its component `split`.
+fn overlay(cluster: &Cluster, base: &Path) -> PathBuf {
+    let name = base.file_name().expect("a name").to_string_lossy();
+    let overlay = cluster.directory().join(format!("overlay-of-{name}"));
     fs::create_dir(&overlay).expect("a folder");
-    let base = relative_base(&overlay);
+    let base = relative(&overlay, base);
     let kustomization = format!("resources: [{base}]\ncomponents: [{base}/split]\n");
     fs::write(overlay.join("kustomization.yaml"), kustomization).expect("a file");
     overlay
+}
+
+/// Returns a copy of the chart for other kinds.
+fn chart_with(cluster: &Cluster, kinds: &str) -> PathBuf {
+    let charts = cluster.directory().join("charts");
+    let chart = root().join("manifests/chart");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([&chart, &charts])
+        .status();
+    assert!(copied.expect("cp runs").success());
+    let bases = cluster.directory().join("bases");
+    let written = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["manifests", kinds, "--charts"])
+        .args([&charts, &bases])
+        .output()
+        .expect("the program runs");
+    assert!(written.status.success(), "{written:?}");
+    charts.join("lockstep")
 }
 
 fn assert_equal(mode: &str, chart: Vec<Value>, kustomize: Vec<Value>) {
@@ -199,6 +227,32 @@ async fn the_chart_renders_what_kustomize_renders_in_every_mode() {
         objects("lockstep", &values),
         kustomize(&bases),
     );
+
+    // Some kinds need further volumes.
+    let kinds = "--kinds=*,Vector,VectorPipeline";
+    let vector = written(&cluster, "vector", kinds);
+    let chart = chart_with(&cluster, kinds);
+    for (mode, bases) in [
+        ("sidecar", with_crds(&vector).to_vec()),
+        (
+            "split",
+            vec![
+                vector.join("crds"),
+                vector.join("crd-protection"),
+                overlay(&cluster, &vector),
+            ],
+        ),
+    ] {
+        let values = json!({"webhook": {"mode": mode}});
+        let rendered = template_of(&chart, &values).expect("the chart renders");
+        let ours = documents(&rendered);
+        let deployments = ours.iter().filter(|object| object["kind"] == "Deployment");
+        for deployment in deployments {
+            let volumes = deployment["spec"]["template"]["spec"]["volumes"].to_string();
+            assert!(volumes.contains("lockstep-vector-catalogues"), "{volumes}");
+        }
+        assert_equal(&format!("{mode} with Vector"), ours, kustomize(&bases));
+    }
 
     let crds = [config.join("crds"), config.join("crd-protection")];
     let values = json!({"fullnameOverride": "lockstep-crd", "nameOverride": "lockstep"});

@@ -39,7 +39,6 @@ pub struct Fleet {
     webhook_args: Vec<String>,
     deployment: Value,
     directory: PathBuf,
-    policy_folder: PathBuf,
     logs: PathBuf,
     kubeconfig: PathBuf,
     pods: Vec<Pod>,
@@ -109,7 +108,6 @@ impl Fleet {
         fs::create_dir_all(&policy_folder).map_err(Error::file(&policy_folder))?;
         Ok(Self {
             options,
-            policy_folder,
             webhook_args: webhook_args.iter().map(ToString::to_string).collect(),
             deployment,
             directory: cluster.directory().to_owned(),
@@ -140,7 +138,7 @@ impl Fleet {
     pub fn start_controller(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "controller", &pod.name)?;
-        let container = container.with_policy_folder(&self.policy_folder);
+        let container = container.with_config_maps_in(&self.directory);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
@@ -168,7 +166,7 @@ impl Fleet {
     pub fn start_webhook(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "webhook", &pod.name)?;
-        let container = container.with_policy_folder(&self.policy_folder);
+        let container = container.with_config_maps_in(&self.directory);
         let mut command = pod.network.command(&self.options.program);
         command
             .args(container.args)

@@ -38,8 +38,8 @@ pub struct Installation {
     options: Options,
     deployment: Value,
     keys: PathBuf,
-    /// Folder in place of the `ConfigMap` with the policy.
-    policy_folder: PathBuf,
+    /// Directory with a folder in place of each mounted `ConfigMap`.
+    config_maps: PathBuf,
     logs: PathBuf,
     kubeconfig: PathBuf,
     webhook_port: u16,
@@ -71,12 +71,13 @@ impl Installation {
     ) -> Result<Self, Error> {
         let (deployment, kubeconfig) =
             apply(cluster, manifests, options.controller_server.as_deref()).await?;
-        let policy_folder = cluster.directory().join("policy");
+        let config_maps = cluster.directory().to_owned();
+        let policy_folder = config_maps.join("policy");
         fs::create_dir_all(&policy_folder).map_err(Error::file(&policy_folder))?;
         Ok(Self {
             options,
             keys: cluster.directory().join("tls"),
-            policy_folder,
+            config_maps,
             logs: cluster.logs(),
             deployment,
             kubeconfig,
@@ -99,7 +100,7 @@ impl Installation {
     /// Starts the webhook process.
     pub fn start_webhook(&mut self) -> Result<(), Error> {
         let container = Container::of(&self.deployment, "webhook", "pod-0")?;
-        let container = container.with_policy_folder(&self.policy_folder);
+        let container = container.with_config_maps_in(&self.config_maps);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
@@ -155,7 +156,7 @@ impl Installation {
 
     fn start_replica(&self, pod: &str, health_port: u16) -> Result<Process, Error> {
         let container = Container::of(&self.deployment, "controller", pod)?;
-        let container = container.with_policy_folder(&self.policy_folder);
+        let container = container.with_config_maps_in(&self.config_maps);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
@@ -183,7 +184,7 @@ impl Installation {
 
     /// Writes the policy that both processes read, atomically as the kubelet does.
     pub fn set_policy(&self, policy: &str) -> Result<(), Error> {
-        let (fresh, policy_file) = (self.policy_folder.join("fresh"), self.policy_file());
+        let (fresh, policy_file) = (self.policy_folder().join("fresh"), self.policy_file());
         fs::write(&fresh, policy).map_err(Error::file(&fresh))?;
         fs::rename(&fresh, &policy_file).map_err(Error::file(&policy_file))
     }
@@ -194,13 +195,18 @@ impl Installation {
         fs::remove_file(&file).map_err(Error::file(&file))
     }
 
-    /// Returns the folder that both processes read in place of the `ConfigMap` with the policy.
-    pub fn policy_folder(&self) -> &Path {
-        &self.policy_folder
+    /// Returns the folder that both processes read in place of a mounted `ConfigMap`. `name` is that of the volume. The
+    /// folder may not exist.
+    pub fn config_map_folder(&self, name: &str) -> PathBuf {
+        self.config_maps.join(name)
+    }
+
+    fn policy_folder(&self) -> PathBuf {
+        self.config_map_folder("policy")
     }
 
     fn policy_file(&self) -> PathBuf {
-        self.policy_folder.join("policy.yaml")
+        self.policy_folder().join("policy.yaml")
     }
 
     /// Returns the webhook process.

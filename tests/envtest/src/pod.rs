@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::error::Error;
 
 /// Path at which the manifests mount the `ConfigMap` with the policy.
-const POLICY_MOUNT: &str = "/etc/lockstep/policy";
+const MOUNTS: &str = "/etc/lockstep/";
 
 /// Command line and environment of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +56,11 @@ impl Container {
         Ok(Self { args, env })
     }
 
-    /// Replaces the path of the mounted `ConfigMap` with the policy by a folder of this machine.
-    pub(crate) fn with_policy_folder(mut self, folder: &Path) -> Self {
-        let folder = folder.display().to_string();
+    /// Replaces the paths of mounted `ConfigMap`s, such as that with the policy, by folders in a directory of this machine.
+    pub(crate) fn with_config_maps_in(mut self, directory: &Path) -> Self {
+        let directory = format!("{}/", directory.display());
         for arg in &mut self.args {
-            *arg = arg.replace(POLICY_MOUNT, &folder);
+            *arg = arg.replace(MOUNTS, &directory);
         }
         self
     }

@@ -51,6 +51,9 @@
     - name: policy
       mountPath: /etc/lockstep/policy
       readOnly: true
+    {{- with (.Files.Get "files/arguments.yaml" | fromYaml).volumeMounts }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
     {{- with $values.webhook.extraVolumeMounts }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -166,6 +169,9 @@ because it must not make the webhook's Pod unready. */}}
     - name: cluster-credentials
       mountPath: /var/run/secrets/kubernetes.io/serviceaccount
       readOnly: true
+    {{- with (.Files.Get "files/arguments.yaml" | fromYaml).volumeMounts }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
     {{- with $values.controller.extraVolumeMounts }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

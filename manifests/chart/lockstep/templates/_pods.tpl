@@ -159,6 +159,13 @@ seccompProfile:
     optional: true
 {{- end }}
 
+{{/* Volumes that depend on the installed kinds. */}}
+{{- define "lockstep.kindVolumes" -}}
+{{- with (.Files.Get "files/arguments.yaml" | fromYaml).volumes }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
 {{- define "lockstep.credentialsVolume" -}}
 - name: cluster-credentials
   projected:

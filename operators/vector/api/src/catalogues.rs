@@ -1,15 +1,19 @@
 //! Catalogues of the versions of Vector for which pipelines can be validated.
 
+use std::cmp::Reverse;
+use std::sync::Arc;
+
 use lockstep_vector_config::{Catalogue, VectorVersion};
 use serde_json::Value;
 
-use crate::runner_release::{ImageRelease, RunnerRelease};
+use crate::runner_release::{self, ImageRelease, RunnerRelease};
+use crate::tenancy::policy::Section;
 
 /// Catalogues of the versions of Vector for which pipelines can be validated: the one that is compiled into the program,
 /// and others.
 pub struct Catalogues {
     /// The shipped catalogue first.
-    all: Vec<&'static Catalogue>,
+    all: Vec<Arc<Catalogue>>,
 }
 
 impl Default for Catalogues {
@@ -21,64 +25,91 @@ impl Default for Catalogues {
 impl Catalogues {
     /// Returns the shipped catalogue with others. One of the shipped version replaces it.
     #[must_use]
-    pub fn with(others: &[&'static Catalogue]) -> Self {
+    pub fn with(others: &[Arc<Catalogue>]) -> Self {
         let shipped = Catalogue::shipped();
         let is_replaced = others.iter().any(|it| it.number() == shipped.number());
         let own = (!is_replaced).then_some(shipped);
         Self {
-            all: own.into_iter().chain(others.iter().copied()).collect(),
+            all: own.into_iter().chain(others).cloned().collect(),
         }
     }
 
     /// Returns a fingerprint of all catalogues.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        let digests = self.all.iter().map(|catalogue| catalogue.digest());
-        digests.fold(0, |all: u64, one| all.rotate_left(1) ^ one)
+        combined(self.all.iter().map(|catalogue| catalogue.digest()))
+    }
+
+    /// Returns a fingerprint of the catalogues that the result for a pipeline depends on: those for which it is validated,
+    /// and the preferred one. `settings` is the section of the policy, `related` the facts about other objects.
+    #[must_use]
+    pub fn digest_for_pipeline(&self, settings: Option<&Value>, related: Option<&Value>) -> u64 {
+        let preferred = self.preferred(Section::of(settings).version);
+        let releases = runner_release::of_runners(related);
+        let of_runners = releases.iter().map(|runner| {
+            let known = self.of_release(runner.release);
+            known.unwrap_or(preferred).digest()
+        });
+        combined(of_runners.chain([preferred.digest()]))
+    }
+
+    /// Returns a fingerprint of the catalogue that the result for a workload depends on.
+    #[must_use]
+    pub fn digest_for_workload(&self, settings: Option<&Value>, workload: &Value) -> u64 {
+        let known = self.of_release(ImageRelease::of_workload(workload));
+        let preferred = || self.preferred(Section::of(settings).version);
+        known.unwrap_or_else(preferred).digest()
     }
 
     /// Returns the catalogue for which a workload is validated: that of the release of its image, or the shipped one.
     #[must_use]
-    pub fn of_workload(&self, workload: &Value) -> &'static Catalogue {
-        let shipped = self.preferred(None);
-        match ImageRelease::of_workload(workload) {
-            ImageRelease::Named(version) => self.get(version).unwrap_or(shipped),
-            ImageRelease::Unset | ImageRelease::Unknown => shipped,
-        }
+    pub fn of_workload(&self, workload: &Value) -> &Arc<Catalogue> {
+        let known = self.of_release(ImageRelease::of_workload(workload));
+        known.unwrap_or_else(|| self.preferred(None))
     }
 
     /// Returns the catalogue of a version.
-    pub(crate) fn get(&self, version: VectorVersion) -> Option<&'static Catalogue> {
-        let mut all = self.all.iter().copied();
+    #[must_use]
+    pub fn get(&self, version: VectorVersion) -> Option<&Arc<Catalogue>> {
+        let mut all = self.all.iter();
         all.find(|catalogue| catalogue.number() == version)
     }
 
+    /// Returns the catalogue of the release of an image.
+    fn of_release(&self, release: ImageRelease) -> Option<&Arc<Catalogue>> {
+        match release {
+            ImageRelease::Named(version) => self.get(version),
+            ImageRelease::Unset | ImageRelease::Unknown => None,
+        }
+    }
+
     /// Returns the catalogue of the version that a policy sets, or the shipped one.
-    pub(crate) fn preferred(&self, version: Option<VectorVersion>) -> &'static Catalogue {
+    pub(crate) fn preferred(&self, version: Option<VectorVersion>) -> &Arc<Catalogue> {
         let version = version.unwrap_or_else(|| Catalogue::shipped().number());
-        self.get(version).unwrap_or_else(Catalogue::shipped)
+        self.get(version).unwrap_or_else(|| Catalogue::shipped())
     }
 
     /// Returns the catalogues for which a pipeline is validated: those of the releases of the workloads that run it, and
     /// the preferred one if no workload runs it or the catalogue of one is not known.
     pub(crate) fn of_runners(
         &self,
-        preferred: &'static Catalogue,
+        preferred: &Arc<Catalogue>,
         releases: &[RunnerRelease],
-    ) -> Vec<&'static Catalogue> {
-        let known = |runner: &RunnerRelease| match runner.release {
-            ImageRelease::Named(version) => self.get(version),
-            ImageRelease::Unset | ImageRelease::Unknown => None,
-        };
+    ) -> Vec<Arc<Catalogue>> {
+        let known = |runner: &RunnerRelease| self.of_release(runner.release);
         let mut chosen: Vec<_> = releases
             .iter()
-            .map(|runner| known(runner).unwrap_or(preferred))
+            .map(|runner| Arc::clone(known(runner).unwrap_or(preferred)))
             .collect();
         if chosen.is_empty() {
-            chosen.push(preferred);
+            chosen.push(Arc::clone(preferred));
         }
-        chosen.sort_unstable_by_key(|catalogue| std::cmp::Reverse(catalogue.number()));
+        chosen.sort_unstable_by_key(|catalogue| Reverse(catalogue.number()));
         chosen.dedup_by_key(|catalogue| catalogue.number());
         chosen
     }
+}
+
+fn combined(digests: impl Iterator<Item = u64>) -> u64 {
+    digests.fold(0, |all, one| all.rotate_left(1) ^ one)
 }

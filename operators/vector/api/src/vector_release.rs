@@ -80,8 +80,8 @@ pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut 
         match release {
             ImageRelease::Unset => {}
             ImageRelease::Named(version) => {
-                let is_validated = |catalogue: &&Catalogue| catalogue.number() == *version;
-                if !validation.catalogues.iter().any(is_validated) {
+                let mut validated_for = validation.catalogues.iter();
+                if !validated_for.any(|catalogue| catalogue.number() == *version) {
                     report(format!(
                         "is validated for {validated}, but {runner} runs it with Vector {version}, which may reject it; use an image of Vector {} there, or add a catalogue of Vector {version}",
                         Catalogue::shipped().version

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use lockstep_vector_api::{ComponentNames, RunnerKind};
 use lockstep_vector_config::Catalogue;
@@ -16,7 +17,7 @@ pub struct AssemblyOptions {
     /// Names of components.
     pub component_names: ComponentNames,
     /// Catalogue of the workload's version of Vector. It knows the outputs of each component.
-    pub catalogue: &'static Catalogue,
+    pub catalogue: Arc<Catalogue>,
     /// If true, the API server may answer requests of `kubernetes_logs` from its cache.
     pub use_api_server_cache: bool,
     /// Time in seconds after which a metric that is not updated is removed.
@@ -36,7 +37,7 @@ impl AssemblyOptions {
         Self {
             kind,
             component_names: ComponentNames::default(),
-            catalogue: Catalogue::shipped(),
+            catalogue: Arc::clone(Catalogue::shipped()),
             use_api_server_cache: false,
             expire_metrics_secs: None,
             api: None,

@@ -61,7 +61,7 @@ fn part(
         .iter()
         .filter(|component| component.family != ComponentKind::Sink);
     let outputs: Vec<_> = flowing
-        .flat_map(|component| output_names(options.catalogue, component))
+        .flat_map(|component| output_names(&options.catalogue, component))
         .collect();
     let is_own = |name: &str| {
         written.iter().any(|component| component.id == name)

@@ -166,7 +166,7 @@ impl StartCheck<'_> {
         environment: &VrlEnvironment,
     ) -> Vec<Diagnostic> {
         let none = BTreeSet::new();
-        let catalogue = options.catalogue;
+        let catalogue = &*options.catalogue;
         let loading = validate_config(catalogue, config, &none, environment, ProgramScope::Start);
         let (opt_out, interpolation) = (OptOut::Administrator, self.interpolation);
         let starting = validate_start_up(catalogue, config, opt_out, interpolation);
@@ -440,7 +440,7 @@ mod tests {
             assert_eq!(sources.len(), 1, "{sources:?}");
             let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
             let problems = validate_config(
-                options.catalogue,
+                &options.catalogue,
                 &found.config,
                 &BTreeSet::new(),
                 &environment,

@@ -209,7 +209,7 @@ proptest! {
         let outputs: Vec<_> = components(config)
             .filter(|component| component.family != ComponentKind::Sink)
             .flat_map(|component| {
-                let names = output_names(options.catalogue, &component).into_iter();
+                let names = output_names(&options.catalogue, &component).into_iter();
                 names.map(move |name| (name, component.id))
             })
             .collect();

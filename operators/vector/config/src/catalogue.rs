@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hasher;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use fnv::FnvHasher;
 use serde::Deserialize;
@@ -36,7 +36,7 @@ pub struct Catalogue {
     /// Event types that the encoders of sinks accept, if not only logs.
     pub(crate) encoders: BTreeMap<String, DataType>,
     /// Definitions that options refer to, not yet parsed: most are never needed.
-    definitions: HashMap<&'static str, &'static RawValue>,
+    definitions: HashMap<String, Box<RawValue>>,
 }
 
 /// Component type.
@@ -49,30 +49,25 @@ pub struct Entry {
     pub(crate) outputs: BTreeMap<String, DataType>,
     /// Aliases of options, with the names of the options.
     pub(crate) aliases: BTreeMap<String, String>,
-    options: &'static RawValue,
+    options: Box<RawValue>,
     compiled: OnceLock<Options>,
 }
 
 #[derive(Deserialize)]
-struct File<'a> {
+struct File {
     version: String,
     vrl: String,
-    #[serde(borrow)]
-    sources: HashMap<String, EntryFile<'a>>,
-    #[serde(borrow)]
-    transforms: HashMap<String, EntryFile<'a>>,
-    #[serde(borrow)]
-    sinks: HashMap<String, EntryFile<'a>>,
-    #[serde(borrow)]
-    globals: &'a RawValue,
+    sources: HashMap<String, EntryFile>,
+    transforms: HashMap<String, EntryFile>,
+    sinks: HashMap<String, EntryFile>,
+    globals: Box<RawValue>,
     decoders: BTreeMap<String, DataType>,
     encoders: BTreeMap<String, DataType>,
-    #[serde(borrow)]
-    definitions: HashMap<&'a str, &'a RawValue>,
+    definitions: HashMap<String, Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
-struct EntryFile<'a> {
+struct EntryFile {
     #[serde(default)]
     accepts: DataType,
     #[serde(default)]
@@ -81,8 +76,7 @@ struct EntryFile<'a> {
     outputs: BTreeMap<String, DataType>,
     #[serde(default)]
     aliases: BTreeMap<String, String>,
-    #[serde(borrow)]
-    options: &'a RawValue,
+    options: Box<RawValue>,
 }
 
 impl Entry {
@@ -102,8 +96,8 @@ impl Entry {
     }
 }
 
-impl From<EntryFile<'static>> for Entry {
-    fn from(file: EntryFile<'static>) -> Self {
+impl From<EntryFile> for Entry {
+    fn from(file: EntryFile) -> Self {
         Self {
             accepts: file.accepts,
             gives: file.gives,
@@ -118,26 +112,29 @@ impl From<EntryFile<'static>> for Entry {
 impl Catalogue {
     /// Returns the catalogue that is compiled into this program.
     #[must_use]
-    pub fn shipped() -> &'static Self {
-        static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
-        CATALOGUE.get_or_init(|| Self::parse(SHIPPED).expect("the generated catalogue is valid"))
+    pub fn shipped() -> &'static Arc<Self> {
+        static CATALOGUE: OnceLock<Arc<Catalogue>> = OnceLock::new();
+        CATALOGUE.get_or_init(|| {
+            let catalogue = Self::parse(SHIPPED);
+            Arc::new(catalogue.expect("the generated catalogue is valid"))
+        })
     }
 
-    /// Reads a catalogue of another version of Vector. The text and the catalogue stay in memory until the process ends.
+    /// Reads a catalogue of another version of Vector.
     ///
     /// # Errors
     ///
     /// If the text is not a catalogue, for example because another version of the generator wrote it.
-    pub fn load(text: String) -> Result<&'static Self, CatalogueError> {
-        let catalogue = Self::parse(Box::leak(text.into_boxed_str()))?;
+    pub fn load(text: &str) -> Result<Arc<Self>, CatalogueError> {
+        let catalogue = Self::parse(text)?;
         catalogue.validate()?;
-        Ok(Box::leak(Box::new(catalogue)))
+        Ok(Arc::new(catalogue))
     }
 
-    fn parse(text: &'static str) -> Result<Self, CatalogueError> {
-        let file: File<'static> = serde_json::from_str(text)?;
+    fn parse(text: &str) -> Result<Self, CatalogueError> {
+        let file: File = serde_json::from_str(text)?;
         let number = VectorVersion::parse(&file.version);
-        let entries = |files: HashMap<String, EntryFile<'static>>| {
+        let entries = |files: HashMap<String, EntryFile>| {
             let entries = files.into_iter();
             entries.map(|(name, file)| (name, file.into())).collect()
         };
@@ -230,13 +227,17 @@ impl Catalogue {
 
     fn compile(&self, entry: &Entry) -> Result<Options, CatalogueError> {
         let node = serde_json::from_str(entry.options.get())?;
-        Options::compile(&node, |name| self.definitions.get(name).copied())
+        Options::compile(&node, |name| self.definition(name))
     }
 
     fn compile_globals(&self) -> Result<Options, CatalogueError> {
         let properties: Value = serde_json::from_str(self.globals.options.get())?;
         let node = serde_json::json!({"type": "object", "closed": true, "properties": properties});
-        Options::compile(&node, |name| self.definitions.get(name).copied())
+        Options::compile(&node, |name| self.definition(name))
+    }
+
+    fn definition(&self, name: &str) -> Option<&RawValue> {
+        self.definitions.get(name).map(AsRef::as_ref)
     }
 }
 
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn a_file_that_is_no_catalogue_is_an_error() {
         let load = |text: String| {
-            Catalogue::load(text)
+            Catalogue::load(&text)
                 .map(|_| ())
                 .map_err(|it| it.to_string())
         };

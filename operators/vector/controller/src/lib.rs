@@ -3,11 +3,16 @@
 
 mod fingerprint;
 mod gzip;
+mod learning;
 pub mod owned;
 mod related_pipelines;
 mod run;
 mod validate_only;
 
+pub use crate::learning::{
+    CatalogueLearner, ImageSchema, LearningState, SchemaSource, SchemaSourceError, UnusableSchema,
+    VersionToLearn,
+};
 pub use crate::run::{
     CheckSlots, PodChecks, RunsPipelines, WorkloadReconciler, controller_image, has_pod_monitors,
     rbac_rules,

@@ -1,6 +1,7 @@
 //! Reconciler of all kinds: validates an object and reports the result in its status.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,7 +11,7 @@ use lockstep_controller::{
     RelatedObjects, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{ValidatedResource, ValidationRequest, ValidationResult};
-use lockstep_vector_api::{Pipeline, RunnerKind, port_allocation};
+use lockstep_vector_api::{Catalogues, Pipeline, RunnerKind, VectorContext, port_allocation};
 use serde_json::{Map, Value, json};
 
 use crate::fingerprint;
@@ -30,8 +31,10 @@ const LONGEST_WARNING: usize = 1024;
 
 /// Reconciler that only validates objects of one kind.
 pub struct ValidateOnlyReconciler<K> {
-    /// Fingerprint of the catalogues.
-    catalogues: u64,
+    /// Context of the rules, with the catalogues.
+    context: Arc<VectorContext>,
+    /// Returns a fingerprint of the catalogues that the result for an object depends on.
+    digest: DigestFn,
     /// Field of the status that contains the fingerprint.
     hash: &'static str,
     /// If true, the status contains the role.
@@ -41,13 +44,24 @@ pub struct ValidateOnlyReconciler<K> {
     kind: PhantomData<fn() -> K>,
 }
 
+/// Returns a fingerprint of the catalogues that the result of a validation depends on. The value is the section of the
+/// policy.
+type DigestFn = fn(&Catalogues, &ValidationRequest<'_>, Option<&Value>) -> u64;
+
+/// Key of the fingerprint of all catalogues among the facts about other objects. If it changes while an object is
+/// validated, the object is validated again.
+const CATALOGUES: &str = "catalogues";
+
 impl<K: Pipeline> ValidateOnlyReconciler<K> {
-    /// Returns a reconciler for pipelines. `installed` are the kinds that exist in the cluster, `catalogues` is a
-    /// fingerprint of the catalogues: objects are validated again when it changes.
+    /// Returns a reconciler for pipelines. `installed` are the kinds that exist in the cluster, `context` is that of their
+    /// rules: a pipeline is validated again when a catalogue changes for which it is validated.
     #[must_use]
-    pub fn pipelines(installed: &[ApiResource], catalogues: u64) -> Self {
+    pub fn pipelines(installed: &[ApiResource], context: Arc<VectorContext>) -> Self {
         Self {
-            catalogues,
+            context,
+            digest: |catalogues, request, section| {
+                catalogues.digest_for_pipeline(section, request.related)
+            },
             hash: "LastAppliedPipelineHash",
             has_role: true,
             related: RelatedPipelines::among(installed),
@@ -57,26 +71,41 @@ impl<K: Pipeline> ValidateOnlyReconciler<K> {
 }
 
 impl<K: ValidatedResource> ValidateOnlyReconciler<K> {
-    /// Returns a reconciler for the workloads that run pipelines. `catalogues` is a fingerprint of the catalogues.
+    /// Returns a reconciler for the workloads that run pipelines. `context` is that of their rules.
     #[must_use]
-    pub fn workloads(catalogues: u64) -> Self {
+    pub fn workloads(context: Arc<VectorContext>) -> Self {
         Self {
-            catalogues,
+            context,
+            digest: |catalogues, request, section| {
+                catalogues.digest_for_workload(section, request.object)
+            },
             hash: "LastAppliedConfigHash",
             has_role: false,
             related: RelatedPipelines::among(&[]),
             kind: PhantomData,
         }
     }
-}
 
-fn hash<K: ValidatedResource>(request: &ValidationRequest<'_>, catalogues: u64) -> i64 {
-    let section = K::settings().map(|settings| settings.section);
-    let policy = request.policy;
-    let policy = policy.map(|policy| policy.settings_fingerprint(K::KIND, section));
-    let policy = policy.unwrap_or_default();
-    let others = request.related.unwrap_or(&Value::Null);
-    fingerprint::of(request.object, others, &policy, catalogues)
+    /// Returns the fingerprint of a validated object, or none if the catalogues have changed since its validation began.
+    fn hash(&self, request: &ValidationRequest<'_>) -> Option<i64> {
+        let catalogues = self.context.catalogues();
+        let mut others = request.related.cloned().unwrap_or_default();
+        let seen = others.as_object_mut().and_then(|it| it.remove(CATALOGUES));
+        if seen.is_some_and(|seen| seen != catalogues.digest()) {
+            return None;
+        }
+        if others.as_object().is_some_and(Map::is_empty) {
+            others = Value::Null;
+        }
+        let section = K::settings().map(|settings| settings.section);
+        let policy = request.policy;
+        let settings = section.and_then(|section| policy?.settings(section));
+        let digest = (self.digest)(&catalogues, request, settings);
+        let policy = policy.map(|policy| policy.settings_fingerprint(K::KIND, section));
+        let policy = policy.unwrap_or_default();
+        let hash = fingerprint::of(request.object, &others, &policy, digest);
+        Some(hash)
+    }
 }
 
 #[async_trait]
@@ -92,11 +121,17 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
         object: &Value,
         related: RelatedObjects<'_>,
     ) -> Result<Value, ReconcileError> {
-        self.related.shared(object, related)
+        let mut shared = self.related.shared(object, related)?;
+        if shared.is_null() {
+            shared = json!({});
+        }
+        shared[CATALOGUES] = self.context.catalogues().digest().into();
+        Ok(shared)
     }
 
     fn is_up_to_date(&self, request: &ValidationRequest<'_>) -> bool {
-        request.object["status"][self.hash] == hash::<K>(request, self.catalogues)
+        let hash = self.hash(request);
+        hash.is_some_and(|hash| request.object["status"][self.hash] == hash)
     }
 
     fn on_validated(
@@ -118,7 +153,7 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
             "reason": reason,
             "warnings": warnings(result),
             // Without a fingerprint, the object is validated again.
-            self.hash: result.is_complete().then(|| hash::<K>(request, self.catalogues)),
+            self.hash: result.is_complete().then(|| self.hash(request)).flatten(),
         });
         let fields = match fields {
             Value::Object(fields) => fields,
@@ -191,7 +226,7 @@ mod tests {
     use lockstep_shared_validation::{
         FieldError, FieldPath, Layer, Policy, Ruleset, Validator, ValidatorRegistry, Violation,
     };
-    use lockstep_vector_api::VectorPipeline;
+    use lockstep_vector_api::{Catalogue, InProcessCompiler, VectorPipeline, VrlEnvironment};
 
     use super::*;
 
@@ -237,7 +272,16 @@ mod tests {
     }
 
     fn status(request: &ValidationRequest<'_>, result: &ValidationResult) -> Map<String, Value> {
-        ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[], 1).on_validated(request, result)
+        reconciler(&context()).on_validated(request, result)
+    }
+
+    fn context() -> Arc<VectorContext> {
+        let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
+        Arc::new(VectorContext::new(environment, Catalogues::default()))
+    }
+
+    fn reconciler(context: &Arc<VectorContext>) -> ValidateOnlyReconciler<VectorPipeline> {
+        ValidateOnlyReconciler::pipelines(&[], Arc::clone(context))
     }
 
     fn rules() -> Ruleset<VectorPipeline> {
@@ -353,14 +397,69 @@ mod tests {
             .with_related(&others);
         let status = status(&request, &check(&request));
         object["status"] = status.into();
-        let reconciler = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[], 1);
+        let reconciler = reconciler(&context());
         let stored = ValidationRequest::create(&object)
             .with_policy(&none)
             .with_related(&others);
         assert!(reconciler.is_up_to_date(&stored));
         assert!(!reconciler.is_up_to_date(&stored.with_policy(&warning())));
         assert!(!reconciler.is_up_to_date(&stored.with_related(&Value::Null)));
-        let reconciler = ValidateOnlyReconciler::<VectorPipeline>::pipelines(&[], 2);
-        assert!(!reconciler.is_up_to_date(&stored), "another catalogue");
+    }
+
+    /// Returns the shipped catalogue as one of another version.
+    fn catalogue(version: &str) -> Arc<Catalogue> {
+        let shipped = include_str!("../../config/catalogue/0.57.json");
+        let version = format!(r#""version":"{version}""#);
+        let text = shipped.replacen(r#""version":"0.57""#, &version, 1);
+        Catalogue::load(&text).expect("a catalogue")
+    }
+
+    #[test]
+    fn a_catalogue_concerns_the_pipelines_that_its_version_runs() {
+        let context = context();
+        let reconciler = reconciler(&context);
+        let related = |version: &str| {
+            json!({
+                "run_by": [], "taken": [], CATALOGUES: context.catalogues().digest(),
+                "releases": [{"runner": "Vector n/a", "release": {"named": version}}],
+            })
+        };
+        let validated = |version: &str| {
+            let mut object = pipeline();
+            let others = related(version);
+            let before = object.clone();
+            let request = ValidationRequest::create(&before).with_related(&others);
+            object["status"] = reconciler.on_validated(&request, &check(&request)).into();
+            object
+        };
+        let is_up_to_date = |object: &Value, version: &str| {
+            let others = related(version);
+            reconciler.is_up_to_date(&ValidationRequest::create(object).with_related(&others))
+        };
+        let [old, new] = ["0.48", "0.57"].map(validated);
+        assert!(is_up_to_date(&old, "0.48") && is_up_to_date(&new, "0.57"));
+        context.set_catalogues(Catalogues::with(&[catalogue("0.40")]));
+        assert!(is_up_to_date(&old, "0.48") && is_up_to_date(&new, "0.57"));
+        context.set_catalogues(Catalogues::with(&[catalogue("0.48")]));
+        assert!(!is_up_to_date(&old, "0.48") && is_up_to_date(&new, "0.57"));
+        let old = validated("0.48");
+        context.set_catalogues(Catalogues::default());
+        assert!(!is_up_to_date(&old, "0.48") && is_up_to_date(&new, "0.57"));
+    }
+
+    #[test]
+    fn a_pipeline_is_validated_again_if_the_catalogues_change_meanwhile() {
+        let context = context();
+        let reconciler = reconciler(&context);
+        let object = pipeline();
+        let others = json!({CATALOGUES: context.catalogues().digest()});
+        let request = ValidationRequest::create(&object).with_related(&others);
+        let result = check(&request);
+        let hash = |reconciler: &ValidateOnlyReconciler<VectorPipeline>| {
+            reconciler.on_validated(&request, &result)["LastAppliedPipelineHash"].clone()
+        };
+        assert!(hash(&reconciler).is_i64());
+        context.set_catalogues(Catalogues::with(&[catalogue("0.48")]));
+        assert_eq!(hash(&reconciler), Value::Null);
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct CachedValidation {
     /// Tells whether the agents replace environment variables.
     pub(crate) interpolation: Interpolation,
     /// Catalogues of the releases of Vector that run the pipeline, the newest first.
-    pub(crate) catalogues: Vec<&'static Catalogue>,
+    pub(crate) catalogues: Vec<Arc<Catalogue>>,
     /// Version that the policy sets and for which there is no catalogue.
     pub(crate) missing: Option<VectorVersion>,
     /// Releases of the workloads that run the pipeline.
@@ -109,8 +109,9 @@ impl CachedValidation {
         };
         self.problems.get_or_init(|| {
             let config = stand_in(&self.config);
-            let problems = |catalogue| context::problems(context, catalogue, &config, conditions);
-            match self.catalogues[..] {
+            let problems =
+                |catalogue: &Catalogue| context::problems(context, catalogue, &config, conditions);
+            match &self.catalogues[..] {
                 [only] if only.is_shipped() => problems(only),
                 _ => {
                     let all: Vec<_> = self.catalogues.iter().map(|it| problems(it)).collect();
@@ -144,7 +145,7 @@ fn may_interpolate(version: Option<VectorVersion>, releases: &[RunnerRelease]) -
 
 /// Merges the problems that a configuration has with several versions of Vector. A problem that it does not have with every
 /// version names its own, and so does each problem with another version than the shipped one.
-fn merge(catalogues: &[&Catalogue], problems: &[Vec<Diagnostic>]) -> Vec<Diagnostic> {
+fn merge(catalogues: &[Arc<Catalogue>], problems: &[Vec<Diagnostic>]) -> Vec<Diagnostic> {
     let mut merged: Vec<Diagnostic> = Vec::new();
     for (catalogue, own) in catalogues.iter().zip(problems) {
         for problem in own {

@@ -1,6 +1,6 @@
 //! Context of the rules of pipelines: what they need besides the object.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use lockstep_vector_config::{
     Catalogue, ProgramScope, VrlEnvironment, validate_config, validate_start_up,
@@ -18,7 +18,7 @@ use crate::rules::validation_cache::{Conditions, Problems, ValidationCache};
 /// catalogue is known, and nothing is cached.
 pub struct VectorContext {
     environment: VrlEnvironment,
-    catalogues: Catalogues,
+    catalogues: RwLock<Arc<Catalogues>>,
     cache: ValidationCache,
 }
 
@@ -28,15 +28,22 @@ impl VectorContext {
     pub fn new(environment: VrlEnvironment, catalogues: Catalogues) -> Self {
         Self {
             environment,
-            catalogues,
+            catalogues: RwLock::new(Arc::new(catalogues)),
             cache: ValidationCache::default(),
         }
     }
 
-    /// Returns the catalogues.
+    /// Returns the current catalogues.
     #[must_use]
-    pub fn catalogues(&self) -> &Catalogues {
-        &self.catalogues
+    pub fn catalogues(&self) -> Arc<Catalogues> {
+        let current = self.catalogues.read();
+        Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the catalogues. A validation that has begun ends with the previous ones.
+    pub fn set_catalogues(&self, catalogues: Catalogues) {
+        let current = self.catalogues.write();
+        *current.unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogues);
     }
 
     /// Returns the environment of programs.
@@ -60,9 +67,9 @@ impl VectorContext {
 }
 
 /// Returns the catalogues, with or without a context.
-pub(crate) fn catalogues(context: Option<&VectorContext>) -> &Catalogues {
-    static SHIPPED: LazyLock<Catalogues> = LazyLock::new(Catalogues::default);
-    context.map_or(&SHIPPED, VectorContext::catalogues)
+pub(crate) fn catalogues(context: Option<&VectorContext>) -> Arc<Catalogues> {
+    static SHIPPED: LazyLock<Arc<Catalogues>> = LazyLock::new(Arc::default);
+    context.map_or_else(|| Arc::clone(&SHIPPED), VectorContext::catalogues)
 }
 
 /// Returns the problems of a configuration, with or without a context.

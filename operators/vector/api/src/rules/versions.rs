@@ -20,7 +20,7 @@ fn context() -> Arc<VectorContext> {
     let old = shipped
         .replacen(r#""version":"0.57""#, r#""version":"0.48""#, 1)
         .replacen("\n\"console\":", "\n\"terminal\":", 1);
-    let old = Catalogue::load(old).expect("a catalogue");
+    let old = Catalogue::load(&old).expect("a catalogue");
     let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
     Arc::new(VectorContext::new(environment, Catalogues::with(&[old])))
 }

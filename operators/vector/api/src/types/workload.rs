@@ -300,7 +300,10 @@ pub struct WorkloadStatus {
     pub check_pods: Option<i64>,
     /// Last change of the Pods or of their configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_change: Option<LastChange>,
+    pub last_change: Option<WorkloadChange>,
+    /// Change that is known and not made yet: a Pod checks it, or it waits for the end of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_change: Option<WorkloadChange>,
     /// Time at which a configuration was last published.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
@@ -310,11 +313,11 @@ pub struct WorkloadStatus {
     pub refreshed_secret_versions: Option<String>,
 }
 
-/// Last change of the Pods or of their configuration.
+/// Change of the Pods or of their configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct LastChange {
-    /// `Create`: the Pods were created. `Reload`: Vector reloads its configuration, and no Pod restarts. `Roll`: the Pods
+pub struct WorkloadChange {
+    /// `Create`: the Pods are created. `Reload`: Vector reloads its configuration, and no Pod restarts. `Roll`: the Pods
     /// are replaced by the rolling update of their workload.
     pub action: String,
     /// Fields of the Pods that differ, or pipelines whose configuration differs, at most 20.
@@ -324,7 +327,7 @@ pub struct LastChange {
     /// Number of Pods to which the change applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pods: Option<i64>,
-    /// Time of the change.
+    /// Time at which the change was made, or since when it is planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub time: Option<String>,

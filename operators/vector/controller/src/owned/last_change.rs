@@ -62,9 +62,7 @@ impl Change {
             let pods = desired["spec"]["replicas"].as_i64().unwrap_or_default();
             return Some(Self::new(ChangeAction::Create, Vec::new(), pods));
         };
-        let pods = live["status"]["desiredNumberScheduled"].as_i64();
-        let pods = pods.or(live["spec"]["replicas"].as_i64());
-        let pods = pods.unwrap_or_default();
+        let pods = pods(live);
         let reasons = template_changes::between(live, desired);
         if !reasons.is_empty() {
             let reasons = reasons.iter().map(|path| reason(path)).collect();
@@ -72,6 +70,30 @@ impl Change {
         }
         let pipelines: Vec<_> = pipelines.into_iter().collect();
         (!pipelines.is_empty()).then(|| Self::new(ChangeAction::Reload, pipelines, pods))
+    }
+
+    /// Returns the change that remains to be made, between the desired object of now and a planned one. `pipelines` describes
+    /// the pipelines whose configuration differs between both. None if there is no difference.
+    #[must_use]
+    pub fn planned(
+        live: Option<&Value>,
+        desired: &Value,
+        planned: &Value,
+        pipelines: impl IntoIterator<Item = String>,
+    ) -> Option<Self> {
+        let observed = live.unwrap_or(desired);
+        // Only the observed object tells which fields were applied before and are no longer desired.
+        let mut reasons = template_changes::between(desired, planned);
+        let made = template_changes::between(observed, desired);
+        let later = template_changes::between(observed, planned).into_iter();
+        reasons.extend(later.filter(|it| !made.contains(it)));
+        let remaining = Self::between(Some(observed), observed, pipelines);
+        if reasons.is_empty() {
+            return remaining;
+        }
+        let pods = pods(observed);
+        let reasons = reasons.iter().map(|path| reason(path)).collect();
+        Some(Self::new(ChangeAction::Roll, reasons, pods))
     }
 
     fn new(action: ChangeAction, mut reasons: Vec<String>, pods: i64) -> Self {
@@ -99,6 +121,24 @@ impl Change {
             "action": self.action.as_str(), "reasons": self.reasons, "pods": self.pods, "time": time,
         })
     }
+
+    /// Returns the value of the status field for a change that is not made yet. Its time remains that of `before`, the
+    /// present value of the field, while the change is the same.
+    #[must_use]
+    pub fn to_planned_status(&self, before: &Value, now: &Value) -> Value {
+        let same = self.to_status(&before["time"]);
+        if same == *before {
+            return same;
+        }
+        self.to_status(now)
+    }
+}
+
+/// Returns the number of Pods of a workload.
+fn pods(workload: &Value) -> i64 {
+    let pods = workload["status"]["desiredNumberScheduled"].as_i64();
+    let pods = pods.or(workload["spec"]["replicas"].as_i64());
+    pods.unwrap_or_default()
 }
 
 /// Describes a difference by the path of the field in the Pod template. The checksum stands for the options of Vector.
@@ -154,6 +194,54 @@ mod tests {
                 ],
                 3
             )
+        );
+    }
+
+    #[test]
+    fn a_planned_change_has_what_is_not_made_yet() {
+        let live = workload("v:1", "a");
+        let planned = |desired: &Value, planned: &Value, pipelines: &[&str]| {
+            let pipelines = pipelines.iter().map(|it| (*it).to_owned());
+            let change = Change::planned(Some(&live), desired, planned, pipelines)?;
+            Some((change.action, change.reasons.join(", "), change.pods))
+        };
+        assert_eq!(planned(&live, &live, &[]), None);
+        let reload = (ChangeAction::Reload, "a/p added".to_owned(), 3);
+        assert_eq!(planned(&live, &live, &["a/p added"]), Some(reload));
+        let new = workload("v:2", "a");
+        let image = "containers[logs-agent].image".to_owned();
+        let roll = (ChangeAction::Roll, image.clone(), 3);
+        assert_eq!(planned(&live, &new, &["a/p added"]), Some(roll));
+        // The same difference is made now.
+        assert_eq!(planned(&new, &new, &[]), None);
+        let (newer, roll) = (workload("v:3", "a"), (ChangeAction::Roll, image, 3));
+        assert_eq!(planned(&new, &newer, &[]), Some(roll));
+        // A field that is removed is among the managed ones of the observed object.
+        let mut observed = workload("v:1", "a");
+        observed["metadata"]["managedFields"] = json!([{"manager": "lockstep", "fieldsV1": {"f:spec": {"f:template": {
+            "f:metadata": {"f:annotations": {(format!("f:{GLOBAL_OPTIONS_CHECKSUM}")): {}}},
+        }}}}]);
+        let mut without = live.clone();
+        without["spec"]["template"]["metadata"]["annotations"] = json!({});
+        let change = Change::planned(Some(&observed), &live, &without, []);
+        assert_eq!(change.expect("a change").action, ChangeAction::Roll);
+    }
+
+    #[test]
+    fn the_time_of_a_plan_is_that_of_its_beginning() {
+        let change = |image: &str| {
+            let change = Change::between(Some(&workload("v:1", "a")), &workload(image, "a"), []);
+            change.expect("a change")
+        };
+        let first = change("v:2").to_planned_status(&Value::Null, &json!("first"));
+        assert_eq!(first["time"], "first");
+        let again = change("v:2").to_planned_status(&first, &json!("later"));
+        assert_eq!(again, first);
+        let mut other = change("v:2");
+        other.reasons.push("another".to_owned());
+        assert_eq!(
+            other.to_planned_status(&first, &json!("later"))["time"],
+            "later"
         );
     }
 

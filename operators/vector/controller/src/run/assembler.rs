@@ -162,8 +162,9 @@ impl Assembler {
         &self,
         request: &SyncRequest<'_, K>,
     ) -> AssemblyOptions {
-        let catalogue = self.context.catalogues().of_workload(request.raw_parent());
-        assembly_options(request.parent(), catalogue)
+        let catalogues = self.context.catalogues();
+        let catalogue = catalogues.of_workload(request.raw_parent());
+        assembly_options(request.parent(), Arc::clone(catalogue))
     }
 
     pub(crate) fn passed(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<String>>> {

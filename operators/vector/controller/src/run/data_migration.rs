@@ -125,6 +125,16 @@ impl PresentNames {
         running.map_or(desired, |migration| migration.to)
     }
 
+    /// Returns the names of the Pods after the migration that runs now.
+    pub(crate) fn after_migration(&self) -> Self {
+        let settled = self.running.as_ref().map(|migration| migration.to);
+        Self {
+            recorded: settled.or(self.recorded),
+            running: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the names to publish. `before` are the parts that are published now.
     pub(crate) fn publish(
         &self,
@@ -330,6 +340,14 @@ mod tests {
         let annotation = migration.to_annotation();
         let rolling = present("logs-agent-underscores", Some(&annotation), false);
         assert_eq!(rolling.layout(DASHES, true), UNDERSCORES);
+        let (later, other) = (
+            rolling.after_migration(),
+            assembly(DASHES, "kubernetes_logs"),
+        );
+        let planned = later.publish(&self::options(DASHES), &other, &parts, true);
+        assert_eq!(planned.suffix.as_deref(), Some("dashes"));
+        let (next, ..) = planned.running.expect("another migration");
+        assert_eq!((next.from, next.to), (UNDERSCORES, DASHES));
         let rolling = rolling.publish(&options, &logs, &parts, true);
         assert_eq!(rolling.suffix.as_deref(), Some("underscores"));
         assert_eq!(rolling.running, Some((migration, old, moves)));

@@ -192,6 +192,20 @@ impl Observed {
         Change::between(self.of(self.desired_kind), desired, published)
     }
 
+    /// Returns the change that remains between the desired children of now and the planned ones. `published` are the
+    /// differences of the configuration.
+    pub(crate) fn planned_change(
+        &self,
+        children: &[Value],
+        planned: &[Value],
+        published: Vec<String>,
+    ) -> Option<Change> {
+        let kind = self.desired_kind;
+        let of = |children: &[Value]| children.iter().find(|it| it["kind"] == kind).cloned();
+        let (desired, planned) = (of(children)?, of(planned)?);
+        Change::planned(self.of(kind), &desired, &planned, published)
+    }
+
     /// Returns the names with which the Pods run.
     pub(crate) fn names(&self, object_name: &str) -> PresentNames {
         PresentNames::of(self.of(self.desired_kind), object_name, self.is_rolled_out)

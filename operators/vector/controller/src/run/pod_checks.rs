@@ -77,7 +77,17 @@ impl PodChecks {
 /// Configuration that may be published, and the checks of other ones.
 pub(crate) struct Checked {
     pub(crate) assembled: Assembled,
+    /// Configuration that is published once all checks that have no result yet are passed. None if there are none.
+    pub(crate) planned: Option<Assembled>,
     pub(crate) checks: CheckOutput,
+}
+
+/// Pipelines that are not to be published.
+struct Held {
+    /// All of them, and why.
+    pipelines: BTreeMap<PipelineKey, String>,
+    /// Pipelines among them that Vector rejects.
+    failed: BTreeSet<PipelineKey>,
 }
 
 /// Results of checks, and those that run.
@@ -127,6 +137,7 @@ impl PodChecks {
             let checks = CheckOutput::default();
             return Ok(Checked {
                 assembled: candidate,
+                planned: None,
                 checks,
             });
         };
@@ -142,15 +153,17 @@ impl PodChecks {
             assembled: &candidate,
         };
         let (checks, held) = self.check(request, input)?;
-        if held.is_empty() {
+        let Held { pipelines, failed } = held;
+        if pipelines.is_empty() {
             return Ok(Checked {
                 assembled: candidate,
+                planned: None,
                 checks,
             });
         }
         let passed = assembler.passed().get(uid).cloned().unwrap_or_default();
         let mut published = assembler
-            .assemble_with_secrets(request, names, options, selection, &held)
+            .assemble_with_secrets(request, names, options, selection.clone(), &pipelines)
             .await?;
         // The parts that wait were checked in process, too, and need not be checked again.
         assembler
@@ -158,21 +171,35 @@ impl PodChecks {
             .entry(uid.to_owned())
             .or_default()
             .extend(passed);
-        published.reads.extend(candidate.reads);
+        published.reads.extend(candidate.reads.iter().cloned());
         published.assembly.problems.sort();
         published.assembly.problems.dedup();
+        let mut rejected = pipelines;
+        let count = rejected.len();
+        rejected.retain(|key, _| failed.contains(key));
+        let planned = if rejected.is_empty() {
+            Some(candidate)
+        } else if rejected.len() < count {
+            let planned = assembler
+                .assemble_with_secrets(request, names, options, selection, &rejected)
+                .await?;
+            Some(planned)
+        } else {
+            None
+        };
         Ok(Checked {
             assembled: published,
+            planned,
             checks,
         })
     }
 
-    /// Checks the changed parts. Returns the pipelines that are not to be published, and why.
+    /// Checks the changed parts. Returns the pipelines that are not to be published.
     fn check<K: RunsPipelines>(
         &self,
         request: &SyncRequest<'_, K>,
         input: CheckInput<'_>,
-    ) -> Result<(CheckOutput, BTreeMap<PipelineKey, String>), ReconcileError> {
+    ) -> Result<(CheckOutput, Held), ReconcileError> {
         let raw = request.raw_parent();
         let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
         let uid = of("uid");
@@ -222,6 +249,7 @@ impl PodChecks {
         let next = next.into_iter().chain(granted.next).min();
         let Decision {
             held,
+            failed,
             rejected,
             together,
             candidates,
@@ -256,7 +284,8 @@ impl PodChecks {
             rejected,
             next,
         };
-        Ok((output, held))
+        let pipelines = held;
+        Ok((output, Held { pipelines, failed }))
     }
 
     /// Returns the Pods that check configurations, without values of Secrets in their logs.

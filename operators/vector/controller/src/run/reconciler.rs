@@ -15,7 +15,7 @@ use lockstep_controller::{
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey};
+use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey, PipelinePart};
 use serde_json::{Map, Value, json};
 
 use crate::owned::{self, Change, ChangeAction, Cluster, ClusterScopedNames, Publication};
@@ -24,8 +24,10 @@ use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
 use crate::run::observed::{Lookup, Observed};
 use crate::run::pipeline_statuses::{self, Running};
+use crate::run::plan::Plan;
 use crate::run::pod_checks::{Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
+use crate::run::publication_builder::{PublicationBuilder, wants_moves};
 use crate::run::published_changes::Published;
 use crate::run::workload::RunsPipelines;
 use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
@@ -66,9 +68,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     ) -> Self {
         let is_pipeline =
             |resource: &&ApiResource| port_allocation::PIPELINES.contains(&&*resource.kind);
-        let catalogues = context.catalogues();
         Self {
-            validation: ValidateOnlyReconciler::workloads(catalogues.digest()),
+            validation: ValidateOnlyReconciler::workloads(Arc::clone(&context)),
             assembler: Assembler::new(client.clone(), context),
             client,
             pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
@@ -104,9 +105,11 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         &self,
         workload: &Value,
         group: &[Arc<SelectablePipeline>],
-        generations: BTreeMap<PipelineKey, i64>,
+        before: &BTreeMap<PipelineKey, PipelinePart>,
         assembly: &Assembly,
     ) -> bool {
+        let generations = before.iter();
+        let generations = generations.map(|(key, part)| (key.clone(), part.generation));
         let name = selection::workload_name(workload);
         let problems = assembly.problems.iter().map(|it| {
             let message = shortened(it.message.clone(), LONGEST_PROBLEM);
@@ -114,7 +117,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         });
         let running = Running {
             workload: &name,
-            generations,
+            generations: generations.collect(),
             problems: problems.collect(),
         };
         let now = json!(Time(k8s_openapi::jiff::Timestamp::now()));
@@ -236,10 +239,6 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let (object, raw) = (request.parent(), request.raw_parent());
         let names = Names::of(object, raw);
         let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
-        let published = before.iter();
-        let published = published
-            .map(|(key, part)| (key.clone(), part.generation))
-            .collect();
         let group = self.group(request)?;
         let mut pipelines = group.clone();
         pipelines.retain(|pipeline| selection::selects(raw, pipeline));
@@ -247,9 +246,13 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let may_move = self.may_move_data(object);
         let present = observed.names(&names.name);
         let options = self.assembler.options(request);
-        let layout = present.layout(options.layout(), may_move);
-        let options = options.in_layout(layout);
-        let Checked { assembled, checks } = self
+        let desired_layout = options.layout();
+        let options = options.in_layout(present.layout(desired_layout, may_move));
+        let Checked {
+            assembled,
+            planned,
+            checks,
+        } = self
             .checks
             .checked(
                 &self.assembler,
@@ -275,20 +278,16 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             config_hash: raw["status"]["publishedConfigHash"].as_str(),
         }
         .changes(&assembly, &secrets);
-        let published_names = present.publish(&options, &assembly, &before, may_move);
-        let image = present.remaining_image(&published_names, wants_moves(object));
-        let adopted_hash = observed.adopted_hash.clone();
-        let is_compressed = object.workload().and_then(|it| it.compress_config_file);
-        let publication = publication::of(
-            K::KIND_OF_RUNNER,
-            &assembly,
-            is_compressed.unwrap_or_default(),
-            secrets,
-            adopted_hash,
-            published_names,
-            self.image.as_deref(),
-        );
-        let mut publication = publication.map_err(publication::too_large)?;
+        let builder = PublicationBuilder {
+            object,
+            observed: &observed,
+            may_move,
+            image: self.image.as_deref(),
+        };
+        let desired_options = options.in_layout(desired_layout);
+        let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);
+        let publication = builder.publish(&present, &options, &assembly, secrets, &before);
+        let (mut publication, image) = publication.map_err(publication::too_large)?;
         publication.checks = checks.pods;
         let cluster = self.cluster(request, &names).await?;
         let objects = Objects {
@@ -298,6 +297,11 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             changes,
         };
         let (mut children, change) = objects.of(&mut publication, image)?;
+        let planned = plan.and_then(|plan| {
+            let present = plan.names(&present);
+            let planned = plan.publish(&builder, &present)?;
+            objects.planned_change(planned, &children, plan.changes)
+        });
         let (refreshed, is_reported) = futures::join!(
             self.refresh_pods(
                 request,
@@ -305,7 +309,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 &children,
                 pod_refresh::max_pods(&assembly.config),
             ),
-            self.report(raw, &group, published, &assembly),
+            self.report(raw, &group, &before, &assembly),
         );
         children.push(names.parts_secret(&assembly, &checks.records));
         let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
@@ -315,6 +319,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             rejected: checks.rejected.as_deref(),
             check_pods: publication.checks.len(),
             change: change.as_ref(),
+            planned: planned.as_ref(),
             refreshed: versions.map(|(versions, _)| versions),
         };
         Ok(ReconcileOutput {
@@ -352,12 +357,6 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         }
         Ok(FinalizeOutcome::Done)
     }
-}
-
-/// Returns false if the workload forbids to move data.
-fn wants_moves<K: RunsPipelines>(object: &K) -> bool {
-    let is_wanted = object.workload().and_then(|it| it.migrate_data);
-    is_wanted.unwrap_or(true)
 }
 
 /// Returns the permissions that a kind of workloads needs besides those for its own kind. The `PodMonitor`s are part of
@@ -399,6 +398,18 @@ impl<K: RunsPipelines> Objects<'_, K> {
             return Ok(without_container);
         }
         Ok(with_container)
+    }
+
+    /// Returns the change that remains between the children of now and those of a planned publication, which come with the
+    /// image of an init container that has moved data.
+    fn planned_change(
+        &self,
+        (mut publication, image): (Publication, Option<&str>),
+        children: &[Value],
+        changes: Vec<String>,
+    ) -> Option<Change> {
+        let (planned, _) = self.of(&mut publication, image).ok()?;
+        self.observed.planned_change(children, &planned, changes)
     }
 
     fn desired(

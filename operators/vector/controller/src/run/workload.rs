@@ -1,8 +1,10 @@
 //! The common interface of the kinds that run pipelines.
 
+use std::sync::Arc;
+
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::{
-    ClusterVectorAggregator, RunnerKind, Vector, VectorAggregator, Workload,
+    Catalogue, ClusterVectorAggregator, RunnerKind, Vector, VectorAggregator, Workload,
 };
 use lockstep_vector_assembly::{ApiOptions, AssemblyOptions};
 
@@ -116,7 +118,7 @@ impl RunsPipelines for ClusterVectorAggregator {
 /// Returns what of a workload decides its configuration.
 pub(crate) fn assembly_options<K: RunsPipelines>(
     object: &K,
-    catalogue: &'static lockstep_vector_api::Catalogue,
+    catalogue: Arc<Catalogue>,
 ) -> AssemblyOptions {
     let default = Workload::default();
     let workload = object.workload().unwrap_or(&default);

@@ -23,6 +23,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) check_pods: usize,
     /// Change of the Pods or of their configuration.
     pub(crate) change: Option<&'a Change>,
+    /// Change that is not made yet.
+    pub(crate) planned: Option<&'a Change>,
     /// Versions of the Secrets with which the Pods have just been refreshed.
     pub(crate) refreshed: Option<String>,
 }
@@ -43,6 +45,10 @@ impl Outcome<'_> {
         if let Some(change) = self.change {
             status.insert("lastChange".to_owned(), change.to_status(&now));
         }
+        let planned = self
+            .planned
+            .map(|change| change.to_planned_status(&before["plannedChange"], &now));
+        status.insert("plannedChange".to_owned(), json!(planned));
         let together = self
             .rejected
             .map(|message| format!("all pipelines together: {message}"));

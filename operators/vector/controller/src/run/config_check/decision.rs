@@ -34,6 +34,8 @@ pub(crate) struct Pipelines<'a> {
 pub(crate) struct Decision {
     /// Pipelines that run as they last ran, and why.
     pub(crate) held: BTreeMap<PipelineKey, String>,
+    /// Held pipelines that Vector rejects. The others wait.
+    pub(crate) failed: BTreeSet<PipelineKey>,
     /// Reason why Vector rejects the configuration of all pipelines together. It may name all of them.
     pub(crate) rejected: Option<String>,
     /// Changed parts that are being checked together with all others.
@@ -77,7 +79,11 @@ impl Decision {
             match result {
                 CheckResult::Passed if is_changed => passed.push(part),
                 CheckResult::Passed => {}
-                CheckResult::Failed(why) | CheckResult::Pending(why) => {
+                CheckResult::Failed(why) => {
+                    decision.failed.insert(key.clone());
+                    decision.held.insert(key.clone(), own_names(part, &why));
+                }
+                CheckResult::Pending(why) => {
                     decision.held.insert(key.clone(), own_names(part, &why));
                 }
             }
@@ -114,6 +120,7 @@ impl Decision {
                 CheckResult::Failed(why) => {
                     if let [part] = parts[..] {
                         let message = "Vector accepts this pipeline alone and rejects it together with the others of the workload, whose status has the reason";
+                        self.failed.insert(part.pipeline.clone());
                         self.held.insert(part.pipeline.clone(), message.to_owned());
                     }
                     self.rejected = Some(why);

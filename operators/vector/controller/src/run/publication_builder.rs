@@ -1,0 +1,59 @@
+//! Builder: what is published of a configuration.
+
+use std::collections::BTreeMap;
+
+use lockstep_vector_assembly::{Assembly, AssemblyOptions, PipelineKey, PipelinePart, TooLarge};
+
+use crate::owned::Publication;
+use crate::run::data_migration::PresentNames;
+use crate::run::observed::Observed;
+use crate::run::publication;
+use crate::run::workload::RunsPipelines;
+
+/// Facts that decide what is published of a configuration.
+pub(crate) struct PublicationBuilder<'a, K> {
+    pub(crate) object: &'a K,
+    pub(crate) observed: &'a Observed,
+    /// If true, an init container can move the data of the workload.
+    pub(crate) may_move: bool,
+    /// Image of this init container.
+    pub(crate) image: Option<&'a str>,
+}
+
+impl<K: RunsPipelines> PublicationBuilder<'_, K> {
+    /// Returns what is published while the Pods have the names `present` and run the parts `before`, and the image of an
+    /// init container that remains in the template.
+    ///
+    /// # Errors
+    ///
+    /// The configuration does not fit into Secrets.
+    pub(crate) fn publish<'p>(
+        &self,
+        present: &'p PresentNames,
+        options: &AssemblyOptions,
+        assembly: &Assembly,
+        secrets: BTreeMap<String, Vec<u8>>,
+        before: &BTreeMap<PipelineKey, PipelinePart>,
+    ) -> Result<(Publication, Option<&'p str>), TooLarge> {
+        let names = present.publish(options, assembly, before, self.may_move);
+        let image = present.remaining_image(&names, wants_moves(self.object));
+        let workload = self.object.workload();
+        let is_compressed = workload.and_then(|it| it.compress_config_file);
+        let publication = publication::of(
+            K::KIND_OF_RUNNER,
+            assembly,
+            is_compressed.unwrap_or_default(),
+            secrets,
+            self.observed.adopted_hash.clone(),
+            names,
+            self.image,
+        );
+        Ok((publication?, image))
+    }
+}
+
+/// Returns false if the workload forbids to move data.
+pub(crate) fn wants_moves<K: RunsPipelines>(object: &K) -> bool {
+    let is_wanted = object.workload().and_then(|it| it.migrate_data);
+    is_wanted.unwrap_or(true)
+}
