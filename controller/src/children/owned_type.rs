@@ -231,3 +231,23 @@ impl OwnedType {
         self.resource.api_version == api_version && self.resource.kind == kind
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+
+    use super::*;
+
+    #[test]
+    fn the_readiness_depends_on_all_children_but_temporary_and_auxiliary_ones() {
+        let named = |name: &str| json!({"metadata": {"name": name}});
+        let part = OwnedType::namespaced::<Deployment>();
+        assert!(part.is_awaited(&named("a")));
+        let some = part
+            .clone()
+            .ignoring_readiness_of(|child| child["metadata"]["name"] == "b");
+        let awaited = ["a", "b"].map(|name| some.is_awaited(&named(name)));
+        assert_eq!(awaited, [true, false]);
+        assert!(!part.temporary().is_awaited(&named("a")));
+    }
+}
