@@ -9,7 +9,7 @@ mod run;
 mod validate_only;
 
 pub use crate::run::{
-    CheckSlots, PodChecks, RunsPipelines, WorkloadReconciler, controller_image, has_pod_monitors,
-    rbac_rules,
+    CheckSlots, Installation, PodChecks, RunsPipelines, WorkloadReconciler,
+    controller_installation, has_pod_monitors, rbac_rules,
 };
 pub use crate::validate_only::ValidateOnlyReconciler;

@@ -15,18 +15,20 @@ use lockstep_controller::{
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey};
+use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey, PipelinePart};
 use serde_json::{Map, Value, json};
 
 use crate::owned::{self, Change, ChangeAction, Cluster, ClusterScopedNames, Publication};
 use crate::run::assembler::{Assembled, Assembler, Selection};
+use crate::run::cluster_features::Installation;
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
 use crate::run::observed::{Lookup, Observed};
 use crate::run::pipeline_statuses::{self, Running};
-use crate::run::pod_checks::{Checked, PodChecks};
+use crate::run::pod_checks::{CheckContext, Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
 use crate::run::published_changes::Published;
+use crate::run::validator::WarmValidator;
 use crate::run::workload::RunsPipelines;
 use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
 use crate::run::{kaasops, publication, stored_parts};
@@ -46,22 +48,20 @@ pub struct WorkloadReconciler<K> {
     pipelines: Vec<ApiResource>,
     cluster: Cluster,
     plain_names: PlainNames,
-    /// Image with this program, if it is known.
-    image: Option<String>,
+    installation: Installation,
     assembler: Assembler,
     checks: PodChecks,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
-    /// Returns a reconciler. `installed` are the kinds that exist in the cluster, and `image` is the one with this program:
-    /// without it, no data is moved when components get other names.
+    /// Returns a reconciler. `installed` are the kinds that exist in the cluster.
     #[must_use]
     pub fn new(
         client: Client,
         context: Arc<VectorContext>,
         installed: &[ApiResource],
         has_pod_monitors: bool,
-        image: Option<String>,
+        installation: Installation,
         checks: PodChecks,
     ) -> Self {
         let is_pipeline =
@@ -78,7 +78,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 cluster_scoped_names: ClusterScopedNames::default(),
             },
             plain_names: PlainNames::default(),
-            image,
+            installation,
             checks,
         }
     }
@@ -189,7 +189,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
         let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
-        self.image.is_some() && wants_moves(object) && is_replaced_first
+        self.installation.image.is_some() && wants_moves(object) && is_replaced_first
     }
 }
 
@@ -236,10 +236,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let (object, raw) = (request.parent(), request.raw_parent());
         let names = Names::of(object, raw);
         let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
-        let published = before.iter();
-        let published = published
-            .map(|(key, part)| (key.clone(), part.generation))
-            .collect();
+        let published = generations(&before);
         let group = self.group(request)?;
         let mut pipelines = group.clone();
         pipelines.retain(|pipeline| selection::selects(raw, pipeline));
@@ -249,11 +246,15 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let options = self.assembler.options(request);
         let layout = present.layout(options.layout(), may_move);
         let options = options.in_layout(layout);
+        let validator = WarmValidator::of(request, &names, &self.cluster, &self.installation)?;
         let Checked { assembled, checks } = self
             .checks
             .checked(
-                &self.assembler,
-                &self.cluster,
+                CheckContext {
+                    assembler: &self.assembler,
+                    cluster: &self.cluster,
+                    validator: &validator,
+                },
                 request,
                 &names,
                 &options,
@@ -286,10 +287,11 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             secrets,
             adopted_hash,
             published_names,
-            self.image.as_deref(),
+            self.installation.image.as_deref(),
         );
         let mut publication = publication.map_err(publication::too_large)?;
         publication.checks = checks.pods;
+        publication.validator = validator.desired;
         let cluster = self.cluster(request, &names).await?;
         let objects = Objects {
             object,
@@ -314,17 +316,16 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             assembly: &assembly,
             rejected: checks.rejected.as_deref(),
             check_pods: publication.checks.len(),
+            validator: validator.state.as_deref(),
             change: change.as_ref(),
             refreshed: versions.map(|(versions, _)| versions),
         };
         Ok(ReconcileOutput {
             status: outcome.status(raw),
-            requeue_after: if is_reported && is_refreshed {
-                let resync = ReconcileOutput::default().requeue_after;
-                checks.next.map_or(resync, |next| next.min(resync))
-            } else {
-                WRITE_AGAIN
-            },
+            requeue_after: requeue_after(
+                is_reported && is_refreshed,
+                checks.next.into_iter().chain(validator.renewal_in),
+            ),
             children,
             reads,
             reads_children: true,
@@ -351,6 +352,24 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             });
         }
         Ok(FinalizeOutcome::Done)
+    }
+}
+
+/// Returns the generations of pipelines from which parts were made.
+fn generations(parts: &BTreeMap<PipelineKey, PipelinePart>) -> BTreeMap<PipelineKey, i64> {
+    let parts = parts.iter();
+    parts
+        .map(|(key, part)| (key.clone(), part.generation))
+        .collect()
+}
+
+/// Returns the time until the next reconciliation. `due` are the times until something is to be done.
+fn requeue_after(is_written: bool, due: impl Iterator<Item = Duration>) -> Duration {
+    if is_written {
+        let resync = ReconcileOutput::default().requeue_after;
+        due.fold(resync, Duration::min)
+    } else {
+        WRITE_AGAIN
     }
 }
 
