@@ -135,11 +135,15 @@ fn vector_context(context: &OperatorContext) -> Arc<VectorContext> {
 /// catalogues again when they change; for other subcommands, a catalogue that cannot be read is an error.
 fn context(args: &CatalogueArgs, command: &str) -> anyhow::Result<RulesetExtension> {
     let environment = vector::environment::of_pipelines(command);
+    let new = |catalogues| {
+        let context = VectorContext::new(environment, catalogues);
+        context.with_change_preview(lockstep_vector_controller::preview_change)
+    };
     if !["webhook", "controller"].contains(&command) {
-        let context = VectorContext::new(environment, args.read()?);
+        let context = new(args.read()?);
         return Ok(RulesetExtension::new(Arc::new(context)));
     }
-    let context = Arc::new(VectorContext::new(environment, Catalogues::default()));
+    let context = Arc::new(new(Catalogues::default()));
     let mut folders = args.folders();
     let of_reload = Arc::clone(&context);
     Ok(RulesetExtension::new(context).reloaded_by(
