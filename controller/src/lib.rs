@@ -104,7 +104,8 @@ pub mod watch;
 pub use crate::api::error::ReconcileError;
 pub use crate::api::read_object::ReadObject;
 pub use crate::api::reconciler::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileOutput, Reconciler,
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OperatorEvent, Readiness,
+    ReconcileOutput, Reconciler,
 };
 pub use crate::api::request::SyncRequest;
 pub use crate::api::sync::{SyncHandler, SyncReconciler, SyncResponse};

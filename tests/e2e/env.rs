@@ -14,6 +14,7 @@ use kube::{Client, Config};
 use lockstep_envtest::{
     Cluster, ClusterOptions, Components, Installation, Moto, Options, aws_environment, eventually,
 };
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::proxy::Proxy;
@@ -28,13 +29,42 @@ pub struct TestEnv {
     pub installation: Installation,
     pub rds: aws_sdk_rds::Client,
     pub cluster: Cluster,
-    pub moto: Moto,
+    aws: Aws,
+}
+
+/// Simulation of AWS.
+pub enum Aws {
+    /// Simulates several services. Instances of RDS have no states and hardly any constraints.
+    Moto(Moto),
+    /// Simulates RDS with its states, constraints and errors.
+    Simulator(Simulator),
+}
+
+impl Aws {
+    fn endpoint(&self) -> String {
+        match self {
+            Self::Moto(moto) => moto.endpoint(),
+            Self::Simulator(simulator) => simulator.endpoint(),
+        }
+    }
+}
+
+impl From<Moto> for Aws {
+    fn from(moto: Moto) -> Self {
+        Self::Moto(moto)
+    }
+}
+
+impl From<Simulator> for Aws {
+    fn from(simulator: Simulator) -> Self {
+        Self::Simulator(simulator)
+    }
 }
 
 /// Settings in which the environment of a test differs from the default.
 #[derive(Default)]
 pub struct EnvOptions {
-    /// URL of a proxy in front of moto.
+    /// URL of a proxy in front of AWS.
     pub aws_endpoint: Option<String>,
     /// URL of a proxy in front of the API server, for the controller.
     pub controller_server: Option<String>,
@@ -99,6 +129,23 @@ impl TestEnv {
         (Box::pin(Self::install(cluster, moto, options)).await, proxy)
     }
 
+    /// Starts the same environment with the simulator of RDS instead of moto.
+    pub async fn start_on_simulator() -> (Self, Simulator) {
+        let simulator = Simulator::start().await.expect("a simulator");
+        let options = EnvOptions::default();
+        let cluster = options.start_cluster().await;
+        let env = Self::install(cluster, simulator.clone(), options);
+        (Box::pin(env).await, simulator)
+    }
+
+    /// Returns the moto server of an environment that has not started with the simulator of RDS.
+    pub fn moto(&self) -> &Moto {
+        match &self.aws {
+            Aws::Moto(moto) => moto,
+            Aws::Simulator(_) => panic!("the environment has no moto server"),
+        }
+    }
+
     /// Returns true if the database exists in the API server.
     pub async fn has_database(&self, name: &str) -> bool {
         let found = self.databases().get_opt(name).await;
@@ -106,7 +153,8 @@ impl TestEnv {
     }
 
     /// Installs Lockstep in a running cluster.
-    pub async fn install(cluster: Cluster, moto: Moto, options: EnvOptions) -> Self {
+    pub async fn install(cluster: Cluster, aws: impl Into<Aws>, options: EnvOptions) -> Self {
+        let aws = aws.into();
         let quick = [
             "--rds-poll-interval=100ms",
             "--rds-resync-period=300ms",
@@ -115,9 +163,9 @@ impl TestEnv {
         ];
         let start_options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
-            controller_env: match options.aws_endpoint {
-                Some(endpoint) => aws_environment(&endpoint),
-                None => moto.environment(),
+            controller_env: {
+                let endpoint = options.aws_endpoint.unwrap_or_else(|| aws.endpoint());
+                aws_environment(&endpoint)
             },
             controller_args: quick
                 .map(String::from)
@@ -141,12 +189,12 @@ impl TestEnv {
         Installation::allow_secrets(&cluster, NAMESPACE)
             .await
             .expect("a RoleBinding");
-        let rds = rds(&moto.endpoint(), "eu-central-1").await;
+        let rds = rds(&aws.endpoint(), "eu-central-1").await;
         let env = Self {
             installation,
             rds,
             cluster,
-            moto,
+            aws,
         };
         env.make_secret(
             SECRET,
@@ -315,14 +363,14 @@ impl TestEnv {
         .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
-    /// Instances in moto.
+    /// Instances in RDS.
     pub async fn instances(&self) -> Vec<DbInstance> {
         let response = self
             .rds
             .describe_db_instances()
             .send()
             .await
-            .expect("moto answers");
+            .expect("RDS answers");
         response.db_instances.unwrap_or_default()
     }
 
@@ -439,7 +487,7 @@ pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
     })
 }
 
-/// RDS client for a region of a moto server.
+/// RDS client for a region.
 pub async fn rds(endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())

@@ -109,13 +109,10 @@ impl Trap {
 pub struct Proxy {
     url: String,
     trap: Trap,
-    reported: Arc<Mutex<Option<&'static str>>>,
 }
 
 struct Upstream {
     client: Client,
-    /// State of every instance in the responses of RDS, if it is set.
-    reported: Arc<Mutex<Option<&'static str>>>,
     naming: Naming,
     trap: Trap,
     /// If true, the responses are those of RDS.
@@ -146,31 +143,19 @@ impl Proxy {
         let client = Client::try_from(config).expect("a client");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let reported = Arc::default();
         let upstream = Arc::new(Upstream {
             client,
-            reported: Arc::clone(&reported),
             naming,
             trap: trap.clone(),
             is_aws,
         });
         let routes = Router::new().fallback(pass).with_state(upstream);
         tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self {
-            url,
-            trap,
-            reported,
-        }
+        Self { url, trap }
     }
 
     pub fn url(&self) -> String {
         self.url.clone()
-    }
-
-    /// Sets the state that RDS reports: moto creates and deletes instances immediately, RDS takes minutes and reports
-    /// intermediate states.
-    pub fn report(&self, state: Option<&'static str>) {
-        *self.reported.lock().expect("no panic under the lock") = state;
     }
 
     /// Names of the recorded calls.
@@ -220,16 +205,15 @@ async fn pass(State(upstream): State<Arc<Upstream>>, request: Request) -> Respon
         wait_for_release(sender).await;
         return cut_off();
     }
-    let reported = *upstream.reported.lock().expect("no panic under the lock");
     match response {
-        Ok(response) if upstream.is_aws => as_rds(response.map(Body::new), reported).await,
+        Ok(response) if upstream.is_aws => as_rds(response.map(Body::new)).await,
         Ok(response) => response.map(Body::new),
         Err(_) => StatusCode::BAD_GATEWAY.into_response(),
     }
 }
 
-/// Response of moto in which each instance has its own resource ID, as in RDS, and the given state if there is one.
-async fn as_rds(response: Response, state: Option<&str>) -> Response {
+/// Response of moto in which each instance has its own resource ID, as in RDS.
+async fn as_rds(response: Response) -> Response {
     const INSTANCE: &str = "<DBInstance>";
     let (mut parts, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
@@ -237,10 +221,7 @@ async fn as_rds(response: Response, state: Option<&str>) -> Response {
     let mut pieces = text.split(INSTANCE);
     let mut whole = pieces.next().unwrap_or_default().to_owned();
     for instance in pieces {
-        let mut instance = with_text(instance, "DbiResourceId", &resource_id(instance));
-        if let Some(state) = state {
-            instance = with_text(&instance, "DBInstanceStatus", state);
-        }
+        let instance = with_text(instance, "DbiResourceId", &resource_id(instance));
         whole.push_str(INSTANCE);
         whole.push_str(&instance);
     }

@@ -85,7 +85,7 @@ fn restart_elsewhere(env: &mut TestEnv) {
 
 /// Number of instances in the other region.
 async fn instances_elsewhere(env: &TestEnv) -> usize {
-    let other_region = rds(&env.moto.endpoint(), "us-east-1").await;
+    let other_region = rds(&env.moto().endpoint(), "us-east-1").await;
     let other_region = other_region.describe_db_instances().send().await;
     let other_region = other_region.expect("moto answers").db_instances;
     other_region.unwrap_or_default().len()
@@ -95,7 +95,7 @@ async fn instances_elsewhere(env: &TestEnv) -> usize {
 async fn a_controller_of_another_region_does_not_change_an_object_of_this_region() {
     let mut env = TestEnv::start().await;
     two_ready(&env).await;
-    let proxy = Proxy::before_aws(&env.moto).await;
+    let proxy = Proxy::before_aws(env.moto()).await;
     env.installation
         .restart_controller_in_aws(&[
             ("AWS_REGION", "us-east-1"),
@@ -129,7 +129,7 @@ async fn a_controller_of_another_account_does_not_change_an_object_of_this_accou
         .restart_controller_in_aws(&[("AWS_ENDPOINT_URL", &proxy.url())])
         .expect("a controller");
     is_left_alone(&env, &proxy, "AccountMismatch").await;
-    let proxy = Proxy::before_aws(&env.moto).await;
+    let proxy = Proxy::before_aws(env.moto()).await;
     goes_on(env, &proxy).await;
 }
 

@@ -24,7 +24,7 @@ fn settings(instance: &DbInstance) -> [Option<bool>; 3] {
 
 /// Calls the EC2 API of moto without an SDK, and returns the texts of all elements `tag` of the response, in order.
 async fn ec2(env: &TestEnv, action: &str, tag: &str) -> Vec<String> {
-    let config: Config = towards_aws(&env.moto);
+    let config: Config = towards_aws(env.moto());
     let client = Client::try_from(config).expect("a client");
     let scope = "AWS4-HMAC-SHA256 Credential=testing/20260101/eu-central-1/ec2/aws4_request";
     let request = Request::post("/")
@@ -146,7 +146,7 @@ async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_r
     made.send()
         .await
         .expect("an instance as an earlier release created it");
-    let proxy = Proxy::before_aws(&env.moto).await;
+    let proxy = Proxy::before_aws(env.moto()).await;
     env.installation
         .restart_controller_in_aws(&[("AWS_ENDPOINT_URL", &proxy.url())])
         .expect("a controller");

@@ -1,20 +1,18 @@
 //! RDS takes time to create and to delete an instance, and the object waits for it.
 
+use std::time::Duration;
+
 use lockstep_envtest::eventually;
+use rds_simulator::End;
 
 use crate::env::{TestEnv, database};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted() {
-    let (env, proxy) = TestEnv::start_behind_proxy().await;
-    let calls = || {
-        proxy
-            .calls()
-            .iter()
-            .filter(|call| *call == "DescribeDBInstances")
-            .count()
-    };
+    let (env, simulator) = TestEnv::start_on_simulator().await;
+    simulator.set_timing(|timing| timing.state = Duration::from_hours(1));
     let calls_again = async |times: usize| {
+        let calls = || simulator.calls("DescribeDBInstances").len();
         let before = calls();
         let again = eventually("another request to RDS", async || {
             (calls() >= before + times).then_some(())
@@ -24,7 +22,6 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
             .unwrap_or_else(|error| env.fail(&error.to_string()));
     };
 
-    proxy.report(Some("creating"));
     env.kubectl_apply(&database("orders")).expect("stored");
     let reported = eventually("the report of the RDS state", async || {
         let ready = env.condition("orders", "Ready", "False").await;
@@ -35,30 +32,38 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
         .unwrap_or_else(|error| env.fail(&error.to_string()));
     calls_again(3).await;
     env.condition("orders", "Ready", "False").await;
-    let creations = proxy
-        .calls()
-        .iter()
-        .filter(|call| *call == "CreateDBInstance")
-        .count();
-    assert_eq!(creations, 1, "{:?}", proxy.calls());
+    let creations = simulator.calls("CreateDBInstance");
+    assert_eq!(creations.len(), 1, "{creations:?}");
 
     // An unknown state counts as temporary; a state in which the instance serves clients counts as ready.
-    proxy.report(Some("rebooting"));
+    let id = simulator.instance_ids().remove(0);
+    simulator.force_status(&id, "rebooting-for-an-unknown-reason", End::Released);
     calls_again(2).await;
     env.condition("orders", "Ready", "False").await;
-    proxy.report(Some("backing-up"));
+    simulator.release(&id);
+    simulator.advance(Duration::from_hours(1));
     env.condition("orders", "Ready", "True").await;
+    let instance = simulator.instance(&id).expect("the instance");
+    assert_eq!(instance["DBInstanceStatus"], "backing-up");
 
-    proxy.report(Some("deleting"));
     env.kubectl(&["delete", "cdb/orders", "--wait=false"])
         .expect("deletion begins");
+    let begins = eventually("the deletion of the instance", async || {
+        let instance = simulator.instance(&id)?;
+        (instance["DBInstanceStatus"] == "deleting").then_some(())
+    });
+    begins
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
     calls_again(3).await;
     assert!(
         env.has_database("orders").await,
         "the object was removed before its instance"
     );
-    proxy.report(None);
+    simulator.advance(Duration::from_hours(1));
     env.kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|e| env.fail(&e));
-    assert_eq!(env.instances().await.len(), 0);
+    assert_eq!(simulator.instance_ids(), Vec::<String>::new());
+    let deletions = simulator.calls("DeleteDBInstance");
+    assert_eq!(deletions.len(), 1, "{deletions:?}");
 }

@@ -27,6 +27,10 @@ pub enum ReconcileError {
         /// The error that is reported.
         error: Box<ReconcileError>,
     },
+    /// An error that says nothing about the state of what the object manages, such as a call to another system without a
+    /// response: an object that is ready stays ready.
+    #[error("{0}")]
+    Inconclusive(Box<ReconcileError>),
     /// A retry may succeed.
     #[error("{message}")]
     Transient {
@@ -37,15 +41,44 @@ pub enum ReconcileError {
     },
 }
 
+/// Error without the variants that wrap others.
+pub(crate) struct WrappedError {
+    pub(crate) error: ReconcileError,
+    /// Time after which the object is reconciled again, if the error sets one.
+    pub(crate) requeue_after: Option<Duration>,
+    /// If true, the error says nothing about the state of what the object manages.
+    pub(crate) is_inconclusive: bool,
+}
+
 impl ReconcileError {
-    /// Splits off the time after which the object is reconciled again, if the error sets one.
-    pub(crate) fn split_requeue(self) -> (Self, Option<Duration>) {
+    /// Returns the reason for programs.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "Invalid",
+            Self::Permanent { reason, .. } | Self::Transient { reason, .. } => reason,
+            Self::RequeueAfter { error, .. } | Self::Inconclusive(error) => error.reason(),
+        }
+    }
+
+    pub(crate) fn unwrapped(self) -> WrappedError {
         match self {
             Self::RequeueAfter { after, error } => {
-                let (error, earlier) = error.split_requeue();
-                (error, earlier.or(Some(after)))
+                let inner = error.unwrapped();
+                WrappedError {
+                    requeue_after: inner.requeue_after.or(Some(after)),
+                    ..inner
+                }
             }
-            error => (error, None),
+            Self::Inconclusive(error) => WrappedError {
+                is_inconclusive: true,
+                ..error.unwrapped()
+            },
+            error => WrappedError {
+                error,
+                requeue_after: None,
+                is_inconclusive: false,
+            },
         }
     }
 }

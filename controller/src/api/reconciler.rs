@@ -237,9 +237,38 @@ pub struct ReconcileOutput {
     /// Objects that the step has read by their names from the API server. A change of one of them triggers the next
     /// reconciliation, so that none has to be polled. The operator needs the permissions `list` and `watch` on them.
     pub reads: Vec<ReadObject>,
-    /// Error that ended the step. If set, no child is changed, and of the other fields only the status is used: it is
-    /// written together with the error.
+    /// Conditions of the operator's own, which are written with the status. One that is not listed does not change.
+    pub conditions: Vec<OperatorCondition>,
+    /// Events to publish, in addition to those of the runtime.
+    pub events: Vec<OperatorEvent>,
+    /// Error that ended the step. If set, no child is changed, and of the other fields only the status, the conditions and
+    /// the Events are used: they are written together with the error.
     pub error: Option<ReconcileError>,
+}
+
+/// Condition of the operator's own, such as `Synced`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorCondition {
+    /// Type of the condition, one CamelCase word.
+    pub type_: &'static str,
+    /// If true, the status of the condition is `True`, and otherwise `False`.
+    pub is_true: bool,
+    /// Reason for programs, one CamelCase word.
+    pub reason: &'static str,
+    /// Message for people.
+    pub message: String,
+}
+
+/// Event that an operator publishes. A Warning with the same reason and note is counted, and not published again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorEvent {
+    /// If true, the Event has the type `Warning`, and otherwise `Normal`. A `Normal` Event is published each time, so it is
+    /// for what happens once.
+    pub is_warning: bool,
+    /// Reason for programs, one CamelCase word.
+    pub reason: &'static str,
+    /// Message for people, at most 1,024 bytes.
+    pub note: String,
 }
 
 impl Default for ReconcileOutput {
@@ -251,6 +280,8 @@ impl Default for ReconcileOutput {
             children: Vec::new(),
             reads_children: false,
             reads: Vec::new(),
+            conditions: Vec::new(),
+            events: Vec::new(),
             error: None,
         }
     }

@@ -146,6 +146,8 @@ impl SyncResponse {
             error: self.error,
             // The step is pure.
             reads: Vec::new(),
+            conditions: Vec::new(),
+            events: Vec::new(),
         }
     }
 }

@@ -65,7 +65,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         removal: &Patch<()>,
         mut progress: ReconcileOutput,
     ) -> Result<Conclusion, Stop> {
-        if let Some(error) = progress.error {
+        if let Some(error) = progress.error.take() {
+            self.publish(&progress.events).await;
             return self.failing(removal, progress.status, error).await;
         }
         // Whatever triggers the next reconciliation, it must come early enough to report a stalled deletion and to

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use lockstep_shared_validation::{Violation, aggregate};
 
-use crate::api::error::ReconcileError;
-use crate::api::reconciler::{ReconcileOutput, Reconciler};
+use crate::api::error::{ReconcileError, WrappedError};
+use crate::api::reconciler::{OperatorEvent, ReconcileOutput, Reconciler};
 use crate::children::AppliedChanges;
 use crate::events::recorder;
 use crate::metrics::ViolationLabels;
@@ -82,6 +82,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             requeue_after,
             children,
             reads_children,
+            conditions,
+            events,
             reads: _,
             error: _,
         } = progress;
@@ -89,6 +91,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         // An object that was ready from the start gets no Event.
         let turned_ready = readiness.ready && status.had_condition(READY, false);
         status.set_fields(fields);
+        status.set_operator_conditions(&conditions);
         let health = if readiness.ready {
             Health::Ready
         } else {
@@ -115,6 +118,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         if !dropped.is_empty() {
             return Ok(self.fields_dropped(dropped, requeue_after).await);
         }
+        self.publish(&events).await;
         if turned_ready {
             self.context
                 .recorder
@@ -125,6 +129,22 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             return Ok(Action::RequeueAfter(Duration::ZERO));
         }
         Ok(Action::RequeueAfter(requeue_after))
+    }
+
+    /// Publishes the operator's own Events.
+    pub(crate) async fn publish(&self, events: &[OperatorEvent]) {
+        let recorder = &self.context.recorder;
+        for event in events {
+            if event.is_warning {
+                recorder
+                    .warning(&self.reference, event.reason, &event.note)
+                    .await;
+            } else {
+                recorder
+                    .normal(&self.reference, event.reason, &event.note)
+                    .await;
+            }
+        }
     }
 
     /// Reports status fields that the API server has dropped, and delays the next step: without the values to be
@@ -151,7 +171,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         mut status: Status,
         error: ReconcileError,
     ) -> Result<Action, kube::Error> {
-        let (error, recheck_after) = error.split_requeue();
+        let WrappedError {
+            error,
+            requeue_after: recheck_after,
+            is_inconclusive,
+        } = error.unwrapped();
+        if is_inconclusive {
+            status.keep_readiness();
+        }
         let message = error.to_string();
         let (reason, health, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
@@ -159,9 +186,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 let message = aggregate(&errors);
                 return self.invalid(status, &message, &[], self.backoff()).await;
             }
-            ReconcileError::Invalid(_) | ReconcileError::RequeueAfter { .. } => {
-                ("Invalid", Health::Reconciling, self.backoff())
-            }
+            ReconcileError::Invalid(_)
+            | ReconcileError::RequeueAfter { .. }
+            | ReconcileError::Inconclusive(_) => ("Invalid", Health::Reconciling, self.backoff()),
             // Reconciled again nevertheless: the cause may change outside, where no watch reports it.
             ReconcileError::Permanent { reason, .. } => {
                 let after = match self.deleting_since {

@@ -249,6 +249,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
         };
         status.set_fields(output.status);
+        status.set_operator_conditions(&output.conditions);
+        self.publish(&output.events).await;
         Ok(Conclusion::Failed { status, error })
     }
 

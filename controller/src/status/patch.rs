@@ -5,6 +5,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use lockstep_shared_validation::LastValidated;
 use serde_json::{Map, Value, json};
 
+use crate::api::reconciler::OperatorCondition;
 use crate::status::{conditions, merge_patch};
 
 /// Status fields that the runtime writes; all others are the operator's.
@@ -35,6 +36,7 @@ pub(crate) struct Status {
     now: Timestamp,
     is_subresource: bool,
     keeps_observed_generation: bool,
+    keeps_readiness: bool,
     /// The operator's own fields that the API server has not stored.
     dropped: Vec<String>,
 }
@@ -59,6 +61,7 @@ impl Status {
             now: Timestamp::now(),
             is_subresource,
             keeps_observed_generation: false,
+            keeps_readiness: false,
             dropped: Vec::new(),
         }
     }
@@ -78,6 +81,9 @@ impl Status {
     /// Sets the condition `Ready`, and `Reconciling` or `Stalled` if the object is not ready. These two are
     /// present only while they are true, as kstatus expects.
     pub(crate) fn set_health(&mut self, standing: Health, reason: &str, message: &str) {
+        if self.keeps_readiness {
+            return;
+        }
         self.set_condition(READY, standing == Health::Ready, reason, message);
         for (type_, when) in [
             (RECONCILING, Health::Reconciling),
@@ -106,6 +112,18 @@ impl Status {
             } else {
                 status.insert(name, value);
             }
+        }
+    }
+
+    /// Leaves the conditions of [`set_health`](Self::set_health) unchanged if the object is ready.
+    pub(crate) fn keep_readiness(&mut self) {
+        self.keeps_readiness = self.had_condition(READY, true);
+    }
+
+    /// Sets the operator's own conditions.
+    pub(crate) fn set_operator_conditions(&mut self, conditions: &[OperatorCondition]) {
+        for it in conditions {
+            self.set_condition(it.type_, it.is_true, it.reason, &it.message);
         }
     }
 

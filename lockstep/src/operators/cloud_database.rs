@@ -29,6 +29,10 @@ struct CloudDatabaseArgs {
     /// is being deleted.
     #[arg(long = "rds-not-found-grace-period", default_value = "2m", value_parser = duration)]
     not_found_grace_period: Duration,
+    /// Time that calls to RDS must fail, for example because they are throttled, before an instance that served clients
+    /// counts as not ready.
+    #[arg(long = "rds-unavailable-grace-period", default_value = "10m", value_parser = duration)]
+    unavailable_grace_period: Duration,
     /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
     #[arg(long = "rds-qps", default_value = "10")]
     rds_rate: NonZeroU32,
@@ -69,6 +73,7 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
             poll_interval: args.poll,
             resync_period: args.resync,
             not_found_grace_period: args.not_found_grace_period,
+            unavailable_grace_period: args.unavailable_grace_period,
         },
     })
 }

@@ -23,7 +23,7 @@ pub use spec::{
     Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy, Encryption, Network,
     SecretSelectors, Storage, StorageType,
 };
-pub use status::{CloudDatabaseStatus, DeletionRequest, Endpoint};
+pub use status::{AppliedStorage, CloudDatabaseStatus, DeletionRequest, Endpoint};
 
 /// Finalizer that keeps an object until its instance is deleted.
 pub const FINALIZER: &str = "database.example.com/finalizer";

@@ -15,10 +15,35 @@ pub(crate) fn is_reserved(engine: Engine, name: &str) -> bool {
     if name == "rdsadmin" {
         return true;
     }
+    // "MasterUsername admin cannot be used as it is a reserved word used by the engine".
+    if name == "admin" && engine == Engine::Postgres {
+        return true;
+    }
     match engine {
         Engine::Postgres => name.starts_with("pg_") || POSTGRES.contains(name.as_str()),
         Engine::Mysql | Engine::Mariadb => MYSQL.contains(name.as_str()),
     }
+}
+
+/// Returns true if the engine rejects the name as the name of a database. System databases count as reserved.
+pub(crate) fn is_reserved_database(engine: Engine, name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let of_system: &[&str] = match engine {
+        Engine::Postgres => &["postgres", "rdsadmin", "template0", "template1"],
+        Engine::Mysql | Engine::Mariadb => &[
+            "information_schema",
+            "innodb",
+            "mysql",
+            "performance_schema",
+            "sys",
+            "tmp",
+        ],
+    };
+    of_system.contains(&lower.as_str())
+        || match engine {
+            Engine::Postgres => POSTGRES.contains(lower.as_str()),
+            Engine::Mysql | Engine::Mariadb => MYSQL.contains(lower.as_str()),
+        }
 }
 
 fn words(text: &'static str) -> HashSet<&'static str> {
@@ -74,5 +99,16 @@ mod tests {
         assert!(is_reserved(Engine::Postgres, "pg_monitor"));
         assert!(is_reserved(Engine::Mariadb, "rdsadmin"));
         assert!(!is_reserved(Engine::Postgres, "app"));
+        assert!(is_reserved(Engine::Postgres, "Admin"));
+        assert!(!is_reserved(Engine::Mysql, "admin"));
+    }
+
+    #[test]
+    fn databases_of_the_system_are_reserved() {
+        assert!(is_reserved_database(Engine::Postgres, "Template1"));
+        assert!(is_reserved_database(Engine::Mysql, "performance_schema"));
+        assert!(is_reserved_database(Engine::Mariadb, "table"));
+        assert!(!is_reserved_database(Engine::Mysql, "postgres"));
+        assert!(!is_reserved_database(Engine::Postgres, "orders"));
     }
 }

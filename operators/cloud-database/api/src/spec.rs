@@ -25,6 +25,10 @@ use crate::status::CloudDatabaseStatus;
     printcolumn = r#"{"name":"Class","type":"string","jsonPath":".spec.instanceClass"}"#,
     printcolumn = r#"{"name":"Phase","type":"string","jsonPath":".status.phase"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Synced","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].status"}"#,
+    printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.engineVersion","priority":1}"#,
+    printcolumn = r#"{"name":"Size","type":"integer","jsonPath":".status.allocatedStorageGib","priority":1}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].reason","priority":1}"#,
     printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint.host"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
@@ -59,7 +63,7 @@ pub struct CloudDatabaseSpec {
 
     /// Name of the database that is created with the instance. If not set, only the engine's own database exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
     pub database_name: Option<String>,
 
     /// Credentials of the master user.
@@ -73,9 +77,10 @@ pub struct CloudDatabaseSpec {
     #[serde(default)]
     pub encryption: Encryption,
 
-    /// If true, a standby runs in another availability zone (Multi-AZ).
-    #[serde(default)]
-    pub multi_az: bool,
+    /// If true, a standby runs in another availability zone (Multi-AZ). If not set, the instance is created without
+    /// one, and later changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multi_az: Option<bool>,
 
     /// Automated backups.
     #[serde(default)]
@@ -86,7 +91,7 @@ pub struct CloudDatabaseSpec {
     #[schemars(
         length(min = 19, max = 19),
         regex(
-            pattern = r"^(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]-(mon|tue|wed|thu|fri|sat|sun):([01][0-9]|2[0-3]):[0-5][0-9]$"
+            pattern = r"^([Mm]on|[Tt]ue|[Ww]ed|[Tt]hu|[Ff]ri|[Ss]at|[Ss]un):([01][0-9]|2[0-3]):[0-5][0-9]-([Mm]on|[Tt]ue|[Ww]ed|[Tt]hu|[Ff]ri|[Ss]at|[Ss]un):([01][0-9]|2[0-3]):[0-5][0-9]$"
         )
     )]
     pub maintenance_window: Option<String>,
@@ -96,9 +101,10 @@ pub struct CloudDatabaseSpec {
     #[schemars(range(min = 1150, max = 65535))]
     pub port: Option<i32>,
 
-    /// If true, RDS does not allow the instance to be deleted.
-    #[serde(default)]
-    pub deletion_protection: bool,
+    /// If true, RDS does not allow the instance to be deleted. If not set, changes made in RDS are kept, and a
+    /// protection that was enabled there blocks the deletion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_protection: Option<bool>,
 
     /// Policy for the instance when this object is deleted.
     #[serde(default)]
@@ -138,9 +144,21 @@ pub struct CloudDatabaseSpec {
         .message("may be set only for gp3 from 400 GiB [throughput-not-provisioned]")
         .reason(Reason::FieldValueForbidden)
         .field_path(".throughputMibps"),
-    validation = Rule::new("!has(self.iops) || (self.iops * 2 >= self.sizeGib && self.iops <= self.sizeGib * 50)")
-        .message("must be 0.5 to 50 times `sizeGib` [iops-ratio]")
-        .field_path(".iops")
+    validation = Rule::new("!has(self.iops) || !self.type.startsWith('io') || (self.iops * 2 >= self.sizeGib && self.iops <= self.sizeGib * (self.type == 'io1' ? 50 : 1000))")
+        .message("must be 0.5 to 50 times `sizeGib` for io1, and 0.5 to 1000 times for io2 [iops-ratio]")
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.iops) || !has(self.maxSizeGib) || !self.type.startsWith('io') || self.iops * 2 >= self.maxSizeGib")
+        .message("must be at least half of `maxSizeGib`: the ratio of 0.5 also holds after RDS has increased the storage [iops-ratio-autoscaling]")
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.iops) || self.type != 'gp3' || self.sizeGib < 400 || (self.iops >= 12000 && self.iops <= 64000 && self.iops <= self.sizeGib * 500)")
+        .message("must be 12000 to 64000, and at most 500 times `sizeGib`, for gp3 [gp3-iops-range]")
+        .field_path(".iops"),
+    validation = Rule::new("!has(self.throughputMibps) || self.type != 'gp3' || self.sizeGib < 400 || self.throughputMibps >= 500")
+        .message("must be 500 to 4000 for gp3 [gp3-throughput-range]")
+        .field_path(".throughputMibps"),
+    validation = Rule::new("!has(self.throughputMibps) || self.type != 'gp3' || self.sizeGib < 400 || self.throughputMibps * 4 <= (has(self.iops) ? self.iops : 12000)")
+        .message("must be at most a quarter of `iops`, which are 12000 if they are not set [gp3-throughput-ratio]")
+        .field_path(".throughputMibps")
 )]
 pub struct Storage {
     /// Storage type.
@@ -319,10 +337,11 @@ fn default_true() -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backup {
-    /// Number of days for which automated backups are retained. 0 disables them.
-    #[serde(default = "default_retention_days")]
+    /// Number of days for which automated backups are retained. 0 disables them. If not set, the instance is created
+    /// with 7 days, and later changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 35))]
-    pub retention_days: i32,
+    pub retention_days: Option<i32>,
 
     /// Daily backup window, in UTC, such as `03:00-04:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,15 +359,11 @@ pub struct Backup {
 impl Default for Backup {
     fn default() -> Self {
         Self {
-            retention_days: default_retention_days(),
+            retention_days: None,
             window: None,
             copy_tags_to_snapshot: default_true(),
         }
     }
-}
-
-fn default_retention_days() -> i32 {
-    7
 }
 
 /// Policy for the instance when the object is deleted.

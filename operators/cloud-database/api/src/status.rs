@@ -61,9 +61,62 @@ pub struct CloudDatabaseStatus {
     #[schemars(extend("maxItems" = 16), inner(length(max = 64)))]
     pub enforced_fields: Vec<String>,
 
+    /// Version of the engine that the instance runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub engine_version: Option<String>,
+
+    /// Class of the instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub instance_class: Option<String>,
+
+    /// Allocated storage in GiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated_storage_gib: Option<i32>,
+
+    /// Fields whose change RDS has accepted and not applied yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 32), inner(length(max = 64)))]
+    pub pending_modifications: Vec<String>,
+
+    /// Time at which RDS last accepted a change of the storage. It accepts the next one some hours later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("format" = "date-time"))]
+    pub storage_modified_at: Option<String>,
+
+    /// IOPS and throughput of the spec that have been in effect. If they are removed from the spec, those of RDS are
+    /// restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_storage: Option<AppliedStorage>,
+
+    /// Keys of the tags of the spec that the instance has. If they are removed from the spec, they are removed from the
+    /// instance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 50), inner(length(max = 128)))]
+    pub applied_tags: Vec<String>,
+
+    /// Version of the Secret with the password that the instance has: the UID and the resource version. The password
+    /// cannot be derived from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub credentials_version: Option<String>,
+
     /// Request to delete the instance, recorded before it is sent and removed if RDS rejects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_request: Option<DeletionRequest>,
+}
+
+/// Provisioned IOPS and throughput of the spec that have been in effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedStorage {
+    /// Provisioned I/O operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<i32>,
+    /// Provisioned throughput in MiB per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput_mibps: Option<i32>,
 }
 
 /// Request to RDS to delete an instance.

@@ -1,5 +1,9 @@
 //! Validation rules of CloudDatabase that neither the schema nor CEL can express.
 
+mod database_name;
+mod engine_versions;
+mod risks;
+
 use std::cmp::Ordering;
 
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
@@ -29,6 +33,14 @@ const CLASSES_WITHOUT_ENCRYPTION: &[&str] = &["db.m1.", "db.m2.", "db.t1.", "db.
 const SHORTEST_WINDOW: u32 = 30;
 
 pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
+    let mut all = own();
+    all.extend(database_name::rules());
+    all.extend(engine_versions::rules());
+    all.extend(risks::rules());
+    all
+}
+
+fn own() -> Vec<Rule<CloudDatabase>> {
     vec![
         Rule {
             id: "username-reserved",
@@ -166,11 +178,11 @@ pub fn check_password(object: &CloudDatabase, password: &str) -> Option<FieldErr
     let max = object.spec.engine.max_password_length();
     let printable = password
         .chars()
-        .all(|c| matches!(c, ' '..='~') && !matches!(c, '/' | '"' | '@'));
+        .all(|c| matches!(c, '!'..='~') && !matches!(c, '/' | '"' | '@'));
     let fits = (8..=max).contains(&password.chars().count());
     (!printable || !fits).then(|| {
         let detail = format!(
-            "the password in the Secret must have 8 to {max} printable ASCII characters without '/', '\"' and '@'; change the Secret"
+            "the password in the Secret must have 8 to {max} printable ASCII characters without '/', '\"', '@' and spaces; change the Secret"
         );
         FieldError::invalid_hidden(FieldPath::new("spec.credentials.selectors.password"), detail)
     })

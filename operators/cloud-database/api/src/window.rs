@@ -61,13 +61,20 @@ fn time_of_week(text: &str) -> Option<u32> {
     let (name, time) = text.split_once(':')?;
     let day = (0..)
         .zip(DAYS)
-        .find_map(|(index, day)| (day == name).then_some(index))?;
+        .find_map(|(index, day)| day.eq_ignore_ascii_case(name).then_some(index))?;
     Some(day * MINUTES_A_DAY + time_of_day(time)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_days_may_have_capitals() {
+        let window = Window::weekly("Sun:23:30-Mon:00:30");
+        assert_eq!(window, Window::weekly("sun:23:30-mon:00:30"));
+        assert_eq!(window.map(|it| it.minutes), Some(60));
+    }
 
     #[test]
     fn windows_may_cross_midnight_and_the_end_of_the_week() {

@@ -60,10 +60,7 @@ fn a_minimal_object_is_valid_and_gets_its_defaults() {
         spec["credentials"]["selectors"],
         json!({"username": "username", "password": "password"})
     );
-    assert_eq!(
-        spec["backup"],
-        json!({"retentionDays": 7, "copyTagsToSnapshot": true})
-    );
+    assert_eq!(spec["backup"], json!({"copyTagsToSnapshot": true}));
     assert_eq!(spec["network"], json!({"publiclyAccessible": false}));
     assert_eq!(spec["encryption"], json!({"enabled": true}));
     assert_eq!(
@@ -171,7 +168,7 @@ fn an_old_violation_is_a_warning_and_a_new_one_is_an_error() {
         &json!({"port": 80, "credentials": {"username": "user"}, "storage": {"maxSizeGib": 101}}),
     );
     let mut new = old.clone();
-    new["spec"]["multiAz"] = json!(true);
+    new["spec"]["port"] = json!(5433);
     let result = rules.validate(&ValidationRequest::update(&new, &old));
     assert_eq!(errors(&result), Vec::<String>::new());
     assert_eq!(
@@ -319,7 +316,7 @@ fn a_ratcheted_error_stays_a_warning_until_the_values_that_cause_it_change() {
     let last_validated = last_validated.with_ratcheted(&result.ratcheted);
 
     // An unrelated edit, validated by a controller without the old object.
-    let edited = overlapping(&json!({"multiAz": true}));
+    let edited = overlapping(&json!({"port": 5433}));
     let result = rules
         .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
     assert!(result.is_valid(), "{:?}", errors(&result));
@@ -347,7 +344,7 @@ fn errors_of_schema_and_cel_are_ratcheted_in_the_same_way() {
     let last_validated = last_validated.with_ratcheted(&result.ratcheted);
     assert_eq!(last_validated.ratcheted.len(), 2);
     let mut edited = stored.clone();
-    edited["spec"]["multiAz"] = json!(true);
+    edited["spec"]["port"] = json!(5433);
     let result = rules
         .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
     assert!(result.is_valid(), "{:?}", errors(&result));
@@ -388,7 +385,7 @@ fn a_violation_that_a_policy_only_audited_is_a_warning_once_the_rule_denies() {
     let result = rules.validate(&ValidationRequest::create(&object).with_policy(&policy));
     let last_validated = LastValidated::from_object(&object, rules.transition_fields())
         .with_ratcheted(&result.ratcheted);
-    let edited = overlapping(&json!({"multiAz": true}));
+    let edited = overlapping(&json!({"port": 5433}));
     let result = rules
         .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
     assert!(result.is_valid(), "{:?}", errors(&result));

@@ -4,6 +4,9 @@ use aws_sdk_rds::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
 use lockstep_controller::ReconcileError;
 
+/// Reason of a call that may succeed later.
+pub(crate) const CALL_FAILED: &str = "RdsCallFailed";
+
 /// Error of a call to RDS or STS.
 #[derive(Debug)]
 pub(crate) struct CallError {
@@ -44,6 +47,30 @@ impl CallError {
             && !is_turned_away
     }
 
+    /// Returns the code and the message.
+    pub(crate) fn text(&self) -> String {
+        match &self.code {
+            Some(code) => format!("{code}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
+    /// Returns true if RDS has rejected a change of the storage because of the previous one. There is no error code for
+    /// it.
+    pub(crate) fn is_storage_cooldown(&self) -> bool {
+        const WORDS: &[&str] = &[
+            "previous storage change",
+            "storage optimization",
+            "storage-optimization",
+            "6 hours",
+            "six hours",
+        ];
+        self.is("InvalidParameterCombination") && {
+            let message = self.message.to_lowercase();
+            WORDS.iter().any(|words| message.contains(words))
+        }
+    }
+
     /// Returns true if the same call cannot succeed until a user changes the object, the quota, or the permissions of
     /// the operator.
     pub(crate) fn is_permanent(&self) -> bool {
@@ -61,10 +88,7 @@ impl CallError {
 
 impl From<CallError> for ReconcileError {
     fn from(error: CallError) -> Self {
-        let message = match &error.code {
-            Some(code) => format!("RDS: {code}: {}", error.message),
-            None => format!("RDS: {}", error.message),
-        };
+        let message = format!("RDS: {}", error.text());
         if error.is_permanent() {
             Self::Permanent {
                 reason: "RejectedByRds",
@@ -72,7 +96,7 @@ impl From<CallError> for ReconcileError {
             }
         } else {
             Self::Transient {
-                reason: "RdsCallFailed",
+                reason: CALL_FAILED,
                 message,
             }
         }

@@ -16,7 +16,7 @@ use lockstep_controller::{ReconcileError, ReconcileOutput};
 use serde_json::{Value, json};
 
 use crate::call_error::CallError;
-use crate::credentials;
+use crate::credentials::MasterUser;
 use crate::drift;
 use crate::preconditions;
 use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
@@ -32,6 +32,7 @@ impl CloudDatabaseReconciler {
         id: &str,
         object: &CloudDatabase,
         record: &RecordedInstance<'_>,
+        user: Result<MasterUser, ReconcileError>,
     ) -> Result<ReconcileOutput, StepError> {
         if let Some(shown) = record.listed_id() {
             self.require_not_renamed(id, record, object.uid().as_deref())
@@ -44,10 +45,10 @@ impl CloudDatabaseReconciler {
             }
         }
         preconditions::require_current_object(&self.client, object).await?;
-        let user = credentials::read(&self.client, object).await?;
+        let user = user?;
         if record.region.is_none() || record.account_id.is_none() {
             self.require_first(object).await?;
-            return Ok(self.locating(id).await?);
+            return Ok(self.locating(id, &user).await?);
         }
         match self.rds.create(id, object, &user).await {
             Ok(instance) => {
@@ -82,14 +83,19 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    /// Records the region and account in which the instance is about to be created. The next reconciliation
-    /// creates it.
-    async fn locating(&self, id: &str) -> Result<ReconcileOutput, ReconcileError> {
+    /// Records the region and account in which the instance is about to be created, and the version of the Secret with its
+    /// password. The next reconciliation creates it.
+    async fn locating(
+        &self,
+        id: &str,
+        user: &MasterUser,
+    ) -> Result<ReconcileOutput, ReconcileError> {
         let location = self.rds.location().await?;
         let message = format!("the RDS instance '{id}' is about to be created");
         let status = fields([
             ("region", json!(location.region)),
             ("accountId", json!(location.account_id)),
+            ("credentialsVersion", json!(user.version)),
             ("message", json!(message)),
         ]);
         Ok(ReconcileOutput {

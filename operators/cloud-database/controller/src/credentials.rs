@@ -4,48 +4,55 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::{Client, ResourceExt};
 use lockstep_cloud_database_api::{CloudDatabase, check_password, check_username};
-use lockstep_controller::ReconcileError;
+use lockstep_controller::{ReadObject, ReconcileError};
 
 /// Username and password of the master user. Neither is ever printed.
 pub(crate) struct MasterUser {
     pub(crate) name: String,
     pub(crate) password: String,
+    /// UID and resource version of the Secret. The password cannot be derived from it, in contrast to a hash, which helps
+    /// to guess it.
+    pub(crate) version: String,
 }
 
-/// Reads the credentials from the Secret. A username in the spec takes precedence over one in the Secret. Values from
-/// the Secret are validated by the same rules as values in the object.
+/// Reads the credentials from the Secret, and returns them with the Secret that was read, whose changes trigger the next
+/// reconciliation. A username in the spec takes precedence over one in the Secret. Values from the Secret are validated by
+/// the same rules as values in the object.
 pub(crate) async fn read(
     client: &Client,
     object: &CloudDatabase,
-) -> Result<MasterUser, ReconcileError> {
-    let credentials = &object.spec.credentials;
-    let secrets: Api<Secret> =
-        Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
-    let transient = |reason, message| ReconcileError::Transient { reason, message };
-    let secret = secrets
-        .get_opt(&credentials.secret_name)
-        .await
-        .map_err(|error| match error {
-            kube::Error::Api(status) if status.is_forbidden() => {
-                let message = format!(
-                    "the controller has no permission to read the Secret '{}'; bind the ClusterRole \
-                     lockstep-secret-reader to its ServiceAccount with a RoleBinding in this namespace",
-                    credentials.secret_name
-                );
-                transient("SecretForbidden", message)
-            }
-            error => transient(
-                "SecretUnreadable",
-                format!("cannot read the Secret: {error}"),
-            ),
-        })?
-        .ok_or_else(|| {
+) -> (Result<MasterUser, ReconcileError>, ReadObject) {
+    let namespace = object.namespace().unwrap_or_default();
+    let name = &object.spec.credentials.secret_name;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+    let secret = secrets.get_opt(name).await;
+    let found = secret.as_ref().ok().and_then(Option::as_ref);
+    let read = ReadObject::of::<Secret>(&namespace, name, found);
+    let secret = match secret {
+        Ok(Some(secret)) => secret,
+        Ok(None) => {
             let message = format!(
-                "the Secret '{}' does not exist in the namespace of the object; create it",
-                credentials.secret_name
+                "the Secret '{name}' does not exist in the namespace of the object; create it"
             );
-            transient("SecretNotFound", message)
-        })?;
+            return (Err(transient("SecretNotFound", message)), read);
+        }
+        Err(kube::Error::Api(status)) if status.is_forbidden() => {
+            let message = format!(
+                "the controller has no permission to read the Secret '{name}'; bind the ClusterRole \
+                 lockstep-secret-reader to its ServiceAccount with a RoleBinding in this namespace"
+            );
+            return (Err(transient("SecretForbidden", message)), read);
+        }
+        Err(error) => {
+            let message = format!("cannot read the Secret: {error}");
+            return (Err(transient("SecretUnreadable", message)), read);
+        }
+    };
+    (of_secret(object, &secret), read)
+}
+
+fn of_secret(object: &CloudDatabase, secret: &Secret) -> Result<MasterUser, ReconcileError> {
+    let credentials = &object.spec.credentials;
     let entry = |key: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(key));
         bytes
@@ -68,9 +75,17 @@ pub(crate) async fn read(
         }
     };
     errors.extend(check_password(object, &password));
-    if errors.is_empty() {
-        Ok(MasterUser { name, password })
-    } else {
-        Err(ReconcileError::Invalid(errors))
+    if !errors.is_empty() {
+        return Err(ReconcileError::Invalid(errors));
     }
+    let of = Option::unwrap_or_default;
+    Ok(MasterUser {
+        name,
+        password,
+        version: format!("{}/{}", of(secret.uid()), of(secret.resource_version())),
+    })
+}
+
+fn transient(reason: &'static str, message: String) -> ReconcileError {
+    ReconcileError::Transient { reason, message }
 }

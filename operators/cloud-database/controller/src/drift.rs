@@ -3,10 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_rds::types::DbInstance;
-use lockstep_cloud_database_api::{CloudDatabaseSpec, Storage, compare_versions, version_matches};
+use aws_sdk_rds::types::{DbInstance, Tag};
+use lockstep_cloud_database_api::{
+    AppliedStorage, CloudDatabaseSpec, compare_versions, version_matches,
+};
 
-use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE};
+use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE, storage};
 
 /// Fields that are enforced from the start, because the instance was created with the values of the spec.
 pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];
@@ -35,21 +37,18 @@ pub(crate) fn enforced(
 }
 
 /// Returns the modification that makes the instance match the spec. Changes that RDS has already accepted
-/// (`PendingModifiedValues`) count as applied. Fields with a secure default are modified only if they are [enforced].
+/// (`PendingModifiedValues`) count as applied. Fields with a secure default are modified only if they are [enforced], and
+/// fields that the spec leaves open are left alone. `applied` has the values of the storage that the spec had before.
 pub(crate) fn between(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
     enforced: &[&str],
+    applied: &AppliedStorage,
 ) -> Modification {
     let pending = instance.pending_modified_values();
-    let storage = &spec.storage;
     let class = pending
         .and_then(|p| p.db_instance_class())
         .or(instance.db_instance_class());
-    let actual_size = pending
-        .and_then(|p| p.allocated_storage())
-        .or(instance.allocated_storage())
-        .unwrap_or_default();
     let version = pending
         .and_then(|p| p.engine_version())
         .or(instance.engine_version());
@@ -60,31 +59,10 @@ pub(crate) fn between(
     let port = pending
         .and_then(|p| p.port())
         .or(instance.endpoint().and_then(|endpoint| endpoint.port()));
-    let iops = pending.and_then(|p| p.iops()).or(instance.iops());
-    let throughput = pending
-        .and_then(|p| p.storage_throughput())
-        .or(instance.storage_throughput());
-    let storage_type = pending
-        .and_then(|p| p.storage_type())
-        .or(instance.storage_type());
-
-    // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows.
-    let grows = storage.size_gib > actual_size;
-    let type_differs = storage_type != Some(storage.storage_type.as_str());
-    // RDS requires the IOPS again if provisioned storage grows or changes its type.
-    let iops_differ = storage.iops.is_some() && (iops != storage.iops || grows || type_differs);
     Modification {
-        instance_class: wanted(
-            spec.instance_class.clone(),
-            class == Some(spec.instance_class.as_str()),
-        ),
-        storage_type: type_differs.then_some(storage.storage_type),
-        size_gib: grows.then_some(storage.size_gib),
-        max_size_gib: max_size(storage, instance),
-        iops: storage.iops.filter(|_| iops_differ),
-        throughput_mibps: storage
-            .throughput_mibps
-            .filter(|wanted| throughput != Some(*wanted)),
+        instance_class: Some(spec.instance_class.clone())
+            .filter(|wanted| class != Some(wanted.as_str())),
+        storage: storage::change(&spec.storage, instance, applied),
         // Never a lower version: RDS cannot downgrade, and would reject the whole modification.
         engine_version: spec.engine_version.clone().filter(|wanted| {
             version.is_some_and(|actual| {
@@ -92,11 +70,13 @@ pub(crate) fn between(
                     && compare_versions(wanted, actual) != Ordering::Less
             })
         }),
-        multi_az: wanted(spec.multi_az, multi_az.unwrap_or_default() == spec.multi_az),
-        retention_days: wanted(
-            spec.backup.retention_days,
-            retention.unwrap_or_default() == spec.backup.retention_days,
-        ),
+        multi_az: spec
+            .multi_az
+            .filter(|wanted| multi_az.unwrap_or_default() != *wanted),
+        retention_days: spec
+            .backup
+            .retention_days
+            .filter(|wanted| retention.unwrap_or_default() != *wanted),
         backup_window: spec
             .backup
             .window
@@ -109,10 +89,9 @@ pub(crate) fn between(
         port: spec
             .port
             .filter(|wanted| port.is_some_and(|actual| actual != *wanted)),
-        deletion_protection: wanted(
-            spec.deletion_protection,
-            instance.deletion_protection().unwrap_or_default() == spec.deletion_protection,
-        ),
+        deletion_protection: spec
+            .deletion_protection
+            .filter(|wanted| instance.deletion_protection().unwrap_or_default() != *wanted),
         publicly_accessible: Some(spec.network.publicly_accessible).filter(|wanted| {
             enforced.contains(&PUBLICLY_ACCESSIBLE)
                 && instance
@@ -126,7 +105,54 @@ pub(crate) fn between(
                     .copy_tags_to_snapshot()
                     .is_some_and(|is| is != *wanted)
         }),
+        password: None,
     }
+}
+
+/// Returns the fields that RDS has accepted and not applied yet, under their names in the spec, or else those in RDS.
+pub(crate) fn pending(instance: &DbInstance) -> Vec<String> {
+    let Some(pending) = instance.pending_modified_values() else {
+        return Vec::new();
+    };
+    let fields = [
+        (pending.db_instance_class().is_some(), "instanceClass"),
+        (pending.allocated_storage().is_some(), "storage.sizeGib"),
+        (pending.storage_type().is_some(), "storage.type"),
+        (pending.iops().is_some(), "storage.iops"),
+        (
+            pending.storage_throughput().is_some(),
+            "storage.throughputMibps",
+        ),
+        (pending.engine_version().is_some(), "engineVersion"),
+        (pending.multi_az().is_some(), "multiAz"),
+        (
+            pending.backup_retention_period().is_some(),
+            "backup.retentionDays",
+        ),
+        (pending.port().is_some(), "port"),
+        (
+            pending.master_user_password().is_some(),
+            "the password of the master user",
+        ),
+        (
+            pending.db_instance_identifier().is_some(),
+            "DBInstanceIdentifier",
+        ),
+        (
+            pending.ca_certificate_identifier().is_some(),
+            "CACertificateIdentifier",
+        ),
+        (pending.license_model().is_some(), "LicenseModel"),
+        (
+            pending.db_subnet_group_name().is_some(),
+            "DBSubnetGroupName",
+        ),
+    ];
+    let fields = fields.into_iter();
+    fields
+        .filter(|(is_pending, _)| *is_pending)
+        .map(|(_, field)| field.to_owned())
+        .collect()
 }
 
 /// Returns the security groups to set, if the spec lists some and the instance has others. Groups that are being
@@ -145,17 +171,6 @@ fn security_groups(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Option<Ve
         .collect();
     let differ = !wanted.is_empty() && wanted != actual;
     differ.then(|| spec.network.security_groups.clone())
-}
-
-/// Returns the maximum size to set. A maximum that equals the allocated size disables storage autoscaling.
-fn max_size(storage: &Storage, instance: &DbInstance) -> Option<i32> {
-    let actual = instance.max_allocated_storage();
-    match storage.max_size_gib {
-        Some(max) => Some(max).filter(|_| actual != Some(max)),
-        None => instance
-            .allocated_storage()
-            .filter(|size| actual.is_some_and(|max| max > *size)),
-    }
 }
 
 /// Returns the differences that remain: those that cannot be changed, and those in fields that are not [enforced].
@@ -210,11 +225,6 @@ pub(crate) fn unrepairable(
             "it is in the subnet group '{actual}' and is not moved to '{wanted}'"
         ));
     }
-    if let (Some(wanted), Some(actual)) = (&spec.credentials.username, instance.master_username())
-        && wanted != actual
-    {
-        differences.push(format!("its master user is '{actual}', as it was created"));
-    }
     if let (Some(wanted), Some(actual)) = (&spec.engine_version, instance.engine_version())
         && compare_versions(wanted, actual) == Ordering::Less
     {
@@ -225,33 +235,33 @@ pub(crate) fn unrepairable(
     differences
 }
 
-/// Returns the tags that the instance lacks or has with another value. Tags of other clients are kept.
+/// Returns the difference of the master user, which cannot be changed.
+pub(crate) fn other_user(wanted: &str, instance: &DbInstance) -> Option<String> {
+    let actual = instance.master_username()?;
+    (wanted != actual).then(|| format!("its master user is '{actual}', as it was created"))
+}
+
+/// Returns the tags that an instance or a snapshot lacks or has with another value. Tags of other clients are kept.
 pub(crate) fn missing_tags(
     expected: BTreeMap<String, String>,
-    instance: &DbInstance,
+    actual: &[Tag],
 ) -> BTreeMap<String, String> {
     let has = |key: &str, value: &str| {
-        instance
-            .tag_list()
-            .iter()
-            .any(|tag| tag.key() == Some(key) && tag.value() == Some(value))
+        let mut actual = actual.iter();
+        actual.any(|tag| tag.key() == Some(key) && tag.value() == Some(value))
     };
     let expected = expected.into_iter();
     expected.filter(|(key, value)| !has(key, value)).collect()
-}
-
-fn wanted<T>(value: T, is_current: bool) -> Option<T> {
-    (!is_current).then_some(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use aws_sdk_rds::types::{
-        DbSubnetGroup, Endpoint, PendingModifiedValues, Tag, VpcSecurityGroupMembership,
+        DbSubnetGroup, Endpoint, PendingModifiedValues, VpcSecurityGroupMembership,
     };
     use lockstep_cloud_database_api::{
-        Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, StorageType,
+        Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, Storage, StorageType,
     };
 
     fn spec() -> CloudDatabaseSpec {
@@ -272,13 +282,13 @@ mod tests {
                 secret_name: "s".to_owned(),
                 selectors: Default::default(),
             },
-            multi_az: false,
+            multi_az: None,
             backup: Backup::default(),
             maintenance_window: None,
             port: Some(5432),
             network: Network::default(),
             encryption: Encryption::default(),
-            deletion_protection: false,
+            deletion_protection: None,
             deletion_policy: DeletionPolicy::Snapshot,
             tags: Default::default(),
         }
@@ -296,6 +306,10 @@ mod tests {
             .deletion_protection(false)
     }
 
+    fn between(spec: &CloudDatabaseSpec, instance: &DbInstance, enforced: &[&str]) -> Modification {
+        super::between(spec, instance, enforced, &AppliedStorage::default())
+    }
+
     #[test]
     fn an_instance_that_matches_the_spec_needs_no_modification() {
         assert!(between(&spec(), &instance().build(), &[]).is_empty());
@@ -303,15 +317,33 @@ mod tests {
 
     #[test]
     fn only_fields_that_differ_are_modified() {
-        let change = between(
-            &spec(),
-            &instance()
-                .db_instance_class("db.m5.large")
-                .multi_az(true)
-                .build(),
-            &[],
-        );
+        let mut spec = spec();
+        spec.multi_az = Some(false);
+        let other = instance()
+            .db_instance_class("db.m5.large")
+            .multi_az(true)
+            .build();
+        let change = between(&spec, &other, &[]);
         assert_eq!(change.fields(), ["instanceClass", "multiAz"]);
+    }
+
+    #[test]
+    fn fields_that_the_spec_leaves_open_are_left_alone() {
+        let safer = instance()
+            .multi_az(true)
+            .backup_retention_period(35)
+            .deletion_protection(true)
+            .build();
+        assert!(between(&spec(), &safer, &[]).is_empty());
+        let mut explicit = spec();
+        explicit.multi_az = Some(false);
+        explicit.backup.retention_days = Some(7);
+        explicit.deletion_protection = Some(false);
+        let change = between(&explicit, &safer, &[]);
+        assert_eq!(
+            change.fields(),
+            ["multiAz", "backup.retentionDays", "deletionProtection"]
+        );
     }
 
     #[test]
@@ -323,23 +355,6 @@ mod tests {
             .max_allocated_storage(500)
             .build();
         assert!(between(&spec, &grown, &[]).is_empty());
-    }
-
-    #[test]
-    fn growth_of_provisioned_storage_sends_the_iops_again() {
-        let mut spec = spec();
-        spec.storage = Storage {
-            storage_type: StorageType::Io1,
-            size_gib: 200,
-            iops: Some(2000),
-            ..spec.storage
-        };
-        let change = between(
-            &spec,
-            &instance().storage_type("io1").iops(2000).build(),
-            &[],
-        );
-        assert_eq!((change.size_gib, change.iops), (Some(200), Some(2000)));
     }
 
     #[test]
@@ -374,7 +389,7 @@ mod tests {
             .tag_list(tag("stage", "prod"))
             .tag_list(tag("cost", "1"));
         assert_eq!(
-            missing_tags(spec.tags, &instance.build()),
+            missing_tags(spec.tags, instance.build().tag_list()),
             [("team".to_owned(), "shop".to_owned())].into()
         );
     }
@@ -389,17 +404,6 @@ mod tests {
             unrepairable(&spec, &raised, &[]),
             ["it runs version 16.6 and cannot be downgraded to 16.4"]
         );
-    }
-
-    #[test]
-    fn removing_the_maximum_size_disables_storage_autoscaling() {
-        let instance = instance().max_allocated_storage(500);
-        assert_eq!(
-            between(&spec(), &instance.clone().build(), &[]).max_size_gib,
-            Some(100)
-        );
-        let off = instance.max_allocated_storage(100).build();
-        assert!(between(&spec(), &off, &[]).is_empty());
     }
 
     #[test]

@@ -10,17 +10,20 @@ use std::time::Duration;
 use aws_sdk_rds::types::{DbInstance, DbSnapshot};
 use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::{DeletionPolicy, DeletionRequest};
-use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError, ReconcileOutput};
+use lockstep_controller::{
+    FinalizeOutcome, FinalizeRequest, OperatorEvent, ReconcileError, ReconcileOutput,
+};
 use serde_json::{Value, json};
 
+use crate::call_error::CallError;
 use crate::deletion_policy;
+use crate::drift;
+use crate::instance_status;
 use crate::modification::Modification;
 use crate::reconciler::{CloudDatabaseReconciler, fields, identifier, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::{StepError, with_status};
-
-/// States in which RDS cannot take a final snapshot (`DeleteDBInstance`, `SkipFinalSnapshot`).
-const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
+use crate::tags;
 
 impl CloudDatabaseReconciler {
     pub(crate) async fn finalize(
@@ -65,7 +68,8 @@ impl CloudDatabaseReconciler {
     ) -> Result<ReconcileOutput, StepError> {
         let phase = instance.db_instance_status().unwrap_or_default();
         if phase == "deleting" {
-            return Ok(self.waiting(id, phase));
+            let request = record.deletion_request.as_ref();
+            return Ok(self.deleting(id, request.and_then(|it| it.final_snapshot_id.as_deref())));
         }
         if instance.deletion_protection() == Some(true) {
             if !deletion_policy::lifts_protection(deleted) {
@@ -82,7 +86,9 @@ impl CloudDatabaseReconciler {
             return Ok(self.waiting(id, phase));
         }
         let wants_snapshot = policy == DeletionPolicy::Snapshot;
-        if wants_snapshot && WITHOUT_SNAPSHOT.contains(&phase) {
+        // An instance that is being created is waited for.
+        let meaning = instance_status::meaning(phase);
+        if wants_snapshot && !meaning.has_final_snapshot && meaning.problem.is_some() {
             return Err(StepError::from(ReconcileError::Permanent {
                 reason: "NoFinalSnapshot",
                 message: format!(
@@ -108,7 +114,20 @@ impl CloudDatabaseReconciler {
                     "requested the deletion of the instance from RDS"
                 );
                 // RDS has only accepted the request; the next reconciliation confirms the deletion.
-                Ok(self.waiting(id, "deleting"))
+                let mut progress = self.deleting(id, snapshot.as_deref());
+                progress.events.push(OperatorEvent {
+                    is_warning: false,
+                    reason: "Deleting",
+                    note: match &snapshot {
+                        Some(snapshot) => format!(
+                            "RDS deletes the instance '{id}' and takes the final snapshot '{snapshot}', as the deletion policy says"
+                        ),
+                        None => format!(
+                            "RDS deletes the instance '{id}' without a final snapshot, as the deletion policy says"
+                        ),
+                    },
+                });
+                Ok(progress)
             }
             // The snapshot is from a deletion that failed after it was taken. Take another one, never none.
             Err(error) if error.is("DBSnapshotAlreadyExists") => {
@@ -119,7 +138,14 @@ impl CloudDatabaseReconciler {
             // reconciliation distinguishes the two.
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
             // The instance is busy; RDS accepts the call later.
-            Err(error) if error.is("InvalidDBInstanceState") => Ok(self.waiting(id, phase)),
+            Err(error) if error.is("InvalidDBInstanceState") => {
+                let message = format!(
+                    "RDS does not delete the instance '{id}' while it is '{phase}': {}",
+                    error.text()
+                );
+                let status = fields([("phase", json!(phase)), ("message", json!(message))]);
+                Ok(self.in_progress(status, message))
+            }
             // RDS has rejected the request, so it will not delete the instance.
             Err(error) if error.is_rejected() => {
                 let status = fields([("deletionRequest", Value::Null)]);
@@ -127,6 +153,16 @@ impl CloudDatabaseReconciler {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the progress of an instance that RDS is deleting.
+    fn deleting(&self, id: &str, snapshot: Option<&str>) -> ReconcileOutput {
+        let snapshot = snapshot.map_or(String::new(), |snapshot| {
+            format!("; its final snapshot is '{snapshot}'")
+        });
+        let message = format!("RDS is deleting the instance '{id}'{snapshot}");
+        let status = fields([("phase", json!("deleting")), ("message", json!(message))]);
+        self.in_progress(status, message)
     }
 
     /// Records the request to delete an instance. The next reconciliation sends it.
@@ -150,7 +186,10 @@ impl CloudDatabaseReconciler {
         record: &RecordedInstance<'_>,
     ) -> Result<FinalizeOutcome, StepError> {
         // The identifier is recorded before the first call to RDS, so without it no instance was created.
-        if record.instance_id.is_none() {
+        // Region and account are recorded before the instance is created, so without them none was created either.
+        let was_requested = record.region.is_some() || record.listed_id().is_some();
+        if record.instance_id.is_none() || !was_requested {
+            self.forget(id);
             return Ok(FinalizeOutcome::Done);
         }
         if !self.is_past_grace_period(id) && record.deletion_request.is_none() {
@@ -164,7 +203,7 @@ impl CloudDatabaseReconciler {
             .await?;
         let deletion_time = deletion_began(deleted);
         if self
-            .is_deleted_by_us(id, policy, record, deletion_time)
+            .is_deleted_by_us(id, deleted, policy, record, deletion_time)
             .await?
         {
             self.forget(id);
@@ -183,6 +222,7 @@ impl CloudDatabaseReconciler {
     async fn is_deleted_by_us(
         &self,
         id: &str,
+        deleted: &FinalizeRequest<'_>,
         policy: DeletionPolicy,
         record: &RecordedInstance<'_>,
         deletion_time: i64,
@@ -192,7 +232,22 @@ impl CloudDatabaseReconciler {
         }
         let snapshots = self.rds.snapshots(id).await?;
         let mut snapshots = snapshots.iter();
-        Ok(snapshots.any(|snapshot| is_final(snapshot, id, deletion_time)))
+        let Some(snapshot) = snapshots.find(|it| is_final(it, id, deletion_time)) else {
+            return Ok(false);
+        };
+        self.tag_snapshot(deleted.object, snapshot).await?;
+        Ok(true)
+    }
+
+    /// Adds the tags of the instance to its final snapshot, if RDS has not: it copies them only if the instance is
+    /// configured so.
+    async fn tag_snapshot(&self, object: &Value, snapshot: &DbSnapshot) -> Result<(), CallError> {
+        let expected = tags::of_deleted(object, self.rds.cluster_name());
+        let missing = drift::missing_tags(expected, snapshot.tag_list());
+        match snapshot.db_snapshot_arn() {
+            Some(arn) if !missing.is_empty() => self.rds.tag(arn, &missing).await,
+            _ => Ok(()),
+        }
     }
 }
 

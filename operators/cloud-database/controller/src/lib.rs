@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
 mod account;
+mod applied_values;
 mod aws_metrics;
 mod call_error;
 mod creation;
@@ -10,23 +11,29 @@ mod credentials;
 mod deletion_policy;
 mod drift;
 mod finalization;
+mod instance_status;
+mod known_passwords;
 mod location;
 mod modification;
+mod modify;
 mod preconditions;
 mod rds_client;
 mod reconciler;
 mod recorded_instance;
 mod replacement;
-mod requested_modifications;
 mod step_error;
+mod sync;
 mod tags;
 
 pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 
-/// Returns the RBAC rules that the operator needs besides those for its own kind: it reads the Secret of an object.
+/// Returns the RBAC rules that the operator needs besides those for its own kind: it reads the Secret of an
+/// object, and watches it.
 #[must_use]
 pub fn rbac_rules() -> Vec<serde_json::Value> {
-    vec![serde_json::json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]})]
+    vec![
+        serde_json::json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}),
+    ]
 }

@@ -27,6 +27,13 @@ const PAGE_SIZE: i32 = 100;
 /// remaining time of a lease that is renewed in time.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
+/// Reason of an object that waits for the response of STS.
+pub(crate) const ACCOUNT_UNKNOWN: &str = "AccountUnknown";
+
+/// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
+/// default is one day.
+const RETENTION_DAYS: i32 = 7;
+
 /// Client of the RDS API.
 #[derive(Clone, Debug)]
 pub struct RdsClient {
@@ -97,7 +104,7 @@ impl RdsClient {
         let account_id = self.account.id().await.map_err(|error| {
             let error = CallError::from(error);
             ReconcileError::Transient {
-                reason: "AccountUnknown",
+                reason: ACCOUNT_UNKNOWN,
                 message: format!(
                     "STS GetCallerIdentity failed, so the AWS account of the controller is unknown; RDS was not called: {}",
                     error.message
@@ -236,8 +243,8 @@ impl RdsClient {
             .set_db_name(spec.database_name.clone())
             .master_username(&user.name)
             .master_user_password(&user.password)
-            .multi_az(spec.multi_az)
-            .backup_retention_period(spec.backup.retention_days)
+            .multi_az(spec.multi_az.unwrap_or_default())
+            .backup_retention_period(spec.backup.retention_days.unwrap_or(RETENTION_DAYS))
             .set_preferred_backup_window(spec.backup.window.clone())
             .set_preferred_maintenance_window(spec.maintenance_window.clone())
             .set_port(spec.port)
@@ -248,7 +255,7 @@ impl RdsClient {
             .storage_encrypted(spec.encryption.enabled)
             .set_kms_key_id(spec.encryption.kms_key.clone())
             .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
-            .deletion_protection(spec.deletion_protection)
+            .deletion_protection(spec.deletion_protection.unwrap_or_default())
             .set_tags(Some(tags::at_creation(object, self.cluster_name())))
             .send()
             .await?;
@@ -262,22 +269,19 @@ impl RdsClient {
         change: &Modification,
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
+        let storage = &change.storage;
+        let storage_type = storage.storage_type.map(StorageType::as_str);
         let response = self
             .client
             .modify_db_instance()
             .db_instance_identifier(id)
             .apply_immediately(true)
             .set_db_instance_class(change.instance_class.clone())
-            .set_storage_type(
-                change
-                    .storage_type
-                    .map(StorageType::as_str)
-                    .map(String::from),
-            )
-            .set_allocated_storage(change.size_gib)
-            .set_max_allocated_storage(change.max_size_gib)
-            .set_iops(change.iops)
-            .set_storage_throughput(change.throughput_mibps)
+            .set_storage_type(storage_type.map(String::from))
+            .set_allocated_storage(storage.size_gib)
+            .set_max_allocated_storage(storage.max_size_gib)
+            .set_iops(storage.iops)
+            .set_storage_throughput(storage.throughput_mibps)
             .set_engine_version(change.engine_version.clone())
             .set_allow_major_version_upgrade(change.engine_version.is_some().then_some(true))
             .set_multi_az(change.multi_az)
@@ -289,12 +293,25 @@ impl RdsClient {
             .set_publicly_accessible(change.publicly_accessible)
             .set_vpc_security_group_ids(change.security_groups.clone())
             .set_copy_tags_to_snapshot(change.copy_tags_to_snapshot)
+            .set_master_user_password(change.password.as_ref().map(|it| it.0.clone()))
             .send()
             .await?;
         response.db_instance.ok_or_else(without_instance)
     }
 
-    /// Adds tags to an instance, or changes their values.
+    /// Removes tags from an instance.
+    pub(crate) async fn untag(&self, arn: &str, keys: Vec<String>) -> Result<(), CallError> {
+        self.may_write().await?;
+        self.client
+            .remove_tags_from_resource()
+            .resource_name(arn)
+            .set_tag_keys(Some(keys))
+            .send()
+            .await?;
+        Ok(())
+    }
+
+    /// Adds tags to an instance or a snapshot, or changes their values.
     pub(crate) async fn tag(
         &self,
         arn: &str,

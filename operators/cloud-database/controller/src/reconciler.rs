@@ -1,5 +1,5 @@
-//! Reconciler of CloudDatabase. [Creation](crate::creation) and [finalization](crate::finalization) are separate
-//! modules.
+//! Reconciler of CloudDatabase. [Creation](crate::creation), the [comparison](crate::sync) of an instance with the spec and
+//! [finalization](crate::finalization) are separate modules.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
 use kube::{Client, ResourceExt};
-use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, REPLACES_INSTANCE};
+use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
 use lockstep_controller::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput,
     Reconciler, SyncRequest,
 };
 use serde_json::{Map, Value, json};
 
+use crate::call_error::CALL_FAILED;
+use crate::credentials;
 use crate::deletion_policy;
 use crate::drift;
-use crate::modification::Modification;
-use crate::rds_client::RdsClient;
+use crate::known_passwords::KnownPasswords;
+use crate::modification::requested::RequestedModifications;
+use crate::rds_client::{ACCOUNT_UNKNOWN, RdsClient};
 use crate::recorded_instance::RecordedInstance;
-use crate::replacement::replaced;
-use crate::requested_modifications::RequestedModifications;
-use crate::step_error::{StepError, with_status};
 use crate::tags::{self, OWNER_TAG};
 
 /// Intervals of the calls to RDS.
@@ -35,6 +35,9 @@ pub struct RdsConfig {
     /// Time for which RDS must not list an instance before it counts as missing, or as deleted if its object is being
     /// deleted. RDS lists a new instance only some time after it has accepted the creation.
     pub not_found_grace_period: Duration,
+    /// Time for which calls to RDS must fail, for example because they are throttled, before an instance that served
+    /// clients counts as not ready. Until then, the last known state is reported.
+    pub unavailable_grace_period: Duration,
 }
 
 impl Default for RdsConfig {
@@ -43,6 +46,7 @@ impl Default for RdsConfig {
             poll_interval: Duration::from_secs(30),
             resync_period: Duration::from_mins(10),
             not_found_grace_period: Duration::from_mins(2),
+            unavailable_grace_period: Duration::from_mins(10),
         }
     }
 }
@@ -59,32 +63,13 @@ pub struct CloudDatabaseReconciler {
     pub(crate) client: Client,
     pub(crate) rds: RdsClient,
     pub(crate) config: RdsConfig,
-    requested_modifications: RequestedModifications,
+    pub(crate) requested: RequestedModifications,
+    pub(crate) passwords: KnownPasswords,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
+    /// Instances for which calls fail, with the time since then.
+    failing_since: Mutex<HashMap<String, Instant>>,
 }
-
-/// States in which the instance serves clients:
-/// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/accessing-monitoring.html>.
-const SERVING: &[&str] = &[
-    "available",
-    "backing-up",
-    "configuring-enhanced-monitoring",
-    "modifying",
-    "storage-config-upgrade",
-    "storage-optimization",
-];
-
-/// States in which RDS accepts modifications.
-const TAKING_CHANGES: &[&str] = &["available", "storage-optimization"];
-
-/// States that only a user can resolve.
-const BROKEN: &[&str] = &[
-    "failed",
-    "incompatible-network",
-    "incompatible-parameters",
-    "incompatible-restore",
-];
 
 impl CloudDatabaseReconciler {
     /// Creates a reconciler that reads Secrets with `client` and manages instances with `rds`.
@@ -93,138 +78,10 @@ impl CloudDatabaseReconciler {
             client,
             rds: instances,
             config,
-            requested_modifications: RequestedModifications::default(),
+            requested: RequestedModifications::default(),
+            passwords: KnownPasswords::default(),
             unseen_since: Mutex::default(),
-        }
-    }
-
-    /// Brings the instance to its desired state.
-    async fn sync(
-        &self,
-        request: &SyncRequest<'_, CloudDatabase>,
-    ) -> Result<ReconcileOutput, StepError> {
-        let object = request.parent();
-        let uid = object.uid();
-        let id = identifier(uid.as_deref())?;
-        let record = RecordedInstance::from_status(request.raw_parent(), &id);
-        let Some(instance) = self.rds.describe(&id).await? else {
-            return self.create(&id, object, &record).await;
-        };
-        require_ours(&instance, &id, uid.as_deref()).map_err(|error| self.requeue(error))?;
-        self.record_seen(&id);
-        let enforced = drift::enforced(&object.spec, &instance, &record.enforced_fields);
-        let mut observed = observed(&instance);
-        observed.insert("enforcedFields".to_owned(), json!(enforced));
-        let phase = instance.db_instance_status().unwrap_or_default();
-        let done = if SERVING.contains(&phase) {
-            self.sync_instance(&id, object, &instance, &enforced).await
-        } else if BROKEN.contains(&phase) {
-            Err(self.requeue(ReconcileError::Permanent {
-                reason: "InstanceFailed",
-                message: format!(
-                    "RDS reports the instance '{id}' as '{phase}'; see its events in RDS"
-                ),
-            }))
-        } else {
-            // Any other state is temporary, including unknown ones.
-            Ok(self.waiting(&id, phase))
-        };
-        match done {
-            Ok(mut progress) => {
-                progress.status.extend(observed);
-                Ok(progress)
-            }
-            Err(error) => Err(with_status(observed, error)),
-        }
-    }
-
-    async fn sync_instance(
-        &self,
-        id: &str,
-        object: &CloudDatabase,
-        instance: &DbInstance,
-        enforced: &[&str],
-    ) -> Result<ReconcileOutput, ReconcileError> {
-        let phase = instance.db_instance_status().unwrap_or_default();
-        let mut notes = drift::unrepairable(&object.spec, instance, enforced);
-        if let Some(id) = instance.dbi_resource_id()
-            && replaced(object).contains(id)
-        {
-            notes.push(format!(
-                "the annotation {REPLACES_INSTANCE} lists this instance, so that an empty one would replace it if it were missing; remove the annotation"
-            ));
-        }
-        let mut soon = phase != "available";
-        if soon {
-            notes.push(format!("RDS reports its status as '{phase}'"));
-        }
-        if TAKING_CHANGES.contains(&phase) {
-            self.add_tags(object, instance).await?;
-            let change = drift::between(&object.spec, instance, enforced);
-            let parts: Vec<_> = change.parts().collect();
-            self.requested_modifications.retain(id, &parts);
-            soon |= !parts.is_empty();
-            // Each part is requested, even if another one fails.
-            let mut outcomes = Vec::new();
-            for part in parts {
-                outcomes.push(self.modify(id, part).await);
-            }
-            for outcome in outcomes {
-                notes.push(outcome?);
-            }
-        }
-        let mut message = "the database can be used".to_owned();
-        for note in notes {
-            message.push_str("; ");
-            message.push_str(&note);
-        }
-        let mut progress = self.available(id, instance, message);
-        if soon {
-            progress.requeue_after = self.config.poll_interval;
-        }
-        Ok(progress)
-    }
-
-    async fn add_tags(
-        &self,
-        object: &CloudDatabase,
-        instance: &DbInstance,
-    ) -> Result<(), ReconcileError> {
-        let expected = tags::managed_tags(object, self.rds.cluster_name());
-        let missing = drift::missing_tags(expected, instance);
-        match instance.db_instance_arn() {
-            Some(arn) if !missing.is_empty() => Ok(self.rds.tag(arn, &missing).await?),
-            _ => Ok(()),
-        }
-    }
-
-    /// Requests a modification from RDS and returns a description of the outcome. A rejected modification is not an
-    /// error, because the database can still be used.
-    async fn modify(&self, id: &str, change: Modification) -> Result<String, ReconcileError> {
-        if let Some(outcome) = self.requested_modifications.outcome(id, &change) {
-            return Ok(outcome);
-        }
-        let fields = change.fields().join(", ");
-        tracing::info!(instance = id, fields, "requesting a modification from RDS");
-        let response = self.rds.modify(id, &change).await;
-        match response {
-            Ok(_) => {
-                let outcome =
-                    format!("RDS has accepted the change of {fields} and has not applied it yet");
-                self.requested_modifications.remember(id, change, outcome);
-                Ok(format!("RDS is changing {fields}"))
-            }
-            // The instance is busy; RDS accepts the change later.
-            Err(error) if error.is("InvalidDBInstanceState") => {
-                Ok(format!("RDS cannot change {fields} at the moment"))
-            }
-            Err(error) if error.is_permanent() => {
-                let outcome = format!("RDS has rejected the change of {fields}: {}", error.message);
-                self.requested_modifications
-                    .remember(id, change, outcome.clone());
-                Ok(outcome)
-            }
-            Err(error) => Err(error.into()),
+            failing_since: Mutex::default(),
         }
     }
 
@@ -240,7 +97,12 @@ impl CloudDatabaseReconciler {
         since.elapsed() >= self.config.not_found_grace_period
     }
 
-    fn available(&self, id: &str, instance: &DbInstance, message: String) -> ReconcileOutput {
+    pub(crate) fn available(
+        &self,
+        id: &str,
+        instance: &DbInstance,
+        message: String,
+    ) -> ReconcileOutput {
         let endpoint = instance
             .endpoint()
             .and_then(|endpoint| Some((endpoint.address()?, endpoint.port()?)));
@@ -316,7 +178,37 @@ impl CloudDatabaseReconciler {
 
     pub(crate) fn forget(&self, id: &str) {
         self.record_seen(id);
-        self.requested_modifications.retain(id, &[]);
+        self.record_answer(id);
+        self.requested.retain(id, &[]);
+        self.passwords.forget(id);
+    }
+
+    /// Records that RDS has answered a question about an instance.
+    pub(crate) fn record_answer(&self, id: &str) {
+        self.failing_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+
+    /// Marks an error without an answer of AWS as one that says nothing about the instance, for a limited time.
+    fn without_answer(&self, id: &str, error: ReconcileError) -> ReconcileError {
+        let ReconcileError::Transient { reason, .. } = error else {
+            return error;
+        };
+        if ![CALL_FAILED, ACCOUNT_UNKNOWN].contains(&reason) {
+            return error;
+        }
+        let mut failing = self
+            .failing_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let since = failing.entry(id.to_owned()).or_insert_with(Instant::now);
+        if since.elapsed() < self.config.unavailable_grace_period {
+            ReconcileError::Inconclusive(Box::new(error))
+        } else {
+            error
+        }
     }
 }
 
@@ -333,7 +225,8 @@ impl Reconciler for CloudDatabaseReconciler {
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<Map<String, Value>, ReconcileError> {
         let id = identifier(request.parent().uid().as_deref())?;
-        let location = self.rds.location().await?;
+        let location = self.rds.location().await;
+        let location = location.map_err(|error| self.without_answer(&id, error))?;
         location.require(
             &id,
             &RecordedInstance::from_status(request.raw_parent(), &id),
@@ -354,8 +247,18 @@ impl Reconciler for CloudDatabaseReconciler {
         &self,
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<ReconcileOutput, ReconcileError> {
-        let done = self.sync(request).await;
-        Ok(done.unwrap_or_else(StepError::into_output))
+        let object = request.parent();
+        let id = identifier(object.uid().as_deref())?;
+        let (user, secret) = credentials::read(&self.client, object).await;
+        let done = self.sync(&id, request, user).await;
+        let output = done.unwrap_or_else(|error| {
+            let error = error.map(|error| self.without_answer(&id, error));
+            error.into_output()
+        });
+        Ok(ReconcileOutput {
+            reads: vec![secret],
+            ..output
+        })
     }
 
     async fn finalize(
@@ -399,7 +302,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 10] = [
+const RECORDED: [&str; 18] = [
     "arn",
     "resourceId",
     "region",
@@ -409,6 +312,14 @@ const RECORDED: [&str; 10] = [
     "publiclyAccessible",
     "storageEncrypted",
     "enforcedFields",
+    "engineVersion",
+    "instanceClass",
+    "allocatedStorageGib",
+    "pendingModifications",
+    "storageModifiedAt",
+    "appliedStorage",
+    "appliedTags",
+    "credentialsVersion",
     "deletionRequest",
 ];
 
@@ -416,7 +327,12 @@ const RECORDED: [&str; 10] = [
 pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
     let arn = instance.db_instance_arn();
     let of_arn = |part: usize| arn.and_then(|arn| arn.split(':').nth(part));
+    let pending = drift::pending(instance);
     let shown = fields([
+        ("phase", json!(instance.db_instance_status())),
+        ("engineVersion", json!(instance.engine_version())),
+        ("instanceClass", json!(instance.db_instance_class())),
+        ("allocatedStorageGib", json!(instance.allocated_storage())),
         ("arn", json!(arn)),
         ("region", json!(of_arn(3))),
         ("accountId", json!(of_arn(4))),
@@ -426,7 +342,10 @@ pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
     ]);
     // A null would remove the recorded value.
     let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
-    shown.collect()
+    let pending = Some(pending).filter(|pending| !pending.is_empty());
+    shown
+        .chain([("pendingModifications".to_owned(), json!(pending))])
+        .collect()
 }
 
 pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {

@@ -1,6 +1,7 @@
 //! Status fields that record the instance of an object and the requests to RDS for it.
 
-use lockstep_cloud_database_api::DeletionRequest;
+use k8s_openapi::jiff::Timestamp;
+use lockstep_cloud_database_api::{AppliedStorage, DeletionRequest};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -20,6 +21,11 @@ pub(crate) struct RecordedInstance<'a> {
     /// If true, RDS has listed the instance with an address.
     has_endpoint: bool,
     pub(crate) enforced_fields: Vec<&'a str>,
+    pub(crate) applied_storage: AppliedStorage,
+    pub(crate) applied_tags: Vec<&'a str>,
+    /// Version of the Secret whose password the instance has.
+    pub(crate) credentials_version: Option<&'a str>,
+    pub(crate) storage_modified_at: Option<Timestamp>,
     pub(crate) deletion_request: Option<DeletionRequest>,
 }
 
@@ -39,7 +45,10 @@ impl<'a> RecordedInstance<'a> {
             let part = arn?.split(':').nth(part)?;
             Some(part).filter(|part| !part.is_empty())
         };
-        let enforced = status["enforcedFields"].as_array().into_iter().flatten();
+        let list = |field: &str| {
+            let list = status[field].as_array().into_iter().flatten();
+            list.filter_map(Value::as_str).collect()
+        };
         Self {
             instance_id,
             region: text("region").or_else(|| of_arn(3)),
@@ -47,7 +56,12 @@ impl<'a> RecordedInstance<'a> {
             arn,
             resource_id: text("resourceId"),
             has_endpoint: status["endpoint"].is_object(),
-            enforced_fields: enforced.filter_map(Value::as_str).collect(),
+            enforced_fields: list("enforcedFields"),
+            applied_storage: AppliedStorage::deserialize(&status["appliedStorage"])
+                .unwrap_or_default(),
+            applied_tags: list("appliedTags"),
+            credentials_version: text("credentialsVersion"),
+            storage_modified_at: text("storageModifiedAt").and_then(|time| time.parse().ok()),
             deletion_request: DeletionRequest::deserialize(&status["deletionRequest"]).ok(),
         }
     }

@@ -1,9 +1,13 @@
 //! Tags that identify the object of an instance.
 
 use std::collections::BTreeMap;
+use std::hash::Hasher;
 
 use aws_sdk_rds::types::{DbInstance, Tag};
+use fnv::FnvHasher;
 use lockstep_cloud_database_api::CloudDatabase;
+use serde::Deserialize;
+use serde_json::Value;
 
 /// Tag with the UID of the object that owns an instance.
 pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
@@ -34,6 +38,20 @@ pub(crate) fn at_creation(object: &CloudDatabase, cluster_name: Option<&str>) ->
     let uid = object.metadata.uid.clone().unwrap_or_default();
     tags.insert(OWNER_TAG.to_owned(), uid);
     tags.iter().map(|(key, value)| tag(key, value)).collect()
+}
+
+/// Returns the tags that the instance of a deleted object had, which may be invalid otherwise.
+pub(crate) fn of_deleted(object: &Value, cluster_name: Option<&str>) -> BTreeMap<String, String> {
+    let of_spec = BTreeMap::deserialize(&object["spec"]["tags"]);
+    let mut tags: BTreeMap<String, String> = of_spec.unwrap_or_default();
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let name = joined_name(text("namespace"), text("name"));
+    tags.insert(OBJECT_TAG.to_owned(), name);
+    tags.insert(OWNER_TAG.to_owned(), text("uid").to_owned());
+    if let Some(name) = cluster_name {
+        tags.insert(CLUSTER_TAG.to_owned(), name.to_owned());
+    }
+    tags
 }
 
 pub(crate) fn tag(key: &str, value: &str) -> Tag {
@@ -79,7 +97,27 @@ fn object_name(object: &CloudDatabase) -> String {
     let metadata = &object.metadata;
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let name = metadata.name.as_deref().unwrap_or_default();
-    format!("{namespace}/{name}")
+    joined_name(namespace, name)
+}
+
+/// Maximum length of the value of a tag in RDS, in characters.
+const LONGEST_VALUE: usize = 256;
+
+/// Number of characters of a hash in a name.
+const HASH: usize = 16;
+
+/// Returns `namespace/name`, with a hash in place of the end of a name that is too long for a tag.
+fn joined_name(namespace: &str, name: &str) -> String {
+    let full = format!("{namespace}/{name}");
+    if full.len() <= LONGEST_VALUE {
+        return full;
+    }
+    let mut hash = FnvHasher::default();
+    hash.write(full.as_bytes());
+    let hash = format!("{:0HASH$x}", hash.finish());
+    // Names of objects are ASCII.
+    let beginning = full.get(..LONGEST_VALUE - 1 - HASH).unwrap_or(namespace);
+    format!("{beginning}-{hash}")
 }
 
 fn value<'a>(instance: &'a DbInstance, key: &str) -> Option<&'a str> {
@@ -119,6 +157,15 @@ mod tests {
         assert_eq!(value(&first, OBJECT_TAG), Some("shop/orders"));
         assert_eq!(value(&first, CLUSTER_TAG), Some("blue"));
         assert_eq!(value(&instance(&object("1"), None), CLUSTER_TAG), None);
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_for_a_tag_ends_with_a_hash() {
+        let name = |last: &str| joined_name(&"n".repeat(63), &format!("{}{last}", "o".repeat(252)));
+        assert_eq!(joined_name("shop", "orders"), "shop/orders");
+        assert_eq!(name("a").len(), LONGEST_VALUE);
+        assert_ne!(name("a"), name("b"));
+        assert_eq!(name("a"), name("a"));
     }
 
     #[test]

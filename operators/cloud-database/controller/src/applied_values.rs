@@ -1,0 +1,63 @@
+//! Values of the spec that an instance has had, recorded in the status. A value that is then removed from the spec is
+//! removed from the instance, too, and one that another client has set is kept.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_rds::types::DbInstance;
+use lockstep_cloud_database_api::{AppliedStorage as Recorded, CloudDatabaseSpec};
+
+pub(crate) use lockstep_cloud_database_api::AppliedStorage;
+
+/// Returns the provisioned IOPS and throughput to record: those of the spec that are in effect, and those that were and
+/// have not been removed yet.
+pub(crate) fn storage(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    before: &Recorded,
+) -> Recorded {
+    let recorded = |wanted: Option<i32>, actual: Option<i32>, before: Option<i32>| match wanted {
+        Some(_) => wanted.filter(|_| wanted == actual).or(before),
+        None => before.filter(|_| before == actual),
+    };
+    let storage = &spec.storage;
+    Recorded {
+        iops: recorded(storage.iops, instance.iops(), before.iops),
+        throughput_mibps: recorded(
+            storage.throughput_mibps,
+            instance.storage_throughput(),
+            before.throughput_mibps,
+        ),
+    }
+}
+
+/// Returns the keys of tags to remove: those that were in the spec before and are not any more.
+pub(crate) fn removed_tags(
+    expected: &BTreeMap<String, String>,
+    instance: &DbInstance,
+    before: &[&str],
+) -> Vec<String> {
+    let has = |key: &str| instance.tag_list().iter().any(|tag| tag.key() == Some(key));
+    let removed = before.iter();
+    let removed = removed.filter(|key| !expected.contains_key(**key) && has(key));
+    removed.map(|key| (*key).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_rds::types::Tag;
+
+    use super::*;
+
+    #[test]
+    fn only_tags_that_were_in_the_spec_are_removed() {
+        let tag = |key: &str| Tag::builder().key(key).value("x").build();
+        let instance = DbInstance::builder()
+            .tag_list(tag("team"))
+            .tag_list(tag("stage"))
+            .tag_list(tag("cost"))
+            .build();
+        let expected = [("team".to_owned(), "x".to_owned())].into();
+        let removed = removed_tags(&expected, &instance, &["team", "stage", "gone"]);
+        assert_eq!(removed, ["stage"]);
+    }
+}

@@ -1,0 +1,50 @@
+//! Passwords that instances are known to have, so that a Secret that was changed otherwise, for example its labels, leads
+//! to no call.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+/// Keyed hashes of passwords, by instance identifier. The key is random and never leaves the process.
+#[derive(Default)]
+pub(crate) struct KnownPasswords {
+    key: RandomState,
+    hashes: Mutex<HashMap<String, u64>>,
+}
+
+impl KnownPasswords {
+    /// Records that an instance has a password.
+    pub(crate) fn record(&self, id: &str, password: &str) {
+        let hash = self.key.hash_one(password);
+        self.hashes().insert(id.to_owned(), hash);
+    }
+
+    /// Returns true if an instance is known to have a password.
+    pub(crate) fn has(&self, id: &str, password: &str) -> bool {
+        self.hashes().get(id) == Some(&self.key.hash_one(password))
+    }
+
+    pub(crate) fn forget(&self, id: &str) {
+        self.hashes().remove(id);
+    }
+
+    fn hashes(&self) -> std::sync::MutexGuard<'_, HashMap<String, u64>> {
+        self.hashes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_known_for_one_instance() {
+        let known = KnownPasswords::default();
+        known.record("a", "secret-1");
+        assert!(known.has("a", "secret-1"));
+        assert!(!known.has("a", "secret-2"));
+        assert!(!known.has("b", "secret-1"));
+        known.forget("a");
+        assert!(!known.has("a", "secret-1"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Groups of fields that are modified together. RDS rejects a modification as a whole, so one field that it rejects must
+//! not keep those of other groups from being applied.
+
+use crate::modification::Modification;
+use crate::modification::storage::StorageChange;
+
+impl Modification {
+    /// Returns the parts that are requested separately from the start: network access, so that an instance does not remain
+    /// public because of another field; the storage, which other statuses of the instance accept; and everything else, in
+    /// one request, so that the instance restarts once.
+    pub(crate) fn requests(mut self) -> [Self; 3] {
+        let access = self.take_access();
+        let storage = self.take_storage();
+        [access, storage, self]
+    }
+
+    /// Returns the groups, of which each can be requested alone.
+    pub(crate) fn groups(mut self) -> Vec<Self> {
+        let mut groups = vec![self.take_access(), self.take_storage()];
+        let none = Self::default;
+        groups.push(Self {
+            instance_class: self.instance_class.take(),
+            ..none()
+        });
+        groups.push(Self {
+            multi_az: self.multi_az.take(),
+            ..none()
+        });
+        groups.push(Self {
+            engine_version: self.engine_version.take(),
+            ..none()
+        });
+        // A window must not overlap the other one as it is now.
+        groups.push(Self {
+            retention_days: self.retention_days.take(),
+            backup_window: self.backup_window.take(),
+            maintenance_window: self.maintenance_window.take(),
+            ..none()
+        });
+        groups.push(Self {
+            port: self.port.take(),
+            ..none()
+        });
+        groups.push(Self {
+            deletion_protection: self.deletion_protection.take(),
+            ..none()
+        });
+        groups.push(Self {
+            copy_tags_to_snapshot: self.copy_tags_to_snapshot.take(),
+            ..none()
+        });
+        groups.push(Self {
+            password: self.password.take(),
+            ..none()
+        });
+        debug_assert!(self.is_empty(), "each field is in a group");
+        groups.retain(|group| !group.is_empty());
+        groups
+    }
+
+    /// Returns one modification with all fields of these groups.
+    pub(crate) fn of(groups: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Self::default();
+        for group in groups {
+            let storage = group.storage;
+            all = Self {
+                instance_class: all.instance_class.or(group.instance_class),
+                storage: if storage.is_empty() {
+                    all.storage
+                } else {
+                    storage
+                },
+                engine_version: all.engine_version.or(group.engine_version),
+                multi_az: all.multi_az.or(group.multi_az),
+                retention_days: all.retention_days.or(group.retention_days),
+                backup_window: all.backup_window.or(group.backup_window),
+                maintenance_window: all.maintenance_window.or(group.maintenance_window),
+                port: all.port.or(group.port),
+                deletion_protection: all.deletion_protection.or(group.deletion_protection),
+                publicly_accessible: all.publicly_accessible.or(group.publicly_accessible),
+                security_groups: all.security_groups.or(group.security_groups),
+                copy_tags_to_snapshot: all.copy_tags_to_snapshot.or(group.copy_tags_to_snapshot),
+                password: all.password.or(group.password),
+            };
+        }
+        all
+    }
+
+    fn take_access(&mut self) -> Self {
+        Self {
+            publicly_accessible: self.publicly_accessible.take(),
+            security_groups: self.security_groups.take(),
+            ..Self::default()
+        }
+    }
+
+    fn take_storage(&mut self) -> Self {
+        Self {
+            storage: std::mem::replace(&mut self.storage, StorageChange::default()),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_cloud_database_api::StorageType;
+
+    use super::*;
+    use crate::modification::Password;
+
+    fn everything() -> Modification {
+        Modification {
+            instance_class: Some("db.m5.large".to_owned()),
+            storage: StorageChange {
+                storage_type: Some(StorageType::Io1),
+                size_gib: Some(200),
+                max_size_gib: Some(300),
+                iops: Some(2_000),
+                throughput_mibps: Some(500),
+            },
+            engine_version: Some("17".to_owned()),
+            multi_az: Some(true),
+            retention_days: Some(3),
+            backup_window: Some("03:00-04:00".to_owned()),
+            maintenance_window: Some("sun:05:00-sun:06:00".to_owned()),
+            port: Some(5_433),
+            deletion_protection: Some(true),
+            publicly_accessible: Some(false),
+            security_groups: Some(vec!["sg-1".to_owned()]),
+            copy_tags_to_snapshot: Some(true),
+            password: Some(Password("secret".to_owned())),
+        }
+    }
+
+    #[test]
+    fn groups_and_requests_have_each_field_once() {
+        let all = everything();
+        let groups = all.clone().groups();
+        let fields = |parts: &[Modification]| {
+            let mut fields: Vec<_> = parts.iter().flat_map(Modification::fields).collect();
+            fields.sort_unstable();
+            fields
+        };
+        let mut expected = all.fields();
+        expected.sort_unstable();
+        assert_eq!(expected.len(), 17);
+        assert_eq!(fields(&groups), expected);
+        assert_eq!(fields(&all.clone().requests()), expected);
+        assert!(Modification::of(groups) == all);
+        assert!(Modification::default().groups().is_empty());
+    }
+
+    #[test]
+    fn network_access_and_storage_are_requested_separately_from_other_fields() {
+        let [access, storage, rest] = everything().requests();
+        assert_eq!(
+            access.fields(),
+            ["network.publiclyAccessible", "network.securityGroups"]
+        );
+        assert!(storage.fields().iter().all(|it| it.starts_with("storage.")));
+        assert!(rest.fields().contains(&"instanceClass"));
+    }
+}

@@ -1,0 +1,236 @@
+//! Outcomes of the modifications of one reconciliation, and the condition `Synced` that follows from them.
+
+use std::time::Duration;
+
+use lockstep_controller::{OperatorCondition, OperatorEvent};
+
+/// Condition: the spec is applied.
+pub(crate) const SYNCED: &str = "Synced";
+
+/// Reason of the Event about a modification that RDS has rejected.
+const REJECTED: &str = "ModificationRejected";
+
+/// Reason of the Event about a modification that was requested.
+const REQUESTED: &str = "ModificationRequested";
+
+/// Outcome of a group of fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// RDS has accepted it in this reconciliation.
+    Requested,
+    /// RDS has accepted it before, and has not applied it yet.
+    Accepted,
+    /// RDS accepts it when the instance has another status.
+    Busy,
+    /// RDS has rejected it, with this code and message.
+    Rejected(String),
+    /// There was no answer that says whether RDS accepts it.
+    Failed(String),
+    /// The storage was changed a short time ago. With the time left, if it is known.
+    Cooldown(Option<Duration>),
+}
+
+/// Outcomes of the groups of fields that differ, and everything else that keeps the instance from matching the spec.
+#[derive(Debug, Default)]
+pub(crate) struct Outcomes {
+    fields: Vec<(String, Outcome)>,
+    /// What cannot be changed.
+    differences: Vec<String>,
+    /// What RDS has accepted and applies later.
+    pending: Vec<String>,
+}
+
+impl Outcomes {
+    pub(crate) fn add(&mut self, fields: &[&str], outcome: Outcome) {
+        self.fields.push((fields.join(", "), outcome));
+    }
+
+    /// Returns true if RDS has accepted a change of these fields, now or before.
+    pub(crate) fn has_accepted(&self, starts_with: &str) -> bool {
+        let mut fields = self.fields.iter();
+        fields.any(|(fields, outcome)| {
+            fields.starts_with(starts_with)
+                && matches!(outcome, Outcome::Requested | Outcome::Accepted)
+        })
+    }
+
+    /// Returns true if RDS has accepted a change of these fields in this reconciliation.
+    pub(crate) fn has_requested(&self, starts_with: &str) -> bool {
+        let mut fields = self.fields.iter();
+        fields.any(|(fields, outcome)| {
+            fields.starts_with(starts_with) && *outcome == Outcome::Requested
+        })
+    }
+
+    /// Returns the time until RDS accepts a change of the storage, if that is what is waited for.
+    pub(crate) fn cooldown(&self) -> Option<Duration> {
+        let mut fields = self.fields.iter();
+        fields.find_map(|(_, outcome)| match outcome {
+            Outcome::Cooldown(left) => *left,
+            _ => None,
+        })
+    }
+
+    pub(crate) fn add_differences(&mut self, differences: impl IntoIterator<Item = String>) {
+        self.differences.extend(differences);
+    }
+
+    pub(crate) fn add_pending(&mut self, fields: impl IntoIterator<Item = String>) {
+        self.pending.extend(fields);
+    }
+
+    /// Returns true if a change is in progress, so that RDS is asked again soon.
+    pub(crate) fn is_in_progress(&self) -> bool {
+        let mut fields = self.fields.iter();
+        let in_progress = |outcome: &Outcome| match outcome {
+            Outcome::Requested | Outcome::Accepted | Outcome::Busy | Outcome::Failed(_) => true,
+            Outcome::Rejected(_) | Outcome::Cooldown(_) => false,
+        };
+        fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty()
+    }
+
+    /// Returns the condition `Synced`.
+    pub(crate) fn condition(&self) -> OperatorCondition {
+        let notes = self.notes();
+        OperatorCondition {
+            type_: SYNCED,
+            is_true: notes.is_empty(),
+            reason: self.reason(),
+            message: if notes.is_empty() {
+                "the instance matches the spec".to_owned()
+            } else {
+                notes.join("; ")
+            },
+        }
+    }
+
+    /// Returns what keeps the instance from matching the spec, one sentence each.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let fields = self.fields.iter().map(|(fields, outcome)| match outcome {
+            Outcome::Requested => format!("RDS is changing {fields}"),
+            Outcome::Accepted => {
+                format!("RDS has accepted the change of {fields} and has not applied it yet")
+            }
+            Outcome::Busy => format!("RDS cannot change {fields} at the moment"),
+            Outcome::Rejected(message) => {
+                format!("RDS has rejected the change of {fields}: {message}")
+            }
+            Outcome::Failed(message) => {
+                format!("the change of {fields} could not be requested, and is requested again: {message}")
+            }
+            Outcome::Cooldown(left) => format!(
+                "RDS changes {fields} only some hours after the last change of the storage{}",
+                left.map_or(String::new(), |left| format!(
+                    ", in about {} minutes",
+                    left.as_secs().div_ceil(60)
+                ))
+            ),
+        });
+        let pending = self.pending.iter();
+        let pending = pending
+            .map(|field| format!("RDS has accepted the change of {field} and applies it later"));
+        fields
+            .chain(pending)
+            .chain(self.differences.iter().cloned())
+            .collect()
+    }
+
+    /// Returns the Events about this reconciliation.
+    pub(crate) fn events(&self) -> Vec<OperatorEvent> {
+        let events = self
+            .fields
+            .iter()
+            .filter_map(|(fields, outcome)| match outcome {
+                Outcome::Requested => Some(OperatorEvent {
+                    is_warning: false,
+                    reason: REQUESTED,
+                    note: format!("requested a change of {fields} from RDS, as the spec says"),
+                }),
+                Outcome::Rejected(message) => Some(OperatorEvent {
+                    is_warning: true,
+                    reason: REJECTED,
+                    note: format!("RDS has rejected the change of {fields}: {message}"),
+                }),
+                _ => None,
+            });
+        events.collect()
+    }
+
+    /// Returns the most important reason why the instance does not match the spec.
+    fn reason(&self) -> &'static str {
+        let has = |is: fn(&Outcome) -> bool| self.fields.iter().any(|(_, it)| is(it));
+        if has(|it| matches!(it, Outcome::Rejected(_))) {
+            "Rejected"
+        } else if has(|it| matches!(it, Outcome::Failed(_))) {
+            "CallFailed"
+        } else if has(|it| matches!(it, Outcome::Cooldown(_))) {
+            "StorageCooldown"
+        } else if !self.fields.is_empty() {
+            "Modifying"
+        } else if !self.pending.is_empty() {
+            "Pending"
+        } else if !self.differences.is_empty() {
+            "Different"
+        } else {
+            "Synced"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(outcomes: &[(&str, Outcome)]) -> (bool, &'static str, String) {
+        let mut all = Outcomes::default();
+        for (field, outcome) in outcomes {
+            all.add(&[*field], outcome.clone());
+        }
+        let condition = all.condition();
+        (condition.is_true, condition.reason, condition.message)
+    }
+
+    #[test]
+    fn the_instance_is_synced_if_nothing_is_left() {
+        assert_eq!(condition(&[]).0, true);
+        let (is_synced, reason, message) = condition(&[
+            ("port", Outcome::Requested),
+            (
+                "instanceClass",
+                Outcome::Rejected("InvalidParameterValue: no".to_owned()),
+            ),
+            (
+                "storage.sizeGib",
+                Outcome::Cooldown(Some(Duration::from_secs(601))),
+            ),
+        ]);
+        assert_eq!((is_synced, reason), (false, "Rejected"));
+        let parts = [
+            "RDS is changing port",
+            "instanceClass: InvalidParameterValue: no",
+            "in about 11 minutes",
+        ];
+        for part in parts {
+            assert!(message.contains(part), "{message}");
+        }
+        let mut different = Outcomes::default();
+        different.add_differences(["its storage is not encrypted".to_owned()]);
+        assert_eq!(different.condition().reason, "Different");
+        assert!(!different.is_in_progress());
+        let mut pending = Outcomes::default();
+        pending.add_pending(["multiAz".to_owned()]);
+        assert_eq!(pending.condition().reason, "Pending");
+        assert!(pending.is_in_progress());
+    }
+
+    #[test]
+    fn a_request_is_a_normal_event_and_a_rejection_a_warning() {
+        let mut all = Outcomes::default();
+        all.add(&["port"], Outcome::Requested);
+        all.add(&["multiAz"], Outcome::Accepted);
+        all.add(&["instanceClass"], Outcome::Rejected("no".to_owned()));
+        let events = all.events();
+        let events: Vec<_> = events.iter().map(|it| (it.is_warning, it.reason)).collect();
+        assert_eq!(events, [(false, REQUESTED), (true, REJECTED)]);
+    }
+}

@@ -1,0 +1,288 @@
+//! Changes of the storage. RDS wants size, IOPS and throughput together where they are provisioned, and neither IOPS nor
+//! throughput where they are not: "You must specify both the storage size and iops when modifying the storage size or
+//! iops on a DB instance that has iops".
+
+use aws_sdk_rds::types::DbInstance;
+use lockstep_cloud_database_api::{Storage, StorageType};
+
+use crate::applied_values::AppliedStorage;
+
+/// Size from which the IOPS and the throughput of gp3 can be set, in GiB, for PostgreSQL, MySQL and MariaDB.
+const GP3_THRESHOLD: i32 = 400;
+
+/// IOPS and throughput of gp3 from its threshold, if none are set.
+const GP3_IOPS: i32 = 12_000;
+const GP3_THROUGHPUT: i32 = 500;
+
+/// Parameters of `ModifyDBInstance` that are the storage.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StorageChange {
+    pub(crate) storage_type: Option<StorageType>,
+    pub(crate) size_gib: Option<i32>,
+    pub(crate) max_size_gib: Option<i32>,
+    pub(crate) iops: Option<i32>,
+    pub(crate) throughput_mibps: Option<i32>,
+}
+
+impl StorageChange {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Returns the change that makes the storage of an instance match the spec. What RDS has accepted and not applied yet
+/// counts as applied. `applied` has the values of the spec that were in effect before: of those that the spec has no more,
+/// RDS' own are restored.
+pub(crate) fn change(
+    storage: &Storage,
+    instance: &DbInstance,
+    applied: &AppliedStorage,
+) -> StorageChange {
+    let pending = instance.pending_modified_values();
+    let actual_size = pending
+        .and_then(|it| it.allocated_storage())
+        .or(instance.allocated_storage())
+        .unwrap_or_default();
+    let actual_type = pending
+        .and_then(|it| it.storage_type())
+        .or(instance.storage_type());
+    let actual_iops = pending.and_then(|it| it.iops()).or(instance.iops());
+    let actual_throughput = pending
+        .and_then(|it| it.storage_throughput())
+        .or(instance.storage_throughput());
+
+    // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows.
+    let size = storage.size_gib.max(actual_size);
+    let is_gp3 = storage.storage_type == StorageType::Gp3;
+    let is_provisioned = is_provisioned(storage.storage_type, size);
+    let type_differs = actual_type != Some(storage.storage_type.as_str());
+    let size_differs = size != actual_size;
+
+    // The value of the spec, or the one that is in effect, if it fits, or RDS' own.
+    let or_present = |wanted: Option<i32>, actual: Option<i32>, applied: Option<i32>, own: i32| {
+        let is_removed = applied.is_some() && applied == actual;
+        let present = actual.filter(|actual| !is_removed && !type_differs && *actual >= own);
+        wanted.or(present).or(is_gp3.then_some(own))
+    };
+    let iops = or_present(storage.iops, actual_iops, applied.iops, GP3_IOPS)
+        .or(actual_iops)
+        .filter(|_| is_provisioned);
+    let throughput = or_present(
+        storage.throughput_mibps,
+        actual_throughput,
+        applied.throughput_mibps,
+        GP3_THROUGHPUT,
+    )
+    .filter(|_| is_provisioned && is_gp3);
+    let differs = |wanted: Option<i32>, actual: Option<i32>| wanted.is_some() && wanted != actual;
+    let is_changed = type_differs
+        || size_differs
+        || differs(iops, actual_iops)
+        || differs(throughput, actual_throughput);
+
+    let sends_all = is_changed && is_provisioned;
+    StorageChange {
+        storage_type: type_differs.then_some(storage.storage_type),
+        size_gib: (size_differs || sends_all).then_some(size),
+        max_size_gib: max_size(storage, instance, size),
+        iops: iops.filter(|_| sends_all),
+        throughput_mibps: throughput.filter(|_| sends_all),
+    }
+}
+
+fn is_provisioned(storage_type: StorageType, size: i32) -> bool {
+    match storage_type {
+        StorageType::Io1 | StorageType::Io2 => true,
+        StorageType::Gp3 => size >= GP3_THRESHOLD,
+        StorageType::Gp2 => false,
+    }
+}
+
+/// Returns the maximum size to set. One that equals the size disables storage autoscaling, and RDS rejects one below.
+fn max_size(storage: &Storage, instance: &DbInstance, size: i32) -> Option<i32> {
+    let actual = instance.max_allocated_storage();
+    let wanted = match storage.max_size_gib {
+        Some(max) => Some(max.max(size)),
+        // Autoscaling is on if the maximum is above the present size.
+        None => actual.filter(|max| {
+            *max != size
+                && instance
+                    .allocated_storage()
+                    .is_some_and(|size| size <= *max)
+        }),
+    };
+    match (wanted, storage.max_size_gib) {
+        (Some(max), Some(_)) => Some(max).filter(|max| actual != Some(*max)),
+        (Some(_), None) => Some(size),
+        (None, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_rds::types::PendingModifiedValues;
+    use aws_sdk_rds::types::builders::DbInstanceBuilder;
+
+    use super::*;
+
+    fn storage(storage_type: StorageType, size_gib: i32) -> Storage {
+        Storage {
+            storage_type,
+            size_gib,
+            max_size_gib: None,
+            iops: None,
+            throughput_mibps: None,
+        }
+    }
+
+    fn instance(storage_type: &str, size: i32) -> DbInstanceBuilder {
+        DbInstance::builder()
+            .storage_type(storage_type)
+            .allocated_storage(size)
+    }
+
+    fn gp3(size: i32) -> DbInstanceBuilder {
+        let (iops, throughput) = if size < GP3_THRESHOLD {
+            (3_000, 125)
+        } else {
+            (GP3_IOPS, GP3_THROUGHPUT)
+        };
+        instance("gp3", size)
+            .iops(iops)
+            .storage_throughput(throughput)
+    }
+
+    fn of(storage: &Storage, instance: DbInstanceBuilder) -> StorageChange {
+        change(storage, &instance.build(), &AppliedStorage::default())
+    }
+
+    #[test]
+    fn growth_below_the_threshold_of_gp3_sends_the_size_alone() {
+        let expected = StorageChange {
+            size_gib: Some(200),
+            ..StorageChange::default()
+        };
+        assert_eq!(of(&storage(StorageType::Gp3, 200), gp3(100)), expected);
+        assert!(of(&storage(StorageType::Gp3, 100), gp3(100)).is_empty());
+        assert!(of(&storage(StorageType::Gp3, 100), gp3(300)).is_empty());
+    }
+
+    #[test]
+    fn growth_where_iops_are_provisioned_sends_everything_even_if_the_spec_names_none() {
+        let all = |size: i32, iops: i32, throughput: Option<i32>| StorageChange {
+            size_gib: Some(size),
+            iops: Some(iops),
+            throughput_mibps: throughput,
+            ..StorageChange::default()
+        };
+        // From its threshold on, gp3 has four times the IOPS.
+        let grown = of(&storage(StorageType::Gp3, 500), gp3(300));
+        assert_eq!(grown, all(500, GP3_IOPS, Some(GP3_THROUGHPUT)));
+        let grown = of(&storage(StorageType::Gp3, 700), gp3(500).iops(15_000));
+        assert_eq!(grown, all(700, 15_000, Some(GP3_THROUGHPUT)));
+        let io = |size: i32| Storage {
+            iops: Some(2_000),
+            ..storage(StorageType::Io1, size)
+        };
+        let grown = of(&io(200), instance("io1", 100).iops(2_000));
+        assert_eq!(grown, all(200, 2_000, None));
+        assert!(of(&io(200), instance("io1", 200).iops(2_000)).is_empty());
+    }
+
+    #[test]
+    fn a_change_of_the_iops_alone_or_of_the_throughput_alone_sends_the_size_too() {
+        let mut wanted = storage(StorageType::Gp3, 500);
+        wanted.iops = Some(16_000);
+        let changed = of(&wanted, gp3(500));
+        let expected = StorageChange {
+            size_gib: Some(500),
+            iops: Some(16_000),
+            throughput_mibps: Some(GP3_THROUGHPUT),
+            ..StorageChange::default()
+        };
+        assert_eq!(changed, expected);
+        let mut wanted = storage(StorageType::Gp3, 500);
+        wanted.throughput_mibps = Some(1_000);
+        let changed = of(&wanted, gp3(500));
+        let expected = StorageChange {
+            size_gib: Some(500),
+            iops: Some(GP3_IOPS),
+            throughput_mibps: Some(1_000),
+            ..StorageChange::default()
+        };
+        assert_eq!(changed, expected);
+        let mut wanted = storage(StorageType::Io2, 200);
+        wanted.iops = Some(3_000);
+        let changed = of(&wanted, instance("io2", 300).iops(2_000));
+        assert_eq!((changed.size_gib, changed.iops), (Some(300), Some(3_000)));
+    }
+
+    #[test]
+    fn a_change_of_the_type_sends_what_the_new_type_needs() {
+        let changed = of(
+            &storage(StorageType::Gp3, 500),
+            instance("io1", 500).iops(20_000),
+        );
+        let expected = StorageChange {
+            storage_type: Some(StorageType::Gp3),
+            size_gib: Some(500),
+            iops: Some(GP3_IOPS),
+            throughput_mibps: Some(GP3_THROUGHPUT),
+            ..StorageChange::default()
+        };
+        assert_eq!(changed, expected);
+        let changed = of(&storage(StorageType::Gp3, 100), instance("gp2", 100));
+        let expected = StorageChange {
+            storage_type: Some(StorageType::Gp3),
+            ..StorageChange::default()
+        };
+        assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn removed_iops_are_removed_and_those_that_another_client_has_set_are_kept() {
+        let instance = gp3(500).iops(16_000).storage_throughput(1_000).build();
+        let wanted = storage(StorageType::Gp3, 500);
+        let applied = |iops, throughput_mibps| AppliedStorage {
+            iops,
+            throughput_mibps,
+        };
+        let changed = change(&wanted, &instance, &applied(Some(16_000), Some(1_000)));
+        assert_eq!(
+            (changed.iops, changed.throughput_mibps),
+            (Some(GP3_IOPS), Some(GP3_THROUGHPUT))
+        );
+        assert!(change(&wanted, &instance, &applied(None, None)).is_empty());
+        // Another client has changed them since.
+        let changed = change(&wanted, &instance, &applied(Some(14_000), None));
+        assert!(changed.is_empty(), "{changed:?}");
+    }
+
+    #[test]
+    fn a_pending_change_is_not_requested_again() {
+        let pending = PendingModifiedValues::builder().allocated_storage(200);
+        let instance = gp3(100).pending_modified_values(pending.build());
+        assert!(of(&storage(StorageType::Gp3, 200), instance).is_empty());
+    }
+
+    #[test]
+    fn the_maximum_size_is_never_below_the_size() {
+        let max = |wanted: Option<i32>, size: i32, actual_size: i32, actual_max: Option<i32>| {
+            let wanted = Storage {
+                max_size_gib: wanted,
+                ..storage(StorageType::Gp3, size)
+            };
+            let instance = gp3(actual_size).set_max_allocated_storage(actual_max);
+            of(&wanted, instance).max_size_gib
+        };
+        assert_eq!(max(None, 100, 100, Some(300)), Some(100), "switched off");
+        assert_eq!(max(None, 100, 100, Some(100)), None, "is off");
+        assert_eq!(max(None, 100, 100, None), None, "was never on");
+        // Growth and the removal of the maximum in one edit.
+        assert_eq!(max(None, 200, 100, Some(150)), Some(200));
+        assert_eq!(max(Some(300), 100, 100, None), Some(300));
+        assert_eq!(max(Some(300), 100, 100, Some(300)), None);
+        // The storage was increased beyond the maximum of the spec.
+        assert_eq!(max(Some(150), 100, 200, Some(500)), Some(200));
+    }
+}

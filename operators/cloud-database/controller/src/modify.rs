@@ -1,0 +1,177 @@
+//! Requests to modify an instance that differs from the spec of its object. The outcome of each group of fields is
+//! reported, and none keeps the others from being requested.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::call_error::CallError;
+use crate::instance_status::Accepts;
+use crate::modification::Modification;
+use crate::modification::outcomes::{Outcome, Outcomes};
+use crate::modification::requested::Answer;
+use crate::reconciler::CloudDatabaseReconciler;
+
+/// Time after a change of the storage in which RDS does not accept another one:
+/// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html>.
+const STORAGE_COOLDOWN: Duration = Duration::from_hours(6);
+
+/// Time after which a modification is requested again that RDS has rejected because of its parameters.
+const PARAMETERS_AGAIN_AFTER: Duration = Duration::from_hours(1);
+
+/// Time after which a modification is requested again that RDS has rejected for a reason outside of the object, such as a
+/// quota or a missing permission.
+const OTHERS_AGAIN_AFTER: Duration = Duration::from_mins(10);
+
+/// Instance and what it accepts.
+pub(crate) struct Target<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) accepts: Accepts,
+    /// Time of the last change of the storage.
+    pub(crate) storage_modified_at: Option<Timestamp>,
+}
+
+impl CloudDatabaseReconciler {
+    /// Requests the groups of a modification that RDS accepts in the status of the instance, unless they were requested
+    /// recently.
+    pub(crate) async fn modify(
+        &self,
+        target: &Target<'_>,
+        change: Modification,
+        outcomes: &mut Outcomes,
+    ) {
+        self.requested.retain(target.id, &change.clone().groups());
+        for request in change.requests() {
+            let mut open = Vec::new();
+            for group in request.groups() {
+                match self.known(target, &group) {
+                    Some(outcome) => outcomes.add(&group.fields(), outcome),
+                    None => open.push(group),
+                }
+            }
+            self.request(target, open, outcomes).await;
+        }
+    }
+
+    /// Returns the outcome of a group of fields that is not requested now.
+    fn known(&self, target: &Target<'_>, group: &Modification) -> Option<Outcome> {
+        let is_storage = !group.storage.is_empty();
+        match (target.accepts, is_storage) {
+            (Accepts::AllButStorage, true) => return Some(Outcome::Cooldown(target.cooldown())),
+            (Accepts::Nothing, _) | (Accepts::OnlyStorage, false) => return Some(Outcome::Busy),
+            (Accepts::All | Accepts::AllButStorage, _) | (Accepts::OnlyStorage, true) => {}
+        }
+        match self.requested.answer(target.id, group)? {
+            Answer::Accepted => Some(Outcome::Accepted),
+            Answer::Rejected {
+                is_cooldown: true, ..
+            } => Some(Outcome::Cooldown(target.cooldown())),
+            Answer::Rejected { message, .. } => Some(Outcome::Rejected(message)),
+        }
+    }
+
+    /// Requests these groups in one call. If RDS rejects it, each of them is requested alone.
+    async fn request(
+        &self,
+        target: &Target<'_>,
+        groups: Vec<Modification>,
+        outcomes: &mut Outcomes,
+    ) {
+        if groups.is_empty() {
+            return;
+        }
+        let is_one = groups.len() == 1;
+        let result = self.call(target.id, Modification::of(groups.clone())).await;
+        match result {
+            Err(error) if error.is_rejected() && !is_one => {
+                for group in groups {
+                    let result = self.call(target.id, group.clone()).await;
+                    self.settle(target, vec![group], result, outcomes);
+                }
+            }
+            result => self.settle(target, groups, result, outcomes),
+        }
+    }
+
+    async fn call(&self, id: &str, change: Modification) -> Result<(), CallError> {
+        let fields = change.fields().join(", ");
+        tracing::info!(instance = id, fields, "requesting a modification from RDS");
+        self.rds.modify(id, &change).await.map(drop)
+    }
+
+    /// Remembers and reports the result of a request.
+    fn settle(
+        &self,
+        target: &Target<'_>,
+        groups: Vec<Modification>,
+        result: Result<(), CallError>,
+        outcomes: &mut Outcomes,
+    ) {
+        for group in groups {
+            let fields = group.fields();
+            let outcome = match &result {
+                Ok(()) => {
+                    self.requested.accepted(target.id, group);
+                    Outcome::Requested
+                }
+                Err(error) if error.is("InvalidDBInstanceState") => Outcome::Busy,
+                Err(error) if error.is_rejected() => self.rejected(target, group, error),
+                Err(error) => Outcome::Failed(error.text()),
+            };
+            outcomes.add(&fields, outcome);
+        }
+    }
+
+    fn rejected(&self, target: &Target<'_>, group: Modification, error: &CallError) -> Outcome {
+        let is_cooldown = !group.storage.is_empty() && error.is_storage_cooldown();
+        let answer = Answer::Rejected {
+            message: error.text(),
+            is_cooldown,
+        };
+        let again_after = if is_cooldown {
+            target.cooldown().unwrap_or(OTHERS_AGAIN_AFTER)
+        } else if error.is_permanent() {
+            PARAMETERS_AGAIN_AFTER
+        } else {
+            OTHERS_AGAIN_AFTER
+        };
+        self.requested
+            .rejected(target.id, group, answer, again_after);
+        if is_cooldown {
+            Outcome::Cooldown(target.cooldown())
+        } else {
+            Outcome::Rejected(error.text())
+        }
+    }
+}
+
+impl Target<'_> {
+    /// Returns the time until RDS accepts a change of the storage again, if it is known.
+    fn cooldown(&self) -> Option<Duration> {
+        let since = Timestamp::now().duration_since(self.storage_modified_at?);
+        let since = Duration::try_from(since).ok()?;
+        STORAGE_COOLDOWN.checked_sub(since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_until_the_next_change_of_the_storage_is_six_hours_from_the_last() {
+        let left = |ago: Option<i64>| {
+            let now = Timestamp::now().as_second();
+            let at = ago.map(|ago| Timestamp::from_second(now - ago).expect("a time"));
+            let target = Target {
+                id: "cdb-1",
+                accepts: Accepts::All,
+                storage_modified_at: at,
+            };
+            target.cooldown().map(|left| left.as_secs().div_ceil(60))
+        };
+        assert_eq!(left(None), None);
+        assert_eq!(left(Some(3_600)), Some(300));
+        assert_eq!(left(Some(7 * 3_600)), None);
+    }
+}

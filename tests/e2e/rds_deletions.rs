@@ -1,0 +1,112 @@
+//! Deletions of instances, on a simulator of RDS.
+
+use lockstep_envtest::eventually;
+use rds_simulator::{Disturbance, Simulator};
+use serde_json::{Value, json};
+
+use crate::env::{EnvOptions, TestEnv, database};
+
+async fn start() -> (TestEnv, Simulator) {
+    let rds = Simulator::start().await.expect("a simulator");
+    let options = EnvOptions {
+        aws_endpoint: Some(rds.endpoint()),
+        ..EnvOptions::default()
+    };
+    (TestEnv::start_with(options).await, rds)
+}
+
+async fn uid(env: &TestEnv, name: &str) -> String {
+    let object = env.databases().get(name).await.expect("the object");
+    object.metadata.uid.expect("a UID")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_tells_its_final_snapshot_which_has_the_tags() {
+    let (env, rds) = start().await;
+    let mut object = database("orders");
+    object["spec"]["deletionPolicy"] = json!("Snapshot");
+    // RDS does not copy the tags.
+    object["spec"]["backup"] = json!({"copyTagsToSnapshot": false});
+    object["spec"]["tags"] = json!({"team": "shop"});
+    env.kubectl_apply(&object)
+        .unwrap_or_else(|error| env.fail(&error));
+    env.condition("orders", "Ready", "True").await;
+    let snapshot = format!("cdb-{}-final", uid(&env, "orders").await);
+
+    // RDS rejects the deletion first, and says why.
+    let text = "the instance is used by something";
+    let error = Disturbance::Error("InvalidDBInstanceState".to_owned(), text.to_owned());
+    rds.inject("DeleteDBInstance", error, 3);
+    env.kubectl(&["delete", "cdb/orders", "--wait=false"])
+        .unwrap_or_else(|error| env.fail(&error));
+    let told = eventually("the reason of RDS", async || {
+        let object = env.databases().get("orders").await.ok()?;
+        let message = object.data["status"]["message"].as_str()?;
+        message.contains(text).then_some(())
+    });
+    told.await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    env.gone("orders").await;
+    let events = env.kubectl(&[
+        "get",
+        "events",
+        "--field-selector=reason=Deleting",
+        "-o",
+        "jsonpath={.items[*].message}",
+    ]);
+    let events = events.unwrap_or_else(|error| env.fail(&error));
+    assert!(events.contains(&snapshot), "{events}");
+    let snapshots = rds.snapshots();
+    let found = snapshots
+        .iter()
+        .find(|it| it["DBSnapshotIdentifier"] == snapshot.as_str());
+    let tags = found.expect("the final snapshot")["TagList"].clone();
+    let has = |key: &str, value: &str| {
+        let mut tags = tags.as_array().into_iter().flatten();
+        tags.any(|tag: &Value| tag["Key"] == key && tag["Value"] == value)
+    };
+    assert!(has("team", "shop"), "{tags}");
+    assert!(
+        has("database.example.com/object", "default/orders"),
+        "{tags}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_without_an_instance_goes_at_once() {
+    let rds = Simulator::start().await.expect("a simulator");
+    let options = EnvOptions {
+        aws_endpoint: Some(rds.endpoint()),
+        // It would keep the object for a minute.
+        controller_args: vec!["--rds-not-found-grace-period=1m".to_owned()],
+        ..EnvOptions::default()
+    };
+    let env = TestEnv::start_with(options).await;
+    let mut object = database("orders");
+    object["spec"]["credentials"]["secretName"] = json!("none");
+    env.kubectl_apply(&object)
+        .unwrap_or_else(|error| env.fail(&error));
+    env.condition_because("orders", "Ready", "SecretNotFound")
+        .await;
+    env.kubectl(&["delete", "cdb/orders", "--timeout=20s"])
+        .unwrap_or_else(|error| env.fail(&error));
+
+    // One that RDS has rejected never existed either.
+    rds.set_capacity("db.t4g.micro", false);
+    env.kubectl_apply(&database("billing"))
+        .unwrap_or_else(|error| env.fail(&error));
+    let failed = env.condition("billing", "Ready", "False").await;
+    let rejected = eventually("the rejection", async || {
+        let found = env.condition("billing", "Ready", "False").await;
+        found
+            .message
+            .contains("InsufficientDBInstanceCapacity")
+            .then_some(())
+    });
+    rejected
+        .await
+        .unwrap_or_else(|error| env.fail(&format!("{error}: {}", failed.message)));
+    env.kubectl(&["delete", "cdb/billing", "--timeout=20s"])
+        .unwrap_or_else(|error| env.fail(&error));
+    assert_eq!(rds.instance_ids(), Vec::<String>::new());
+}

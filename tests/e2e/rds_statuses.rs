@@ -1,0 +1,97 @@
+//! Every status of an instance in RDS has its meaning in the conditions of its object.
+
+use lockstep_envtest::eventually;
+
+use crate::env::{TestEnv, condition, database};
+
+/// Statuses in which clients are served.
+const SERVING: [&str; 10] = [
+    "available",
+    "backing-up",
+    "configuring-enhanced-monitoring",
+    "configuring-iam-database-auth",
+    "configuring-log-exports",
+    "modifying",
+    "resetting-master-credentials",
+    "storage-config-upgrade",
+    "storage-initialization",
+    "storage-optimization",
+];
+
+/// Statuses that pass, one of which no release of RDS has.
+const PASSING: [&str; 12] = [
+    "converting-to-vpc",
+    "creating",
+    "delete-precheck",
+    "deleting",
+    "maintenance",
+    "moving-to-vpc",
+    "rebooting",
+    "renaming",
+    "starting",
+    "stopping",
+    "upgrading",
+    "of-a-later-release",
+];
+
+/// Statuses that need somebody, with the reason of the object.
+const STALLED: [(&str, &str); 12] = [
+    ("failed", "InstanceFailed"),
+    ("inaccessible-encryption-credentials", "EncryptionKeyLost"),
+    (
+        "inaccessible-encryption-credentials-recoverable",
+        "EncryptionKeyInaccessible",
+    ),
+    ("incompatible-create", "InstanceNotCreated"),
+    ("incompatible-network", "IncompatibleNetwork"),
+    ("incompatible-option-group", "IncompatibleOptionGroup"),
+    ("incompatible-parameters", "IncompatibleParameters"),
+    ("incompatible-restore", "IncompatibleRestore"),
+    ("insufficient-capacity", "InsufficientCapacity"),
+    ("restore-error", "RestoreFailed"),
+    ("stopped", "InstanceStopped"),
+    ("storage-full", "StorageFull"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_status_of_an_instance_has_its_meaning_in_the_conditions() {
+    let (env, proxy) = TestEnv::start_behind_proxy().await;
+    env.kubectl_apply(&database("orders")).expect("stored");
+    env.condition("orders", "Ready", "True").await;
+    let serving = SERVING.iter().map(|status| (*status, "True", "Available"));
+    let passing = PASSING
+        .iter()
+        .map(|status| (*status, "False", "InProgress"));
+    let stalled = STALLED
+        .iter()
+        .map(|(status, reason)| (*status, "False", *reason));
+    for (status, ready, reason) in serving.chain(passing).chain(stalled) {
+        proxy.report(Some(status));
+        let reported = eventually("the report of the status", async || {
+            let object = env.databases().get("orders").await.expect("the object");
+            let found = condition(&object, "Ready")?;
+            let is_reported = object.data["status"]["phase"] == status
+                && (status == "available" || found.message.contains(status));
+            is_reported.then_some((object, found))
+        });
+        let (object, found) = reported
+            .await
+            .unwrap_or_else(|error| env.fail(&format!("{status}: {error}")));
+        assert_eq!(
+            (found.status.as_str(), found.reason.as_str()),
+            (ready, reason),
+            "{status}"
+        );
+        let is_stalled = condition(&object, "Stalled").is_some();
+        let needs_somebody = STALLED.iter().any(|(name, _)| *name == status);
+        assert_eq!(is_stalled, needs_somebody, "{status}");
+        // What differs from the spec does not depend on it.
+        let synced = condition(&object, "Synced").expect("a condition");
+        assert_eq!(synced.status, "True", "{status}: {}", synced.message);
+    }
+    let warnings = env.warnings("orders");
+    assert!(
+        warnings.contains("InstanceStopped") || warnings.contains("EncryptionKey"),
+        "{warnings}"
+    );
+}

@@ -1,0 +1,231 @@
+//! Request → answer: authentication, faults, the operation, and the journal.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::control::injection::{Disturbance, Injections};
+use crate::control::journal::{JournalEntry, Outcome, without_secrets};
+use crate::fields::Fields;
+use crate::model::Model;
+use crate::operations::{self, Call};
+use crate::protocol::answer;
+use crate::protocol::credentials::Scope;
+use crate::protocol::fault::Fault;
+use crate::protocol::form::Form;
+use crate::state::config::Config;
+use crate::state::place::Place;
+use crate::state::region::Region;
+
+/// State of a simulator.
+#[derive(Debug)]
+pub(crate) struct Service {
+    rds: Model,
+    sts: Model,
+    pub(crate) clock: Clock,
+    pub(crate) config: Config,
+    /// Accounts, by access key.
+    pub(crate) accounts: HashMap<String, String>,
+    pub(crate) regions: BTreeMap<Place, Region>,
+    pub(crate) injections: Injections,
+    pub(crate) journal: Vec<JournalEntry>,
+    /// Answers that RDS cannot give according to its model: errors of the simulator.
+    pub(crate) violations: Vec<String>,
+    requests: u64,
+}
+
+/// Answer to a request.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    pub(crate) request_id: String,
+    /// Real time after which the answer is sent.
+    pub(crate) delay: Duration,
+    /// If true, the connection is closed without the answer.
+    pub(crate) is_lost: bool,
+}
+
+impl Service {
+    pub(crate) fn new() -> Self {
+        Self {
+            rds: Model::rds(),
+            sts: Model::sts(),
+            clock: Clock::start(),
+            config: Config::default(),
+            accounts: HashMap::new(),
+            regions: BTreeMap::new(),
+            injections: Injections::default(),
+            journal: Vec::new(),
+            violations: Vec::new(),
+            requests: 0,
+        }
+    }
+
+    /// Returns the model of the service with an operation.
+    pub(crate) fn model_of(&self, operation: &str) -> Option<&Model> {
+        let mut models = [&self.rds, &self.sts].into_iter();
+        models.find(|model| model.operations.contains_key(operation))
+    }
+
+    /// Returns a region in its state at the present time.
+    pub(crate) fn region(&mut self, place: &Place) -> (&mut Region, &Config, Timestamp) {
+        let now = self.clock.now();
+        let region = self.regions.entry(place.clone());
+        let region = region.or_insert_with(|| Region::new(place.clone()));
+        region.settle(&self.config, now);
+        (region, &self.config, now)
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&mut self, authorization: Option<&str>, body: &[u8]) -> Answer {
+        self.requests += 1;
+        let request_id = format!("00000000-0000-4000-8000-{:012x}", self.requests);
+        let form = Form::parse(body);
+        let scope = match Scope::parse(authorization) {
+            Ok(scope) => scope,
+            Err(fault) => return self.fault(&form.action, &fault, request_id),
+        };
+        let Some(account) = self.accounts.get(&scope.access_key).cloned() else {
+            let message = "The security token included in the request is invalid.";
+            let fault = Fault::new("InvalidClientTokenId", message);
+            return self.fault(&form.action, &fault, request_id);
+        };
+        let model = match scope.service.as_str() {
+            "rds" => &self.rds,
+            "sts" => &self.sts,
+            _ => {
+                let message = "Credential should be scoped to correct service.";
+                let fault = Fault::new("SignatureDoesNotMatch", message);
+                return self.fault(&form.action, &fault, request_id);
+            }
+        };
+        if !model.operations.contains_key(&form.action) || form.version != model.api_version {
+            let message = format!(
+                "Could not find operation {} for version {}",
+                form.action, form.version
+            );
+            return self.fault("", &Fault::new("InvalidAction", message), request_id);
+        }
+        let model = model.clone();
+        let place = Place {
+            account,
+            name: scope.region,
+        };
+        self.call(&model, &form, &place, scope.access_key, request_id)
+    }
+
+    /// Carries out a call, with the faults that wait for it.
+    fn call(
+        &mut self,
+        model: &Model,
+        form: &Form,
+        place: &Place,
+        access_key: String,
+        request_id: String,
+    ) -> Answer {
+        let operation = form.action.as_str();
+        let input = &model.operations[operation].input;
+        let disturbance = self.injections.take(operation);
+        let parameters = form.parameters(model, input);
+        let shown = parameters.as_ref().map_or(Value::Null, |parameters| {
+            without_secrets(model, operation, parameters)
+        });
+        let result = match &disturbance {
+            Some(Disturbance::Error(code, message)) => Err(Fault::new(code, message)),
+            Some(Disturbance::LostRequest) => Ok(Value::Null),
+            _ => parameters.and_then(|parameters| self.run(operation, place, &parameters)),
+        };
+        let mut outcome = match &result {
+            Ok(_) => Outcome::Succeeded,
+            Err(fault) => Outcome::Failed(fault.code.clone()),
+        };
+        let mut answer = match result {
+            _ if matches!(disturbance, Some(Disturbance::LostRequest)) => {
+                self.fault(operation, &Fault::new("InternalFailure", ""), request_id)
+            }
+            Ok(result) => self.success(model, operation, &result, request_id),
+            Err(fault) => self.fault(operation, &fault, request_id),
+        };
+        match disturbance {
+            Some(Disturbance::LostAnswer) => {
+                answer.is_lost = true;
+                outcome = Outcome::AnswerLost(Box::new(outcome));
+            }
+            Some(Disturbance::LostRequest) => {
+                answer.is_lost = true;
+                outcome = Outcome::RequestLost;
+            }
+            Some(Disturbance::Delay(delay)) => answer.delay = delay,
+            Some(Disturbance::Error(..)) | None => {}
+        }
+        self.journal.push(JournalEntry {
+            operation: operation.to_owned(),
+            parameters: shown,
+            outcome,
+            access_key,
+            account: place.account.clone(),
+            region: place.name.clone(),
+            at: self.clock.now(),
+        });
+        answer
+    }
+
+    fn run(&mut self, operation: &str, place: &Place, parameters: &Fields) -> Result<Value, Fault> {
+        if let Some(fault) = self.injections.refusal(operation, parameters) {
+            return Err(fault.clone());
+        }
+        let (region, config, now) = self.region(place);
+        let mut call = Call {
+            region,
+            config,
+            now,
+        };
+        operations::run(operation, &mut call, parameters)
+    }
+
+    fn success(
+        &mut self,
+        model: &Model,
+        operation: &str,
+        result: &Value,
+        request_id: String,
+    ) -> Answer {
+        match answer::result(model, operation, result, &request_id) {
+            Ok(body) => Answer {
+                status: 200,
+                body,
+                request_id,
+                delay: Duration::ZERO,
+                is_lost: false,
+            },
+            Err(error) => {
+                self.violations.push(format!("{operation}: {error}"));
+                let fault = Fault::new("InternalFailure", error.to_string());
+                self.fault(operation, &fault, request_id)
+            }
+        }
+    }
+
+    fn fault(&mut self, operation: &str, fault: &Fault, request_id: String) -> Answer {
+        let model = self.model_of(operation).unwrap_or(&self.rds);
+        let status = fault.status(model, operation);
+        let body = answer::error(model, fault, status.unwrap_or(500), &request_id)
+            .expect("an error has no shape that it can violate");
+        if status.is_none() {
+            let code = &fault.code;
+            self.violations
+                .push(format!("{operation} does not document the error {code}"));
+        }
+        Answer {
+            status: status.unwrap_or(500),
+            body,
+            request_id,
+            delay: Duration::ZERO,
+            is_lost: false,
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Handle of a simulator, through which a test controls it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+
+use crate::control::injection::Disturbance;
+use crate::control::journal::{JournalEntry, Outcome};
+use crate::control::service::Service;
+use crate::protocol::fault::Fault;
+use crate::server::{self, Shared};
+use crate::state::config::{Quotas, Timing};
+use crate::state::place::Place;
+use crate::state::region::Region;
+
+/// Running simulator of RDS and STS. It ends with the last of its clones.
+///
+/// Methods that concern an instance or a resource act in one account and region: those of [`Simulator::at`], or else
+/// [`Simulator::ACCOUNT`] and [`Simulator::REGION`].
+///
+/// # Panics
+///
+/// A method panics if it names an instance, snapshot or operation that does not exist. The drop of the last clone panics
+/// if the simulator has answered a call as RDS cannot answer it, so that no test relies on such an answer.
+#[derive(Clone)]
+pub struct Simulator {
+    server: Arc<Server>,
+    pub(crate) place: Place,
+}
+
+struct Server {
+    shared: Shared,
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+        let violations = std::mem::take(&mut server::lock(&self.shared).violations);
+        if !std::thread::panicking() {
+            assert!(violations.is_empty(), "{violations:?}");
+        }
+    }
+}
+
+impl Simulator {
+    /// Default account, to which the access key `testing` belongs.
+    pub const ACCOUNT: &str = "123456789012";
+
+    /// Default region.
+    pub const REGION: &str = "eu-central-1";
+
+    /// Access key of the default account.
+    pub const ACCESS_KEY: &str = "testing";
+
+    /// Starts a simulator without any instances on a loopback address.
+    pub async fn start() -> io::Result<Self> {
+        let mut service = Service::new();
+        let account = Self::ACCOUNT.to_owned();
+        service
+            .accounts
+            .insert(Self::ACCESS_KEY.to_owned(), account);
+        let shared = Arc::new(Mutex::new(service));
+        let (address, serve) = server::listen(shared.clone()).await?;
+        let server = Server {
+            shared,
+            address,
+            task: tokio::spawn(serve),
+        };
+        Ok(Self {
+            server: Arc::new(server),
+            place: Place {
+                account: Self::ACCOUNT.to_owned(),
+                name: Self::REGION.to_owned(),
+            },
+        })
+    }
+
+    /// Returns the endpoint of RDS and STS.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.server.address)
+    }
+
+    /// Returns a handle of the same simulator for another account and region.
+    #[must_use]
+    pub fn at(&self, account: &str, region: &str) -> Self {
+        Self {
+            server: self.server.clone(),
+            place: Place {
+                account: account.to_owned(),
+                name: region.to_owned(),
+            },
+        }
+    }
+
+    /// Adds an access key of an account. Calls with other keys than this and the default one are rejected.
+    pub fn add_access_key(&self, access_key: &str, account: &str) {
+        let (access_key, account) = (access_key.to_owned(), account.to_owned());
+        self.lock().accounts.insert(access_key, account);
+    }
+
+    /// Removes an access key, so that calls with it are rejected.
+    pub fn remove_access_key(&self, access_key: &str) {
+        self.lock().accounts.remove(access_key);
+    }
+
+    /// Returns the simulated time.
+    pub fn now(&self) -> Timestamp {
+        self.lock().clock.now()
+    }
+
+    /// Advances the simulated time.
+    pub fn advance(&self, by: Duration) {
+        self.lock().clock.advance(by);
+    }
+
+    /// Sets the simulated seconds per real second. With zero, the time moves only when the test advances it.
+    pub fn set_speed(&self, speed: f64) {
+        self.lock().clock.set_speed(speed);
+    }
+
+    /// Changes durations, of states to come: those that already lie ahead of an instance keep theirs.
+    pub fn set_timing(&self, change: impl FnOnce(&mut Timing)) {
+        change(&mut self.lock().config.timing);
+    }
+
+    /// Changes quotas.
+    pub fn set_quotas(&self, change: impl FnOnce(&mut Quotas)) {
+        change(&mut self.lock().config.quotas);
+    }
+
+    /// Adds an engine version, to which earlier versions can be upgraded.
+    pub fn add_engine_version(&self, engine: &str, version: &str) {
+        let mut service = self.lock();
+        service.config.catalogue.add_version(engine, version);
+    }
+
+    /// Lets the next calls of an operation fail or be late.
+    pub fn inject(&self, operation: &str, disturbance: Disturbance, times: usize) {
+        if let Disturbance::Error(code, message) = &disturbance {
+            self.require_documented(operation, &Fault::new(code, message));
+        }
+        self.require_operation(operation);
+        let mut service = self.lock();
+        service.injections.add(operation, disturbance, times);
+    }
+
+    /// Lets every call of an operation with a parameter fail, until the injections are cleared.
+    pub fn refuse(&self, operation: &str, parameter: &str, code: &str, message: &str) {
+        let fault = Fault::new(code, message);
+        self.require_documented(operation, &fault);
+        let mut service = self.lock();
+        service.injections.refuse(operation, parameter, fault);
+    }
+
+    /// Removes all faults that wait for calls, and all refusals.
+    pub fn clear_injections(&self) {
+        self.lock().injections.clear();
+    }
+
+    fn require_operation(&self, operation: &str) {
+        let service = self.lock();
+        let is_known = service.model_of(operation).is_some();
+        drop(service);
+        assert!(is_known, "no model has the operation {operation}");
+    }
+
+    fn require_documented(&self, operation: &str, fault: &Fault) {
+        self.require_operation(operation);
+        let service = self.lock();
+        let model = service.model_of(operation).expect("it was just found");
+        let status = fault.status(model, operation);
+        drop(service);
+        let code = &fault.code;
+        assert!(status.is_some(), "{operation} documents no error {code}");
+    }
+
+    /// Returns all calls since the start or since the journal was cleared.
+    pub fn journal(&self) -> Vec<JournalEntry> {
+        self.lock().journal.clone()
+    }
+
+    /// Returns the calls of an operation, in all regions and accounts.
+    pub fn calls(&self, operation: &str) -> Vec<JournalEntry> {
+        self.require_operation(operation);
+        let journal = self.journal().into_iter();
+        journal.filter(|it| it.operation == operation).collect()
+    }
+
+    /// Returns the calls that modify something, in all regions and accounts, with their results.
+    pub fn writes(&self) -> Vec<(String, Outcome)> {
+        let journal = self.journal().into_iter();
+        let is_read = |it: &JournalEntry| {
+            let reads = ["Describe", "Get", "List"];
+            reads.iter().any(|read| it.operation.starts_with(read))
+        };
+        let writes = journal.filter(|it| !is_read(it));
+        writes.map(|it| (it.operation, it.outcome)).collect()
+    }
+
+    /// Clears the journal.
+    pub fn clear_journal(&self) {
+        self.lock().journal.clear();
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Service> {
+        server::lock(&self.server.shared)
+    }
+
+    /// Runs a function on the region of this handle.
+    pub(crate) fn in_region<T>(&self, run: impl FnOnce(&mut Region, Timestamp) -> T) -> T {
+        let mut service = self.lock();
+        let (region, _, now) = service.region(&self.place);
+        run(region, now)
+    }
+}

@@ -1,0 +1,168 @@
+//! `RestoreDBInstanceFromDBSnapshot`, `RestoreDBInstanceToPointInTime` and `CreateDBInstanceReadReplica`: new instances with
+//! the data and settings of another one.
+
+use jiff::{Timestamp, ToSpan};
+use serde_json::Value;
+
+use crate::fields::Fields;
+use crate::operations::call::Call;
+use crate::operations::launch::Launch;
+use crate::operations::snapshot::not_usable;
+use crate::protocol::fault::Fault;
+use crate::rules::storage;
+use crate::state::instance::Instance;
+use crate::state::region::not_found;
+
+/// Settings that the new instance has from its source.
+const INHERITED: &[&str] = &[
+    "AllocatedStorage",
+    "AutoMinorVersionUpgrade",
+    "BackupRetentionPeriod",
+    "CharacterSetName",
+    "DBInstanceClass",
+    "DBName",
+    "DedicatedLogVolume",
+    "Engine",
+    "EngineLifecycleSupport",
+    "EngineVersion",
+    "Iops",
+    "KmsKeyId",
+    "LicenseModel",
+    "MasterUsername",
+    "Port",
+    "PreferredBackupWindow",
+    "PreferredMaintenanceWindow",
+    "StorageEncrypted",
+    "StorageThroughput",
+    "StorageType",
+    "Timezone",
+];
+
+/// Restores a snapshot as a new instance.
+pub(crate) fn from_snapshot(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fault> {
+    if let Some(id) = parameters.given_text("DBClusterSnapshotIdentifier") {
+        let message = format!("DBClusterSnapshot {id} not found.");
+        return Err(Fault::new("DBClusterSnapshotNotFoundFault", message));
+    }
+    let now = call.now;
+    let id = parameters.given_text("DBSnapshotIdentifier");
+    let id = id.ok_or_else(|| Fault::missing("DBSnapshotIdentifier"))?;
+    let prefix = call.region.place.arn("snapshot", "");
+    let snapshot = call
+        .region
+        .snapshot(id.strip_prefix(&prefix).unwrap_or(id))?;
+    if snapshot.status(now) != "available" {
+        return Err(not_usable(snapshot));
+    }
+    let snapshot = snapshot.clone();
+    let mut launch = inherit(&snapshot.settings, parameters)?;
+    launch.password = snapshot.password;
+    if !parameters.has("Tags") {
+        // Without new tags, the instance gets those of the source of the snapshot.
+        let mut instances = call.region.instances.iter();
+        let source = instances.find(|it| it.resource_id == snapshot.resource_id);
+        launch.tags = source.map_or(snapshot.tags, |source| source.tags.clone());
+    }
+    launch.run(call)
+}
+
+/// Restores an earlier state of an instance as a new instance.
+pub(crate) fn to_point_in_time(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fault> {
+    if let Some(arn) = parameters.given_text("SourceDBInstanceAutomatedBackupsArn") {
+        let message = format!("DBInstanceAutomatedBackup {arn} not found.");
+        return Err(Fault::new("DBInstanceAutomatedBackupNotFound", message));
+    }
+    let source = source(call, parameters, "SourceDBInstanceIdentifier")?;
+    if source.status() == "creating" {
+        let message = format!("Instance {} is not in available state.", source.id());
+        return Err(Fault::new("InvalidDBInstanceState", message));
+    }
+    let Some(earliest) = source.backed_up else {
+        let message = format!("Automated backups are not enabled for {}.", source.id());
+        return Err(Fault::new("PointInTimeRestoreNotEnabled", message));
+    };
+    require_time(parameters, earliest, earliest.max(call.now - 5.minutes()))?;
+    let mut parameters = parameters.clone();
+    if let Some(target) = parameters.take("TargetDBInstanceIdentifier") {
+        parameters.set("DBInstanceIdentifier", target);
+    }
+    let mut launch = inherit(&source.settings, &parameters)?;
+    launch.password = source.password;
+    launch.run(call)
+}
+
+/// Creates a read replica of an instance.
+pub(crate) fn replica(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fault> {
+    let source = source(call, parameters, "SourceDBInstanceIdentifier")?;
+    if source.backed_up.is_none() {
+        return Err(Fault::new(
+            "InvalidDBInstanceState",
+            "Automated backups are not enabled for this database instance. To enable automated backups, use ModifyDBInstance to set the backup retention period to a non-zero value.",
+        ));
+    }
+    if source.status() != "available" {
+        let message = format!("Instance {} is not in available state.", source.id());
+        return Err(Fault::new("InvalidDBInstanceState", message));
+    }
+    let mut parameters = parameters.clone();
+    parameters.set_default("BackupRetentionPeriod", 0);
+    let mut launch = inherit(&source.settings, &parameters)?;
+    launch.password = source.password;
+    launch.source = Some(source.resource_id);
+    launch.run(call)
+}
+
+/// Returns the instance that a parameter names, or its resource ID.
+fn source(call: &mut Call<'_>, parameters: &Fields, name: &str) -> Result<Instance, Fault> {
+    if let Some(resource_id) = parameters.given_text("SourceDbiResourceId") {
+        let mut instances = call.region.instances.iter();
+        let found = instances.find(|it| it.resource_id == resource_id);
+        return found.cloned().ok_or_else(|| not_found(resource_id));
+    }
+    let id = parameters
+        .given_text(name)
+        .ok_or_else(|| Fault::missing(name))?;
+    let prefix = call.region.place.arn("db", "");
+    let id = id.strip_prefix(&prefix).unwrap_or(id);
+    call.region.instance(id).cloned()
+}
+
+/// Checks the time of a restore.
+fn require_time(parameters: &Fields, earliest: Timestamp, latest: Timestamp) -> Result<(), Fault> {
+    let uses_latest = parameters.flag("UseLatestRestorableTime");
+    let time = match (parameters.given_text("RestoreTime"), uses_latest) {
+        (Some(_), true) | (None, false) => {
+            return Err(Fault::combination(
+                "Specify either RestoreTime or UseLatestRestorableTime.",
+            ));
+        }
+        (None, true) => return Ok(()),
+        (Some(time), false) => time.parse::<Timestamp>(),
+    };
+    let time = time.map_err(|error| Fault::value(format!("Invalid RestoreTime: {error}")))?;
+    if !(earliest..=latest).contains(&time) {
+        return Err(Fault::value(format!(
+            "The specified instance cannot be restored to a time later than {latest} or earlier than {earliest}"
+        )));
+    }
+    Ok(())
+}
+
+/// Returns a new instance with settings of a source and the parameters of a request.
+fn inherit(source: &Fields, parameters: &Fields) -> Result<Launch, Fault> {
+    let engine = source.text("Engine");
+    if let Some(wanted) = parameters.given_text("Engine").filter(|it| *it != engine) {
+        let message = format!("A backup of {engine} cannot be restored as {wanted}.");
+        return Err(Fault::new("InvalidRestoreFault", message));
+    }
+    let mut launch = Launch::from(parameters)?;
+    let requested = std::mem::take(&mut launch.settings);
+    let mut settings = source.only(INHERITED);
+    let changed = requested.only(storage::PARAMETERS);
+    if !changed.is_empty() {
+        settings = storage::modify(&settings, &changed)?;
+    }
+    settings.overlay(&requested);
+    launch.settings = settings;
+    Ok(launch)
+}

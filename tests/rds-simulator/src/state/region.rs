@@ -1,0 +1,204 @@
+//! Region of an account, with its instances and snapshots.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::Timestamp;
+
+use crate::fields::Fields;
+use crate::protocol::fault::Fault;
+use crate::state::config::{Config, Timing};
+use crate::state::event::Event;
+use crate::state::instance::Instance;
+use crate::state::phase::{Effect, Phase};
+use crate::state::place::Place;
+use crate::state::resources::Resources;
+use crate::state::snapshot::Snapshot;
+
+/// Region of an account.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) place: Place,
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) snapshots: Vec<Snapshot>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) resources: Resources,
+    /// Pending maintenance actions that a test has set, with the identifiers of their instances.
+    pub(crate) maintenance: Vec<(String, Fields)>,
+    created: u64,
+}
+
+impl Region {
+    pub(crate) fn new(place: Place) -> Self {
+        Self {
+            resources: Resources::new(&place.account, &place.name),
+            place,
+            instances: Vec::new(),
+            snapshots: Vec::new(),
+            events: Vec::new(),
+            maintenance: Vec::new(),
+            created: 0,
+        }
+    }
+
+    /// Returns the instance with an identifier, which is not case-sensitive.
+    pub(crate) fn instance(&mut self, id: &str) -> Result<&mut Instance, Fault> {
+        let mut instances = self.instances.iter_mut();
+        let found = instances.find(|it| it.id().eq_ignore_ascii_case(id));
+        found.ok_or_else(|| not_found(id))
+    }
+
+    pub(crate) fn has_instance(&self, id: &str) -> bool {
+        let mut instances = self.instances.iter();
+        instances.any(|it| it.id().eq_ignore_ascii_case(id))
+    }
+
+    /// Returns the snapshot with an identifier.
+    pub(crate) fn snapshot(&mut self, id: &str) -> Result<&mut Snapshot, Fault> {
+        let mut snapshots = self.snapshots.iter_mut();
+        let found = snapshots.find(|it| it.id.eq_ignore_ascii_case(id));
+        found.ok_or_else(|| Fault::new("DBSnapshotNotFound", format!("DBSnapshot {id} not found.")))
+    }
+
+    /// Returns an error if another manual snapshot with an identifier cannot be created.
+    pub(crate) fn require_new_snapshot(&self, id: &str, config: &Config) -> Result<(), Fault> {
+        let mut snapshots = self.snapshots.iter();
+        if snapshots.any(|it| it.id.eq_ignore_ascii_case(id)) {
+            return Err(Fault::new(
+                "DBSnapshotAlreadyExists",
+                format!(
+                    "Cannot create the snapshot because a snapshot with the identifier {id} already exists."
+                ),
+            ));
+        }
+        let manual = self.snapshots.iter().filter(|it| !it.is_automated).count();
+        if manual >= config.quotas.snapshots {
+            return Err(Fault::new(
+                "SnapshotQuotaExceeded",
+                "Cannot create more than the allowed number of manual snapshots",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns a resource ID that no instance has had.
+    pub(crate) fn next_resource_id(&mut self) -> String {
+        self.created += 1;
+        let mut id = String::from("db-");
+        for part in 0..2 {
+            let mut hasher = DefaultHasher::new();
+            (&self.place, self.created, part).hash(&mut hasher);
+            id.push_str(&format!("{:013X}", hasher.finish() & 0xf_ffff_ffff_ffff));
+        }
+        id
+    }
+
+    /// Records an event of an instance.
+    pub(crate) fn record(
+        &mut self,
+        id: &str,
+        category: &'static str,
+        message: &str,
+        at: Timestamp,
+    ) {
+        self.events.push(Event {
+            source: id.to_owned(),
+            source_type: "db-instance",
+            arn: self.place.arn("db", id),
+            category,
+            message: message.to_owned(),
+            at,
+        });
+    }
+
+    /// Carries out what the time up to now has brought.
+    pub(crate) fn settle(&mut self, config: &Config, now: Timestamp) {
+        let mut index = 0;
+        while let Some(instance) = self.instances.get_mut(index) {
+            let Some((at, effect)) = instance.due(&config.timing, now) else {
+                index += 1;
+                continue;
+            };
+            self.take_effect(index, &config.timing, &effect, at);
+        }
+    }
+
+    /// Makes the change at the end of a state of an instance.
+    pub(crate) fn take_effect(
+        &mut self,
+        index: usize,
+        timing: &Timing,
+        effect: &Effect,
+        at: Timestamp,
+    ) {
+        let instance = &mut self.instances[index];
+        let id = instance.id().to_owned();
+        let event = match effect {
+            Effect::Nothing => return,
+            Effect::Created => {
+                instance.created = Some(at);
+                ("creation", "DB instance created")
+            }
+            Effect::BackedUp => {
+                instance.backed_up.get_or_insert(at);
+                let time = at.strftime("%Y-%m-%d-%H-%M");
+                let snapshot = format!("rds:{id}-{time}");
+                let snapshot = Snapshot::of(instance, snapshot, at, at);
+                self.snapshots.push(Snapshot {
+                    is_automated: true,
+                    ..snapshot
+                });
+                ("backup", "Finished DB Instance backup")
+            }
+            Effect::Modified { with_pending } => {
+                let is_kept =
+                    |it: &Instance| it.settings.number("BackupRetentionPeriod") != Some(0);
+                let before = is_kept(instance);
+                instance.modified(*with_pending, at);
+                if is_kept(instance) && !before {
+                    let status = "backing-up";
+                    let backup = Phase::of(status, timing.of(status), Effect::BackedUp);
+                    instance.add(backup, at);
+                }
+                ("configuration change", "Finished applying modification")
+            }
+            Effect::Optimized => ("configuration change", "Finished storage optimization"),
+            Effect::Rebooted => {
+                instance.needs_reboot = false;
+                ("availability", "DB instance restarted")
+            }
+            Effect::Stopped => {
+                let status = "stopped";
+                let stopped = Phase::of(status, timing.of(status), Effect::StartDue);
+                instance.add(stopped, at);
+                ("notification", "DB instance stopped")
+            }
+            Effect::StartDue => {
+                let status = "starting";
+                let starting = Phase::of(status, timing.of(status), Effect::Rebooted);
+                instance.add(starting, at);
+                (
+                    "notification",
+                    "DB instance is being started due to it exceeding the maximum allowed time being stopped.",
+                )
+            }
+            Effect::Deleted => {
+                let deleted = self.instances.remove(index);
+                // Replicas of a deleted instance become instances of their own.
+                for replica in &mut self.instances {
+                    if replica.source.as_ref() == Some(&deleted.resource_id) {
+                        replica.source = None;
+                    }
+                }
+                self.snapshots
+                    .retain(|it| !it.is_automated || it.resource_id != deleted.resource_id);
+                ("deletion", "DB instance deleted")
+            }
+        };
+        self.record(&id, event.0, event.1, at);
+    }
+}
+
+/// Returns the error for an instance that does not exist.
+pub(crate) fn not_found(id: &str) -> Fault {
+    Fault::new("DBInstanceNotFound", format!("DBInstance {id} not found."))
+}

@@ -1,0 +1,55 @@
+//! Accounts and regions have their own instances.
+
+use aws_sdk_rds::Client;
+use rds_simulator::Simulator;
+
+use crate::client::{code, config, creation};
+
+#[tokio::test]
+async fn each_account_and_region_has_its_own_instances() {
+    let simulator = Simulator::start().await.expect("a simulator");
+    simulator.add_access_key("other", "210987654321");
+    let endpoint = simulator.endpoint();
+    for (key, account) in [("testing", "123456789012"), ("other", "210987654321")] {
+        for region in ["eu-central-1", "us-east-1"] {
+            let config = config(&endpoint, region, key).await;
+            let identity = aws_sdk_sts::Client::new(&config).get_caller_identity();
+            let identity = identity.send().await.expect("an identity");
+            assert_eq!(identity.account(), Some(account));
+            let client = Client::new(&config);
+            let instance = creation(&client, "orders").send().await;
+            let instance = instance.expect("an instance of this account and region");
+            let arn = format!("arn:aws:rds:{region}:{account}:db:orders");
+            let instance = instance.db_instance().expect("an instance");
+            assert_eq!(instance.db_instance_arn(), Some(arn.as_str()));
+            let found = client.describe_db_instances().send().await;
+            assert_eq!(found.expect("a list").db_instances().len(), 1);
+            assert_eq!(simulator.at(account, region).instance_ids(), ["orders"]);
+        }
+    }
+    let places: Vec<_> = simulator
+        .calls("CreateDBInstance")
+        .into_iter()
+        .map(|it| (it.access_key, it.region))
+        .collect();
+    assert_eq!(places.len(), 4);
+    assert_eq!(places[1], ("testing".to_owned(), "us-east-1".to_owned()));
+}
+
+#[tokio::test]
+async fn an_unknown_access_key_is_rejected() {
+    let simulator = Simulator::start().await.expect("a simulator");
+    let config = config(&simulator.endpoint(), "eu-central-1", "unknown").await;
+    let client = Client::new(&config);
+    let error = client.describe_db_instances().send().await;
+    let error = error.expect_err("a rejection");
+    assert_eq!(code(&error), "InvalidClientTokenId");
+    let status = error.raw_response().map(|it| it.status().as_u16());
+    assert_eq!(status, Some(403));
+    simulator.add_access_key("unknown", "210987654321");
+    let found = client.describe_db_instances().send().await;
+    assert_eq!(found.expect("a list").db_instances(), []);
+    simulator.remove_access_key("unknown");
+    let error = client.describe_db_instances().send().await;
+    assert!(error.is_err(), "{error:?}");
+}

@@ -1,0 +1,17 @@
+//! The simulator, called with the SDK of AWS as the operator calls it.
+
+mod accounts;
+mod client;
+mod comparison;
+mod control;
+mod creation;
+mod deletion;
+mod faults;
+mod listing;
+mod model;
+mod modification;
+mod offers;
+mod power;
+mod restore;
+mod snapshots;
+mod tags;
