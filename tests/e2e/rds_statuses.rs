@@ -2,7 +2,9 @@
 
 use lockstep_envtest::eventually;
 
-use crate::env::{TestEnv, condition, database};
+use rds_simulator::{End, Simulator};
+
+use crate::env::{EnvOptions, TestEnv, condition, database};
 
 /// Statuses in which clients are served.
 const SERVING: [&str; 10] = [
@@ -55,9 +57,17 @@ const STALLED: [(&str, &str); 12] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_status_of_an_instance_has_its_meaning_in_the_conditions() {
-    let (env, proxy) = TestEnv::start_behind_proxy().await;
+    let rds = Simulator::start().await.expect("a simulator");
+    let options = EnvOptions {
+        aws_endpoint: Some(rds.endpoint()),
+        ..EnvOptions::default()
+    };
+    let env = TestEnv::start_with(options).await;
     env.kubectl_apply(&database("orders")).expect("stored");
-    env.condition("orders", "Ready", "True").await;
+    env.condition("orders", "Synced", "True").await;
+    let [id] = &rds.instance_ids()[..] else {
+        panic!("one instance is expected");
+    };
     let serving = SERVING.iter().map(|status| (*status, "True", "Available"));
     let passing = PASSING
         .iter()
@@ -66,7 +76,7 @@ async fn every_status_of_an_instance_has_its_meaning_in_the_conditions() {
         .iter()
         .map(|(status, reason)| (*status, "False", *reason));
     for (status, ready, reason) in serving.chain(passing).chain(stalled) {
-        proxy.report(Some(status));
+        rds.force_status(id, status, End::Released);
         let reported = eventually("the report of the status", async || {
             let object = env.databases().get("orders").await.expect("the object");
             let found = condition(&object, "Ready")?;
