@@ -16,7 +16,8 @@ use lockstep_vector_api::{
     VectorContext, VectorPipeline,
 };
 use lockstep_vector_controller::{
-    CheckSlots, PodChecks, RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler, owned,
+    CatalogueLearner, CheckSlots, PodChecks, RunsPipelines, ValidateOnlyReconciler,
+    WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
@@ -70,6 +71,7 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
         .ruleset_extension(context)
         .policy_folder_arg(CATALOGUES)
         .config_map_arg(CATALOGUES_CONFIG_MAP, CATALOGUES)
+        .own_namespace_rules(CatalogueLearner::rbac_rules(CATALOGUES_CONFIG_MAP))
 }
 
 /// Finds out whether the cluster has the API type `PodMonitor`, and the image of this program. If the API type is
