@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
-use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use kube::core::response::StatusCause;
 use lockstep_envtest::eventually_within;
 use serde_json::{Value, json};
@@ -219,6 +219,18 @@ async fn through_the_api_server(env: &TestEnv, case: &Case, result: &CheckResult
         result.through_api_server(),
         "{case} through the API server"
     );
+    if case.old.is_some() {
+        delete_if_related(case, &objects, name).await;
+    }
+}
+
+/// Deletes the object of a case if others are related to it. Otherwise each of hundreds of workloads would run each of
+/// hundreds of pipelines.
+async fn delete_if_related(case: &Case, objects: &Api<DynamicObject>, name: &str) {
+    if VECTOR.iter().any(|(kind, _)| case.object["kind"] == *kind) {
+        let deleted = objects.delete(name, &DeleteParams::default()).await;
+        deleted.expect("deleted");
+    }
 }
 
 pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult) {
@@ -266,11 +278,7 @@ pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult)
             "{case} in the controller: {message:.3000} instead of {whole:.3000}"
         );
     }
-    // Otherwise each of hundreds of workloads would run each of hundreds of pipelines.
-    if VECTOR.iter().any(|(kind, _)| case.object["kind"] == *kind) {
-        let deleted = objects.delete(&name, &DeleteParams::default()).await;
-        deleted.expect("deleted");
-    }
+    delete_if_related(case, &objects, &name).await;
 }
 
 pub fn named(object: &Value, name: &str) -> DynamicObject {

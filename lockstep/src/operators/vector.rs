@@ -16,8 +16,8 @@ use lockstep_vector_api::{
     VectorContext, VectorPipeline,
 };
 use lockstep_vector_controller::{
-    CheckSlots, Installation, PodChecks, RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler,
-    owned,
+    CatalogueLearner, CheckSlots, Installation, PodChecks, RunsPipelines, ValidateOnlyReconciler,
+    WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
@@ -72,6 +72,7 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
         .ruleset_extension(context)
         .policy_folder_arg(CATALOGUES)
         .config_map_arg(CATALOGUES_CONFIG_MAP, CATALOGUES)
+        .own_namespace_rules(CatalogueLearner::rbac_rules(CATALOGUES_CONFIG_MAP))
 }
 
 /// Finds out whether the cluster has the API type `PodMonitor`, and the image of this program. If the API type is
@@ -136,11 +137,15 @@ fn vector_context(context: &OperatorContext) -> Arc<VectorContext> {
 /// catalogues again when they change; for other subcommands, a catalogue that cannot be read is an error.
 fn context(args: &CatalogueArgs, command: &str) -> anyhow::Result<RulesetExtension> {
     let environment = vector::environment::of_pipelines(command);
+    let new = |catalogues| {
+        let context = VectorContext::new(environment, catalogues);
+        context.with_change_preview(lockstep_vector_controller::preview_change)
+    };
     if !["webhook", "controller"].contains(&command) {
-        let context = VectorContext::new(environment, args.read()?);
+        let context = new(args.read()?);
         return Ok(RulesetExtension::new(Arc::new(context)));
     }
-    let context = Arc::new(VectorContext::new(environment, Catalogues::default()));
+    let context = Arc::new(new(Catalogues::default()));
     let mut folders = args.folders();
     let of_reload = Arc::clone(&context);
     Ok(RulesetExtension::new(context).reloaded_by(

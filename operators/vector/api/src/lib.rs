@@ -10,6 +10,7 @@
 )]
 
 mod catalogues;
+mod change_preview;
 mod component_namespace;
 pub mod port_allocation;
 mod rules;
@@ -20,6 +21,7 @@ mod types;
 mod vector_release;
 
 pub use crate::catalogues::Catalogues;
+pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
 pub use crate::rules::context::VectorContext;
 pub use crate::types::agent::{Vector, VectorSpec};

@@ -10,3 +10,4 @@ pub(crate) mod validation_cache;
 #[cfg(test)]
 mod versions;
 pub(crate) mod workload;
+mod workload_change;

@@ -1,6 +1,7 @@
 //! Reconcilers of the Vector kinds. Pipelines are validated, and the result is reported in their status. The workloads
 //! that select them run them: [`owned`] returns the objects that a workload consists of.
 
+mod change_preview;
 mod fingerprint;
 mod gzip;
 mod learning;
@@ -9,6 +10,7 @@ mod related_pipelines;
 mod run;
 mod validate_only;
 
+pub use crate::change_preview::preview_change;
 pub use crate::learning::{
     CatalogueLearner, ImageSchema, LearningState, SchemaSource, SchemaSourceError, UnusableSchema,
     VersionToLearn,

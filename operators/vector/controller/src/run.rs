@@ -32,6 +32,10 @@ mod warm_checks;
 mod workload;
 mod workload_status;
 
+pub(crate) use crate::run::publication::files;
+pub(crate) use crate::run::publication_builder::wants_moves;
+pub(crate) use crate::run::workload::assembly_options;
+
 pub use crate::run::cluster_features::{Installation, controller_installation, has_pod_monitors};
 pub use crate::run::config_check::CheckSlots;
 pub use crate::run::pod_checks::PodChecks;

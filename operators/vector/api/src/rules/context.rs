@@ -9,6 +9,7 @@ use lockstep_vector_vrl::InProcessCompiler;
 use serde_json::Value;
 
 use crate::catalogues::Catalogues;
+use crate::change_preview::PreviewChange;
 use crate::rules::validation_cache::{Conditions, Problems, ValidationCache};
 
 /// Environment of programs, catalogues, and cache of validation results.
@@ -20,6 +21,7 @@ pub struct VectorContext {
     environment: VrlEnvironment,
     catalogues: RwLock<Arc<Catalogues>>,
     cache: ValidationCache,
+    change_preview: Option<PreviewChange>,
 }
 
 impl VectorContext {
@@ -30,7 +32,22 @@ impl VectorContext {
             environment,
             catalogues: RwLock::new(Arc::new(catalogues)),
             cache: ValidationCache::default(),
+            change_preview: None,
         }
+    }
+
+    /// Sets the function that compares workloads. Without it, changes of workloads are not described.
+    #[must_use]
+    pub fn with_change_preview(self, preview: PreviewChange) -> Self {
+        Self {
+            change_preview: Some(preview),
+            ..self
+        }
+    }
+
+    /// Returns the function that compares workloads.
+    pub(crate) fn change_preview(&self) -> Option<PreviewChange> {
+        self.change_preview
     }
 
     /// Returns the current catalogues.

@@ -3,6 +3,7 @@
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 use lockstep_vector_config::Interpolation;
 
+use crate::rules::workload_change;
 use crate::tenancy::policy::Section;
 use crate::types::runs_vector::RunsVector;
 use crate::vector_release;
@@ -19,7 +20,9 @@ pub(crate) fn rules<K: RunsVector>() -> Vec<Rule<K>> {
         fields: K::INTERPOLATION,
         validate: interpolation_policy,
     };
-    vec![interpolation, vector_release::workload_rule()]
+    let mut rules = vec![interpolation, vector_release::workload_rule()];
+    rules.extend(workload_change::rules());
+    rules
 }
 
 fn interpolation_policy<K: RunsVector>(

@@ -1,11 +1,12 @@
 //! The common interface of the kinds that run Vector.
 
 use lockstep_shared_validation::ValidatedResource;
+use serde::Serialize;
 
 use crate::types::workload::Workload;
 
 /// Kind that runs Vector.
-pub(crate) trait RunsVector: ValidatedResource {
+pub(crate) trait RunsVector: ValidatedResource + Serialize {
     /// Path of the workload.
     const WORKLOAD: &'static str;
 

@@ -10,6 +10,7 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use lockstep_controller::{ControllerRegistry, ReconcileTrigger};
 use lockstep_vector_api::VectorVersion;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::learning::attempts::{Attempt, Attempts};
@@ -92,6 +93,18 @@ impl CatalogueLearner {
             writes: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         }
+    }
+
+    /// Returns the permissions that a learner needs in the namespace of the `ConfigMap`.
+    #[must_use]
+    pub fn rbac_rules(config_map: &str) -> [Value; 2] {
+        let config_maps = json!({"apiGroups": [""], "resources": ["configmaps"]});
+        let (mut create, mut write) = (config_maps.clone(), config_maps);
+        // RBAC cannot bind `create` to a name. Server-side apply creates.
+        create["verbs"] = json!(["create"]);
+        write["resourceNames"] = json!([config_map]);
+        write["verbs"] = json!(["get", "patch"]);
+        [create, write]
     }
 
     /// Records the version that a workload runs: its catalogue is not removed to make space for others.
@@ -238,7 +251,6 @@ mod tests {
     use async_trait::async_trait;
     use http::{Method, Request, Response};
     use kube::client::Body;
-    use serde_json::{Value, json};
 
     use super::*;
     use crate::learning::learned_catalogue::tests::{schema, version};

@@ -96,6 +96,24 @@ impl Change {
         Some(Self::new(ChangeAction::Roll, reasons, pods))
     }
 
+    /// Returns the change between two desired objects that run Vector. None if there is no difference.
+    #[must_use]
+    pub fn of_desired(before: &Value, after: &Value, settings: Vec<String>) -> Option<Self> {
+        if before["kind"] != after["kind"] {
+            let kinds = [before, after].map(|it| it["kind"].as_str().unwrap_or_default());
+            let reason = format!("a {} instead of the {}", kinds[1], kinds[0]);
+            return Some(Self::new(ChangeAction::Roll, vec![reason], pods(before)));
+        }
+        // Each of both directions finds the fields that the other object lacks.
+        let mut reasons = template_changes::between(before, after);
+        reasons.extend(template_changes::between(after, before));
+        if reasons.is_empty() {
+            return Self::between(Some(before), before, settings);
+        }
+        let reasons = reasons.iter().map(|path| reason(path)).collect();
+        Some(Self::new(ChangeAction::Roll, reasons, pods(before)))
+    }
+
     fn new(action: ChangeAction, mut reasons: Vec<String>, pods: i64) -> Self {
         reasons.sort();
         reasons.dedup();
