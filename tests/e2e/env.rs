@@ -131,8 +131,11 @@ impl TestEnv {
 
     /// Starts the same environment with the simulator of RDS instead of moto.
     pub async fn start_on_simulator() -> (Self, Simulator) {
+        Self::start_on_simulator_with(EnvOptions::default()).await
+    }
+
+    pub async fn start_on_simulator_with(options: EnvOptions) -> (Self, Simulator) {
         let simulator = Simulator::start().await.expect("a simulator");
-        let options = EnvOptions::default();
         let cluster = options.start_cluster().await;
         let env = Self::install(cluster, simulator.clone(), options);
         (Box::pin(env).await, simulator)
