@@ -63,7 +63,7 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
     simulator.advance(Duration::from_hours(1));
     env.kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|e| env.fail(&e));
-    assert_eq!(simulator.instance_ids(), Vec::<String>::new());
+    assert_eq!(env.instances().await.len(), 0);
     let deletions = simulator.calls("DeleteDBInstance");
     assert_eq!(deletions.len(), 1, "{deletions:?}");
 }

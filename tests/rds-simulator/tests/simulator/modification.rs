@@ -143,6 +143,11 @@ async fn storage_grows_once_in_six_hours() {
     assert_eq!(instance.db_instance_status(), Some("storage-optimization"));
     assert_eq!(instance.multi_az(), Some(true));
     assert_eq!(instance.allocated_storage(), Some(300));
+    // The next growth waits for the end of the optimization, although six hours have passed.
+    simulator.advance(Duration::from_hours(7));
+    assert_eq!(grow(350).await, "InvalidParameterCombination");
+    simulator.advance(Duration::from_hours(6));
+    assert_eq!(grow(350).await, "");
 }
 
 #[tokio::test]
