@@ -375,9 +375,18 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
         let message = format!("{result:?}");
         assert_eq!(outcome(result), *expected, "{message}");
     }
-    simulator.force_status("orders", "stopped", End::Released);
-    let request = modification(&client, "orders").multi_az(true).send().await;
-    assert_eq!(outcome(request), "InvalidDBInstanceState");
+    for state in [
+        "modifying",
+        "backing-up",
+        "upgrading",
+        "stopped",
+        "deleting",
+    ] {
+        simulator.force_status("orders", state, End::Released);
+        let request = modification(&client, "orders").multi_az(true);
+        let request = request.send().await;
+        assert_eq!(outcome(request), "InvalidDBInstanceState", "{state}");
+    }
 }
 
 #[tokio::test]
