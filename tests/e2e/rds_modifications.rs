@@ -228,6 +228,41 @@ async fn storage_is_changed_as_rds_wants_it_and_only_that_cures_full_storage() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn changes_wait_for_the_maintenance_window_if_the_spec_demands_it() {
+    let (env, rds) = start().await;
+    let in_window =
+        json!({"applyChanges": "MaintenanceWindow", "maintenanceWindow": "sun:05:00-sun:06:00"});
+    let orders = Orders::create(&env, &rds, "orders", &in_window).await;
+
+    orders.patch(&json!({"instanceClass": "db.m7g.large", "backup": {"retentionDays": 3}}));
+    orders.has(json!({"BackupRetentionPeriod": 3})).await;
+    let message = orders.synced_because("Pending").await;
+    assert!(
+        message.contains("instanceClass") && message.contains("sun:05:00"),
+        "{message}"
+    );
+    let status = orders.status().await;
+    assert_eq!(status["pendingModifications"], json!(["instanceClass"]));
+    assert_eq!(orders.instance()["DBInstanceClass"], "db.t4g.micro");
+    let modifications = orders.modifications();
+    let is_immediate =
+        |it: &Value| it["ApplyImmediately"] == true || it["ApplyImmediately"] == "true";
+    assert!(!modifications.iter().any(is_immediate), "{modifications:?}");
+    rds.open_maintenance_window(&orders.id);
+    orders.has(json!({"DBInstanceClass": "db.m7g.large"})).await;
+    env.condition("orders", "Synced", "True").await;
+
+    // What waits is applied at once if the spec demands that now.
+    orders.patch(&json!({"instanceClass": "db.m7g.xlarge"}));
+    orders.synced_because("Pending").await;
+    orders.patch(&json!({"applyChanges": "Immediately"}));
+    orders
+        .has(json!({"DBInstanceClass": "db.m7g.xlarge"}))
+        .await;
+    env.condition("orders", "Synced", "True").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_change_is_kept_unless_the_spec_says_otherwise() {
     let (env, rds) = start().await;
     let tagged = json!({"tags": {"team": "shop", "stage": "prod"}});

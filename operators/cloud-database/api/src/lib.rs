@@ -20,8 +20,8 @@ pub use crate::validation::{check_password, check_username};
 pub use engine::{Engine, compare_versions, version_matches};
 pub use kind::ruleset;
 pub use spec::{
-    Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy, Encryption, Network,
-    SecretSelectors, Storage, StorageType,
+    ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy,
+    Encryption, Network, SecretSelectors, Storage, StorageType,
 };
 pub use status::{AppliedStorage, CloudDatabaseStatus, DeletionRequest, Endpoint};
 

@@ -86,6 +86,10 @@ pub struct CloudDatabaseSpec {
     #[serde(default)]
     pub backup: Backup,
 
+    /// Time at which RDS applies changes of the class, the storage, the version and the port.
+    #[serde(default)]
+    pub apply_changes: ApplyChanges,
+
     /// Weekly maintenance window, in UTC, such as `sun:05:00-sun:06:00`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
@@ -364,6 +368,19 @@ impl Default for Backup {
             copy_tags_to_snapshot: default_true(),
         }
     }
+}
+
+/// Time at which RDS applies changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum ApplyChanges {
+    /// Changes are applied as soon as possible, also if they restart the database. This includes what other clients have
+    /// scheduled for the maintenance window.
+    #[default]
+    Immediately,
+    /// Changes that can interrupt clients wait for the maintenance window. The password, network access, backups and the
+    /// deletion protection do not wait.
+    MaintenanceWindow,
 }
 
 /// Policy for the instance when the object is deleted.

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_rds::types::{DbInstance, Tag};
+use aws_sdk_rds::types::{DbInstance, PendingModifiedValues, Tag};
 use lockstep_cloud_database_api::{
-    AppliedStorage, CloudDatabaseSpec, compare_versions, version_matches,
+    AppliedStorage, ApplyChanges, CloudDatabaseSpec, compare_versions, version_matches,
 };
 
 use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE, storage};
@@ -36,8 +36,8 @@ pub(crate) fn enforced(
     enforced.map(|(field, _)| field).collect()
 }
 
-/// Returns the modification that makes the instance match the spec. Changes that RDS has already accepted
-/// (`PendingModifiedValues`) count as applied. Fields with a secure default are modified only if they are [enforced], and
+/// Returns the modification that makes the instance match the spec. Changes that RDS has accepted for the maintenance window
+/// (`PendingModifiedValues`) count as applied if the spec demands that, and are requested again otherwise. Fields with a secure default are modified only if they are [enforced], and
 /// fields that the spec leaves open are left alone. `applied` has the values of the storage that the spec had before.
 pub(crate) fn between(
     spec: &CloudDatabaseSpec,
@@ -45,7 +45,7 @@ pub(crate) fn between(
     enforced: &[&str],
     applied: &AppliedStorage,
 ) -> Modification {
-    let pending = instance.pending_modified_values();
+    let pending = counted_pending(spec, instance);
     let class = pending
         .and_then(|p| p.db_instance_class())
         .or(instance.db_instance_class());
@@ -62,7 +62,7 @@ pub(crate) fn between(
     Modification {
         instance_class: Some(spec.instance_class.clone())
             .filter(|wanted| class != Some(wanted.as_str())),
-        storage: storage::change(&spec.storage, instance, applied),
+        storage: storage::change(&spec.storage, instance, pending, applied),
         // Never a lower version: RDS cannot downgrade, and would reject the whole modification.
         engine_version: spec.engine_version.clone().filter(|wanted| {
             version.is_some_and(|actual| {
@@ -107,6 +107,15 @@ pub(crate) fn between(
         }),
         password: None,
     }
+}
+
+/// Returns the values that count as applied although RDS has not applied them yet.
+fn counted_pending<'a>(
+    spec: &CloudDatabaseSpec,
+    instance: &'a DbInstance,
+) -> Option<&'a PendingModifiedValues> {
+    let pending = instance.pending_modified_values();
+    pending.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow)
 }
 
 /// Returns the fields that RDS has accepted and not applied yet, under their names in the spec, or else those in RDS.
@@ -257,9 +266,7 @@ pub(crate) fn missing_tags(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws_sdk_rds::types::{
-        DbSubnetGroup, Endpoint, PendingModifiedValues, VpcSecurityGroupMembership,
-    };
+    use aws_sdk_rds::types::{DbSubnetGroup, Endpoint, VpcSecurityGroupMembership};
     use lockstep_cloud_database_api::{
         Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, Storage, StorageType,
     };
@@ -283,6 +290,7 @@ mod tests {
                 selectors: Default::default(),
             },
             multi_az: None,
+            apply_changes: ApplyChanges::Immediately,
             backup: Backup::default(),
             maintenance_window: None,
             port: Some(5432),
@@ -358,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_change_is_not_requested_again() {
+    fn a_pending_change_is_requested_again_unless_it_is_to_wait() {
         let pending = PendingModifiedValues::builder()
             .db_instance_class("db.t4g.micro")
             .build();
@@ -366,7 +374,10 @@ mod tests {
             .db_instance_class("db.m5.large")
             .pending_modified_values(pending)
             .build();
-        assert!(between(&spec(), &instance, &[]).is_empty());
+        let mut spec = spec();
+        assert_eq!(between(&spec, &instance, &[]).fields(), ["instanceClass"]);
+        spec.apply_changes = ApplyChanges::MaintenanceWindow;
+        assert!(between(&spec, &instance, &[]).is_empty());
     }
 
     #[test]

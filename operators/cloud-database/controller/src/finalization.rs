@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aws_sdk_rds::types::{DbInstance, DbSnapshot};
 use k8s_openapi::jiff::Timestamp;
-use lockstep_cloud_database_api::{DeletionPolicy, DeletionRequest};
+use lockstep_cloud_database_api::{ApplyChanges, DeletionPolicy, DeletionRequest};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, OperatorEvent, ReconcileError, ReconcileOutput,
 };
@@ -82,7 +82,9 @@ impl CloudDatabaseReconciler {
                 deletion_protection: Some(false),
                 ..Modification::default()
             };
-            self.rds.modify(id, &lift).await?;
+            self.rds
+                .modify(id, &lift, ApplyChanges::MaintenanceWindow)
+                .await?;
             return Ok(self.waiting(id, phase));
         }
         let wants_snapshot = policy == DeletionPolicy::Snapshot;

@@ -208,6 +208,20 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_has_each_status() {
+        let text = include_str!("../../../../docs/cloud-database.md");
+        for (name, meaning) in STATUSES {
+            assert!(text.contains(&format!("`{name}`")), "{name}");
+            if let Some(problem) = meaning.problem {
+                let reason = problem.reason;
+                let is_named = text.contains(&format!("`{reason}`"))
+                    || reason.starts_with("Incompatible") && text.contains("`Incompatible…`");
+                assert!(is_named, "{reason}");
+            }
+        }
+    }
+
+    #[test]
     fn a_final_snapshot_is_impossible_where_rds_says_so() {
         let without = STATUSES.iter().filter(|(_, it)| !it.has_final_snapshot);
         let without: Vec<_> = without.map(|(name, _)| *name).collect();

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use lockstep_cloud_database_api::ApplyChanges;
 
 use crate::call_error::CallError;
 use crate::instance_status::Accepts;
@@ -27,6 +28,8 @@ const OTHERS_AGAIN_AFTER: Duration = Duration::from_mins(10);
 pub(crate) struct Target<'a> {
     pub(crate) id: &'a str,
     pub(crate) accepts: Accepts,
+    /// Time at which RDS is to apply changes.
+    pub(crate) when: ApplyChanges,
     /// Time of the last change of the storage.
     pub(crate) storage_modified_at: Option<Timestamp>,
 }
@@ -81,11 +84,11 @@ impl CloudDatabaseReconciler {
             return;
         }
         let is_one = groups.len() == 1;
-        let result = self.call(target.id, Modification::of(groups.clone())).await;
+        let result = self.call(target, Modification::of(groups.clone())).await;
         match result {
             Err(error) if error.is_rejected() && !is_one => {
                 for group in groups {
-                    let result = self.call(target.id, group.clone()).await;
+                    let result = self.call(target, group.clone()).await;
                     self.settle(target, vec![group], result, outcomes);
                 }
             }
@@ -93,10 +96,11 @@ impl CloudDatabaseReconciler {
         }
     }
 
-    async fn call(&self, id: &str, change: Modification) -> Result<(), CallError> {
+    async fn call(&self, target: &Target<'_>, change: Modification) -> Result<(), CallError> {
+        let (id, when) = (target.id, target.when);
         let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "requesting a modification from RDS");
-        self.rds.modify(id, &change).await.map(drop)
+        self.rds.modify(id, &change, when).await.map(drop)
     }
 
     /// Remembers and reports the result of a request.
@@ -166,6 +170,7 @@ mod tests {
             let target = Target {
                 id: "cdb-1",
                 accepts: Accepts::All,
+                when: ApplyChanges::Immediately,
                 storage_modified_at: at,
             };
             target.cooldown().map(|left| left.as_secs().div_ceil(60))

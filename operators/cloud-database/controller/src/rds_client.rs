@@ -9,7 +9,9 @@ use aws_sdk_rds::Client;
 use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec, Engine, StorageType};
+use lockstep_cloud_database_api::{
+    ApplyChanges, CloudDatabase, CloudDatabaseSpec, Engine, StorageType,
+};
 use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
 
 use crate::account::Account;
@@ -262,11 +264,12 @@ impl RdsClient {
         response.db_instance.ok_or_else(without_instance)
     }
 
-    /// Requests a modification of an instance, to be applied immediately and not in its maintenance window.
+    /// Requests a modification of an instance, to be applied immediately or in its maintenance window.
     pub(crate) async fn modify(
         &self,
         id: &str,
         change: &Modification,
+        when: ApplyChanges,
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
         let storage = &change.storage;
@@ -275,7 +278,7 @@ impl RdsClient {
             .client
             .modify_db_instance()
             .db_instance_identifier(id)
-            .apply_immediately(true)
+            .apply_immediately(when == ApplyChanges::Immediately)
             .set_db_instance_class(change.instance_class.clone())
             .set_storage_type(storage_type.map(String::from))
             .set_allocated_storage(storage.size_gib)
@@ -480,7 +483,11 @@ mod tests {
         let change = Modification::default();
         for message in [
             message(late.delete("cdb-1", None).await),
-            message(late.modify("cdb-1", &change).await.map(drop)),
+            message(
+                late.modify("cdb-1", &change, ApplyChanges::Immediately)
+                    .await
+                    .map(drop),
+            ),
             message(late.tag("arn", &BTreeMap::new()).await),
         ] {
             assert_eq!(

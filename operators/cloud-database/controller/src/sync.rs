@@ -6,7 +6,7 @@
 use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use lockstep_cloud_database_api::{CloudDatabase, REPLACES_INSTANCE};
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
 
@@ -84,10 +84,14 @@ impl CloudDatabaseReconciler {
         }
         let fields = change.fields();
         let pending = drift::pending(instance).into_iter();
-        outcomes.add_pending(pending.filter(|field| !fields.contains(&field.as_str())));
+        let pending = pending.filter(|field| !fields.contains(&field.as_str()));
+        let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
+        let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
+        outcomes.add_pending(pending, window);
         let target = Target {
             id,
             accepts: meaning.accepts,
+            when: spec.apply_changes,
             storage_modified_at: record.storage_modified_at,
         };
         self.modify(&target, change, outcomes).await;

@@ -38,6 +38,8 @@ pub(crate) struct Outcomes {
     differences: Vec<String>,
     /// What RDS has accepted and applies later.
     pending: Vec<String>,
+    /// Maintenance window in which RDS applies it, if the spec demands that.
+    window: Option<String>,
 }
 
 impl Outcomes {
@@ -75,8 +77,14 @@ impl Outcomes {
         self.differences.extend(differences);
     }
 
-    pub(crate) fn add_pending(&mut self, fields: impl IntoIterator<Item = String>) {
+    /// Adds fields that RDS applies later: in this maintenance window, if the spec demands that.
+    pub(crate) fn add_pending(
+        &mut self,
+        fields: impl IntoIterator<Item = String>,
+        window: Option<&str>,
+    ) {
         self.pending.extend(fields);
+        self.window = window.map(String::from);
     }
 
     /// Returns true if a change is in progress, so that RDS is asked again soon.
@@ -86,7 +94,7 @@ impl Outcomes {
             Outcome::Requested | Outcome::Accepted | Outcome::Busy | Outcome::Failed(_) => true,
             Outcome::Rejected(_) | Outcome::Cooldown(_) => false,
         };
-        fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty()
+        fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
     }
 
     /// Returns the condition `Synced`.
@@ -126,9 +134,13 @@ impl Outcomes {
                 ))
             ),
         });
+        let when = self.window.as_ref().map_or("later".to_owned(), |window| {
+            format!("in the maintenance window {window}")
+        });
         let pending = self.pending.iter();
-        let pending = pending
-            .map(|field| format!("RDS has accepted the change of {field} and applies it later"));
+        let pending = pending.map(move |field| {
+            format!("RDS has accepted the change of {field} and applies it {when}")
+        });
         fields
             .chain(pending)
             .chain(self.differences.iter().cloned())
@@ -218,9 +230,14 @@ mod tests {
         assert_eq!(different.condition().reason, "Different");
         assert!(!different.is_in_progress());
         let mut pending = Outcomes::default();
-        pending.add_pending(["multiAz".to_owned()]);
+        pending.add_pending(["multiAz".to_owned()], None);
         assert_eq!(pending.condition().reason, "Pending");
         assert!(pending.is_in_progress());
+        let mut waiting = Outcomes::default();
+        waiting.add_pending(["multiAz".to_owned()], Some("sun:05:00-sun:06:00"));
+        let message = waiting.condition().message;
+        assert!(message.ends_with("in the maintenance window sun:05:00-sun:06:00"));
+        assert!(!waiting.is_in_progress(), "it may take a week");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! throughput where they are not: "You must specify both the storage size and iops when modifying the storage size or
 //! iops on a DB instance that has iops".
 
-use aws_sdk_rds::types::DbInstance;
+use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{Storage, StorageType};
 
 use crate::applied_values::AppliedStorage;
@@ -30,15 +30,15 @@ impl StorageChange {
     }
 }
 
-/// Returns the change that makes the storage of an instance match the spec. What RDS has accepted and not applied yet
-/// counts as applied. `applied` has the values of the spec that were in effect before: of those that the spec has no more,
+/// Returns the change that makes the storage of an instance match the spec. What RDS has accepted and not applied yet, as
+/// `pending` says, counts as applied. `applied` has the values of the spec that were in effect before: of those that the spec has no more,
 /// RDS' own are restored.
 pub(crate) fn change(
     storage: &Storage,
     instance: &DbInstance,
+    pending: Option<&PendingModifiedValues>,
     applied: &AppliedStorage,
 ) -> StorageChange {
-    let pending = instance.pending_modified_values();
     let actual_size = pending
         .and_then(|it| it.allocated_storage())
         .or(instance.allocated_storage())
@@ -120,7 +120,6 @@ fn max_size(storage: &Storage, instance: &DbInstance, size: i32) -> Option<i32> 
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_rds::types::PendingModifiedValues;
     use aws_sdk_rds::types::builders::DbInstanceBuilder;
 
     use super::*;
@@ -153,7 +152,9 @@ mod tests {
     }
 
     fn of(storage: &Storage, instance: DbInstanceBuilder) -> StorageChange {
-        change(storage, &instance.build(), &AppliedStorage::default())
+        let instance = instance.build();
+        let pending = instance.pending_modified_values();
+        change(storage, &instance, pending, &AppliedStorage::default())
     }
 
     #[test]
@@ -247,14 +248,19 @@ mod tests {
             iops,
             throughput_mibps,
         };
-        let changed = change(&wanted, &instance, &applied(Some(16_000), Some(1_000)));
+        let changed = change(
+            &wanted,
+            &instance,
+            None,
+            &applied(Some(16_000), Some(1_000)),
+        );
         assert_eq!(
             (changed.iops, changed.throughput_mibps),
             (Some(GP3_IOPS), Some(GP3_THROUGHPUT))
         );
-        assert!(change(&wanted, &instance, &applied(None, None)).is_empty());
+        assert!(change(&wanted, &instance, None, &applied(None, None)).is_empty());
         // Another client has changed them since.
-        let changed = change(&wanted, &instance, &applied(Some(14_000), None));
+        let changed = change(&wanted, &instance, None, &applied(Some(14_000), None));
         assert!(changed.is_empty(), "{changed:?}");
     }
 
