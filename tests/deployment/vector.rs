@@ -3,6 +3,7 @@
 mod changes;
 mod checks;
 mod pipelines;
+mod warm;
 
 use std::process::Command;
 use std::time::SystemTime;
@@ -51,6 +52,7 @@ pub async fn runs(site: &Site) {
     changes::arrive(site, &tenant, &agent).await;
     a_new_value_of_a_secret_arrives(site, &agent).await;
     checks::decide(site, &tenant).await;
+    warm::decide(site, &tenant).await;
     an_invalid_pipeline_never_arrives(site, &tenant, &agent).await;
     options_that_vector_does_not_reload_restart_the_pods(site, &agent).await;
     nothing_is_left_after_the_deletion(site, &tenant).await;

@@ -19,9 +19,9 @@ use crate::vector::pipelines::{Pipelines, id};
 pub const MISSING_SINK: &str = "console";
 
 /// Pipeline that is changed.
-const PIPELINE: &str = "net";
+pub const PIPELINE: &str = "net";
 
-const CHECKS: &str = "app.kubernetes.io/component=ConfigCheck";
+pub const CHECKS: &str = "app.kubernetes.io/component=ConfigCheck";
 
 /// Changes a pipeline in a way that Vector rejects, and in another way that it accepts.
 pub async fn decide(site: &Site, tenant: &Pipelines) {
@@ -119,7 +119,7 @@ async fn no_check_is_left(site: &Site) {
     gone.unwrap_or_else(|error| site.fail(&error.to_string()));
 }
 
-fn of_sink(sink: &Value) -> Value {
+pub fn of_sink(sink: &Value) -> Value {
     json!({"sinks": {"out": sink}})
 }
 

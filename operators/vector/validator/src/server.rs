@@ -33,6 +33,9 @@ pub enum ServerError {
     /// The address cannot be listened on.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
+    /// The directory of the configurations cannot be used.
+    #[error("cannot use the directory {0}: {1}")]
+    Work(PathBuf, io::Error),
     /// The TLS configuration is invalid.
     #[error("cannot configure TLS: {0}")]
     Tls(#[from] rustls::Error),
@@ -81,6 +84,8 @@ impl Server {
         listener: TcpListener,
         stopping: watch::Receiver<bool>,
     ) -> Result<(), ServerError> {
+        routes::remove_left_configurations(&self.work)
+            .map_err(|error| ServerError::Work(self.work.clone(), error))?;
         let metrics = Metrics::register(&mut Registry::default());
         let keys = CertWatcher::new(&self.credentials);
         let tls = Arc::new(ServerTls::new(Arc::clone(&keys))?);

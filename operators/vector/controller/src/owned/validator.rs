@@ -201,7 +201,9 @@ fn server(runner: &Runner<'_>) -> Value {
     let (_, program) = PROGRAM;
     let command = [
         format!("{program}/loader"),
-        format!("--library-path={program}/lib"),
+        // A dynamic loader knows no `--library-path=…`.
+        "--library-path".to_owned(),
+        format!("{program}/lib"),
         format!("{program}/lockstep"),
     ];
     let credentials = format!("--credentials={}", CREDENTIALS.1);

@@ -1,7 +1,7 @@
 //! Request → Vector → response.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -31,6 +31,9 @@ use crate::protocol::{
 
 /// Time-out of the body of a request.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Beginning of the names of the directories of configurations.
+const PREFIX: &str = "configuration-";
 
 /// Everything that requests share.
 pub(crate) struct State {
@@ -114,7 +117,7 @@ impl State {
         let _admitted = self.admit()?;
         let configuration = read(request).await?;
         let _running = self.running.acquire().await;
-        let directory = TempDir::with_prefix_in("configuration-", &self.work);
+        let directory = TempDir::with_prefix_in(PREFIX, &self.work);
         let directory = directory.and_then(|directory| {
             write(directory.path(), &configuration)?;
             Ok(directory)
@@ -176,6 +179,17 @@ impl State {
         tracing::error!(%error, %program, "cannot run Vector");
         failure(StatusCode::BAD_GATEWAY, "Vector cannot be run")
     }
+}
+
+/// Removes the configurations of an earlier process, which may have been killed during a validation.
+pub(crate) fn remove_left_configurations(work: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(work)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the configuration. No content is part of an error.

@@ -38,6 +38,9 @@ impl World {
         for name in ["credentials", "work"] {
             fs::create_dir(folder.path().join(name)).expect("a folder");
         }
+        let left = folder.path().join("work/configuration-left");
+        fs::create_dir(&left).expect("a folder");
+        fs::write(left.join("agent.json"), "hunter2").expect("a file");
         let program = folder.path().join("vector");
         fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a script");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
@@ -168,7 +171,7 @@ async fn vector_gets_the_files_and_its_exit_code_is_the_verdict() {
         assert_eq!(
             fs::read_dir(&work).expect("a folder").count(),
             0,
-            "the files are deleted"
+            "the files are deleted, also those of an earlier process"
         );
     }
 }

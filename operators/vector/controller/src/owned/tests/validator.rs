@@ -90,7 +90,8 @@ fn the_program_comes_from_an_init_container_with_the_image_of_the_controller() {
         let server = &spec["containers"][0];
         let command = [
             "/lockstep/program/loader",
-            "--library-path=/lockstep/program/lib",
+            "--library-path",
+            "/lockstep/program/lib",
             "/lockstep/program/lockstep",
         ];
         assert_eq!(server["command"], json!(command));

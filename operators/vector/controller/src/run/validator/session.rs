@@ -51,8 +51,7 @@ impl Session {
             .iter()
             .map(|(key, it)| format!("{key}={it}"));
         let params = ListParams::default().labels(&labels.collect::<Vec<_>>().join(","));
-        // A cached state is recent enough: a Pod that has gone does not answer.
-        let pods = pods.list(&params.match_any()).await;
+        let pods = pods.list(&params).await;
         let pods = pods.map_err(|error| format!("its Pod cannot be found: {error}"))?;
         let Some(address) = pods.items.iter().find_map(address) else {
             return Ok(None);
