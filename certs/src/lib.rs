@@ -3,6 +3,8 @@
 //!
 //! [`CertificateManager`] runs next to the webhook, in the process that has cluster credentials. It is independent of
 //! the kinds that are validated: it gets only names.
+//!
+//! [`CertKeyPair::self_signed`] is for other servers, whose only client trusts exactly one certificate.
 
 mod api;
 mod ca;
@@ -11,6 +13,7 @@ mod events;
 mod inject;
 mod manager;
 mod metrics;
+mod pinned;
 mod replica_probe;
 #[cfg(test)]
 mod simulation;

@@ -206,7 +206,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let observation = Children {
             children: &children,
         };
-        let mut desired = desired.iter().filter(|child| !self.is_temporary(child));
+        let mut desired = desired.iter().filter(|child| self.is_awaited(child));
         let waits_for = desired.find_map(|child| observation.pending_reason(child));
         if self.deleting_since.is_some() {
             let message =
@@ -231,12 +231,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
-    /// Returns true if the readiness of the object does not depend on this child.
-    fn is_temporary(&self, child: &Value) -> bool {
+    /// Returns true if the readiness of the object depends on this child.
+    fn is_awaited(&self, child: &Value) -> bool {
         let text = |field: &str| child[field].as_str().unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let mut types = self.context.owned_types.iter();
-        types.any(|type_| type_.is_temporary() && type_.is(api_version, kind))
+        types.all(|type_| !type_.is(api_version, kind) || type_.is_awaited(child))
     }
 
     fn backoff(&self) -> Action {

@@ -6,6 +6,8 @@ mod common_args;
 mod compilers;
 mod components;
 pub(crate) mod configuration;
+#[cfg(unix)]
+mod copy_program;
 pub(crate) mod environment;
 #[cfg(not(unix))]
 mod in_process;
@@ -15,6 +17,8 @@ mod migrate_data;
 mod pool;
 mod problems;
 mod report;
+#[cfg(unix)]
+mod serve_validation;
 pub(crate) mod validate;
 #[cfg(unix)]
 mod worker;
@@ -48,6 +52,12 @@ enum Command {
     /// Move read positions and disk buffers of Vector to directories with other names of components. It is run by an init
     /// container, before Vector starts. Exit codes: 0: Vector can start; 1: a directory could not be read or written.
     MigrateData(migrate_data::Args),
+    /// Serve the validation by the Vector of an image, over HTTPS: the container of a validator runs it beside this Vector.
+    #[cfg(unix)]
+    ServeValidation(serve_validation::Args),
+    /// Copy this program with its libraries into a directory, from which a container of another image can run it.
+    #[cfg(unix)]
+    CopyProgram(copy_program::Args),
     /// Run a VRL worker, which compiles VRL programs for another process.
     #[cfg(unix)]
     #[command(hide = true)]
@@ -60,6 +70,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Command::Components(components) => components::run(components),
         Command::Catalogue(catalogue) => catalogue::run(catalogue),
         Command::MigrateData(migrate_data) => migrate_data::run(migrate_data),
+        #[cfg(unix)]
+        Command::ServeValidation(serve) => serve_validation::run(serve),
+        #[cfg(unix)]
+        Command::CopyProgram(copy) => copy_program::run(copy),
         #[cfg(unix)]
         Command::VrlWorker(limits) => worker::run(*limits),
     }

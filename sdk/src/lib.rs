@@ -39,7 +39,7 @@
 //!
 //! # Command line
 //!
-//! [`duration`] parses durations as all options of the program do. [`InputFormat`] is the option of subcommands that
+//! [`duration`] parses durations as all options of the program do. [`run_server`] runs the server of a subcommand. [`InputFormat`] is the option of subcommands that
 //! read many requests, and [`on_one_line`] escapes text for one line of output.
 //!
 //! # Other crates
@@ -83,4 +83,4 @@ pub use crate::operator::dev_service::{DevService, RunningService};
 pub use crate::operator::extension_files::{ExtensionReload, RulesetExtension};
 pub use crate::program::Program;
 pub use crate::read_error::describe_read_error;
-pub use crate::server::runtime::{MAX_WAITING_THREADS, duration};
+pub use crate::server::runtime::{MAX_WAITING_THREADS, duration, run_server};

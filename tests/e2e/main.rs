@@ -64,6 +64,7 @@ mod uninstall;
 mod vector;
 mod vector_catalogues;
 mod vector_config_check;
+mod vector_config_check_warm;
 mod vector_examples;
 mod vector_kaasops;
 mod vector_pod_refresh;

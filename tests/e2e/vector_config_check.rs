@@ -34,7 +34,7 @@ impl TestEnv {
     }
 
     /// Waits for the only Pod that checks a configuration. Returns its name.
-    async fn check_pod(&self, what: &str) -> String {
+    pub async fn check_pod(&self, what: &str) -> String {
         let found = eventually(what, async || {
             let pods = self.check_pods();
             let [pod] = &pods[..] else { return None };
@@ -47,7 +47,7 @@ impl TestEnv {
     }
 
     /// Ends a Pod as a kubelet does.
-    fn end_pod(&self, name: &str, exit_code: i64, log: &str) {
+    pub fn end_pod(&self, name: &str, exit_code: i64, log: &str) {
         let (phase, reason) = match exit_code {
             0 => ("Succeeded", "Completed"),
             _ => ("Failed", "Error"),
@@ -72,7 +72,7 @@ impl TestEnv {
     }
 
     /// Waits until the status of a pipeline has these generation and message in its first workload.
-    async fn reports(&self, pipeline: &str, generation: Option<i64>, message: Option<&str>) {
+    pub async fn reports(&self, pipeline: &str, generation: Option<i64>, message: Option<&str>) {
         let mut last = Value::Null;
         let reported = eventually("the report in the status", async || {
             last = self.get(&format!("vectorpipeline/{pipeline}"))["status"].clone();
@@ -119,7 +119,7 @@ impl TestEnv {
     }
 
     /// Waits until nothing of a check exists, apart from service accounts.
-    async fn no_checks(&self) {
+    pub async fn no_checks(&self) {
         let gone = eventually("the deletion of Pods and Secrets", async || {
             let left = self.kubectl(&["get", "pods,secrets", SELECTOR, "--output=name"]);
             left.ok()?.trim().is_empty().then_some(())
@@ -128,7 +128,7 @@ impl TestEnv {
         gone.await.unwrap_or_else(|error| failed(error.to_string()));
     }
 
-    async fn runs_sink(&self, sink: &str) -> Value {
+    pub async fn runs_sink(&self, sink: &str) -> Value {
         self.configuration_that(sink, AGENT, |config| config["sinks"][sink].is_object())
             .await
     }

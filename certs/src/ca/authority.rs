@@ -11,7 +11,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
 
 /// Allowance for clock skew between nodes: a certificate is valid from this long before it was created.
-const CLOCK_SKEW: Duration = Duration::from_mins(5);
+pub(crate) const CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// Error in creating or parsing a certificate or a key.
 #[derive(Debug, thiserror::Error)]
@@ -164,12 +164,17 @@ impl Validity {
 
     /// Returns true once two thirds of the lifetime have passed, counted from the creation of the certificate.
     pub(crate) fn needs_renewal(&self, now: OffsetDateTime) -> bool {
+        now >= self.renewal_at()
+    }
+
+    /// Returns the time at which two thirds of the lifetime have passed.
+    pub(crate) fn renewal_at(&self) -> OffsetDateTime {
         let made = self.from + CLOCK_SKEW;
-        now >= made + (self.not_after - made) * 2 / 3
+        made + (self.not_after - made) * 2 / 3
     }
 }
 
-fn common_name(name: &str) -> DistinguishedName {
+pub(crate) fn common_name(name: &str) -> DistinguishedName {
     let mut distinguished = DistinguishedName::new();
     // A common name has at most 64 characters (RFC 5280, ub-common-name); clients read the SANs.
     distinguished.push(

@@ -48,6 +48,18 @@ impl fmt::Debug for NamespacesOf {
     }
 }
 
+type Predicate = dyn Fn(&Value) -> bool + Send + Sync;
+
+/// Function that returns true for some of the children of a type.
+#[derive(Clone)]
+struct SomeChildren(Arc<Predicate>);
+
+impl fmt::Debug for SomeChildren {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SomeChildren")
+    }
+}
+
 /// Type of owned objects. An operator can create only objects of the types that it declares.
 ///
 /// ```
@@ -66,6 +78,8 @@ pub struct OwnedType {
     pub(crate) strategy: UpdateStrategy,
     pub(crate) has_finalizer: bool,
     purpose: Purpose,
+    /// Children on which the readiness of the owner does not depend, besides those that are temporary.
+    not_awaited: Option<SomeChildren>,
     /// Namespaces that are watched; all, if there is no function.
     pub(crate) namespaces_of: Option<NamespacesOf>,
 }
@@ -96,6 +110,7 @@ impl OwnedType {
             strategy: UpdateStrategy::default(),
             has_finalizer: false,
             purpose: Purpose::Part,
+            not_awaited: None,
             namespaces_of: None,
         }
     }
@@ -131,6 +146,17 @@ impl OwnedType {
     #[must_use]
     pub fn temporary(mut self) -> Self {
         self.purpose = Purpose::Temporary;
+        self
+    }
+
+    /// Declares that the readiness of the owner does not depend on those of these children for which a function returns
+    /// true: for auxiliary objects without which the owner does its work, too.
+    #[must_use]
+    pub fn ignoring_readiness_of(
+        mut self,
+        is_auxiliary: impl Fn(&Value) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.not_awaited = Some(SomeChildren(Arc::new(is_auxiliary)));
         self
     }
 
@@ -191,8 +217,10 @@ impl OwnedType {
         self.purpose == Purpose::CleanupJob
     }
 
-    pub(crate) fn is_temporary(&self) -> bool {
-        self.purpose == Purpose::Temporary
+    /// Returns true if the readiness of the owner depends on this child of the type.
+    pub(crate) fn is_awaited(&self, child: &Value) -> bool {
+        let ignored = self.not_awaited.as_ref();
+        self.purpose != Purpose::Temporary && !ignored.is_some_and(|ignored| (ignored.0)(child))
     }
 
     pub(crate) fn is_same_type_as(&self, other: &Self) -> bool {
@@ -201,5 +229,25 @@ impl OwnedType {
 
     pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
         self.resource.api_version == api_version && self.resource.kind == kind
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::apps::v1::Deployment;
+
+    use super::*;
+
+    #[test]
+    fn the_readiness_depends_on_all_children_but_temporary_and_auxiliary_ones() {
+        let named = |name: &str| json!({"metadata": {"name": name}});
+        let part = OwnedType::namespaced::<Deployment>();
+        assert!(part.is_awaited(&named("a")));
+        let some = part
+            .clone()
+            .ignoring_readiness_of(|child| child["metadata"]["name"] == "b");
+        let awaited = ["a", "b"].map(|name| some.is_awaited(&named(name)));
+        assert_eq!(awaited, [true, false]);
+        assert!(!part.temporary().is_awaited(&named("a")));
     }
 }

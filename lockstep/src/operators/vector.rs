@@ -16,7 +16,8 @@ use lockstep_vector_api::{
     VectorContext, VectorPipeline,
 };
 use lockstep_vector_controller::{
-    CheckSlots, PodChecks, RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler, owned,
+    CheckSlots, Installation, PodChecks, RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler,
+    owned,
 };
 use serde_json::Value;
 
@@ -33,8 +34,8 @@ const CATALOGUES_CONFIG_MAP: &str = "lockstep-vector-catalogues";
 pub(crate) struct ClusterFeatures {
     /// If true, the cluster has the API type `PodMonitor` of the Prometheus Operator.
     has_pod_monitors: bool,
-    /// Image with this program.
-    image: Option<String>,
+    /// Image with this program, and the Pods of the controller.
+    installation: Installation,
     check_slots: Arc<CheckSlots>,
     check_timeout: Duration,
 }
@@ -50,7 +51,8 @@ struct VectorArgs {
     #[arg(long = "vector-check-timeout", default_value = "5m", value_parser = duration)]
     check_timeout: Duration,
     /// Image with this program. Agents and aggregators whose components get other names run it as an init container, which
-    /// moves their data. Default: the image in the Deployment of the controller. If there is none, no data is moved.
+    /// moves their data, and so do the Pods of `configCheck.warm`. Default: the image in the Deployment of the controller. If
+    /// there is none, no data is moved, and there are no such Pods.
     #[arg(long = "vector-migration-image", value_name = "IMAGE")]
     migration_image: Option<String>,
 }
@@ -77,26 +79,25 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
 async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<ClusterFeatures> {
     let found = lockstep_vector_controller::has_pod_monitors(&context.client).await;
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
-    let image = match args.migration_image {
-        Some(image) => Some(image),
-        None => own_image(&context).await?,
-    };
+    let mut installation = own_installation(&context).await?;
+    installation.image = args.migration_image.or(installation.image);
     Ok(ClusterFeatures {
         has_pod_monitors,
-        image,
+        installation,
         check_slots: Arc::new(CheckSlots::new(args.max_check_pods, args.check_timeout)),
         check_timeout: args.check_timeout,
     })
 }
 
-/// Returns the image of this program, if it runs in a Pod.
-async fn own_image(context: &OperatorContext) -> anyhow::Result<Option<String>> {
+/// Returns the image of this program and the Pods of the controller, if it runs in a Pod.
+async fn own_installation(context: &OperatorContext) -> anyhow::Result<Installation> {
     let (Ok(namespace), Ok(pod)) = (env::var("POD_NAMESPACE"), env::var("POD_NAME")) else {
-        return Ok(None);
+        return Ok(Installation::default());
     };
-    let image = lockstep_vector_controller::controller_image(&context.client, &namespace, &pod);
-    let image = image.await;
-    image.context("cannot read the Deployment of the controller, which names its image")
+    let client = &context.client;
+    let found = lockstep_vector_controller::controller_installation(client, &namespace, &pod);
+    let found = found.await;
+    found.context("cannot read the Deployment of the controller, which names its image")
 }
 
 fn workload_kind<K: RunsPipelines>(
@@ -115,7 +116,7 @@ fn workload_kind<K: RunsPipelines>(
             vector_context(context),
             &context.installed_kinds,
             features.has_pod_monitors,
-            features.image.clone(),
+            features.installation.clone(),
             checks,
         )
     })

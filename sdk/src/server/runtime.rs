@@ -1,11 +1,13 @@
 //! The async runtime and the shutdown signals of all commands that serve.
 
 use std::num::NonZeroUsize;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use tokio::sync::watch;
 
+use crate::logging;
 use crate::server::signals::Signals;
 
 /// Maximum number of threads that wait for another process. Each of them is replaced by another thread, which
@@ -27,6 +29,23 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
     // No result is needed from threads that still wait for another process.
     runtime.shutdown_timeout(SHUTDOWN_GRACE_PERIOD);
     ended
+}
+
+/// Runs a server of a subcommand, with the logging of all commands that serve, until it ends. Its argument turns true on
+/// SIGTERM or Ctrl-C.
+pub fn run_server<F>(server: impl FnOnce(watch::Receiver<bool>) -> F) -> ExitCode
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
+    logging::start(None);
+    let ended = block_on(async { server(shutdown_signal()?).await });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "the server has failed");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Returns a channel that turns true on SIGTERM or Ctrl-C. A second signal exits the process immediately.

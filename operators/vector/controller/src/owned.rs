@@ -58,6 +58,7 @@ mod secret_assets;
 mod service;
 mod stateful_set;
 mod template_changes;
+mod validator;
 mod volumes;
 
 #[cfg(test)]
@@ -82,8 +83,9 @@ pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{
-    ConfigurationCheck, MovedData, PreviousPublication, Publication,
+    ConfigurationCheck, ControllerPods, MovedData, PreviousPublication, Publication, Validator,
 };
+pub(crate) use crate::owned::validator::{name as validator_name, pod_labels as validator_labels};
 
 use kube::ResourceExt;
 use lockstep_vector_api::{
@@ -117,6 +119,7 @@ pub fn of_vector(
     objects.extend([daemon_set::of(&runner)]);
     objects.extend(pod_monitor::of(&runner));
     objects.extend(config_check::of(&runner)?);
+    objects.extend(validator::of(&runner)?);
     Ok(objects)
 }
 
@@ -187,5 +190,6 @@ fn of_aggregator_runner(
     objects.extend(autoscaler::of(runner, aggregator));
     objects.extend(disruption_budget::of(runner, aggregator));
     objects.extend(config_check::of(runner)?);
+    objects.extend(validator::of(runner)?);
     Ok(objects)
 }

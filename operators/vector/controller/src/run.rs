@@ -27,6 +27,8 @@ mod published_changes;
 mod reconciler;
 mod secret_budget;
 mod stored_parts;
+mod validator;
+mod warm_checks;
 mod workload;
 mod workload_status;
 
@@ -34,7 +36,7 @@ pub(crate) use crate::run::publication::files;
 pub(crate) use crate::run::publication_builder::wants_moves;
 pub(crate) use crate::run::workload::assembly_options;
 
-pub use crate::run::cluster_features::{controller_image, has_pod_monitors};
+pub use crate::run::cluster_features::{Installation, controller_installation, has_pod_monitors};
 pub use crate::run::config_check::CheckSlots;
 pub use crate::run::pod_checks::PodChecks;
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};

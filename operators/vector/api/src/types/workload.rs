@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -204,36 +205,43 @@ pub enum ConfigCheckMode {
 }
 
 /// Check of the configuration before it is published, and the Pods that do it.
-#[derive(JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("!has(self.warm) || !self.warm || has(self.mode) && self.mode in ['Pod', 'Both']")
+    .message("must not be true unless `mode` is `Pod` or `Both`: it makes the checks in Pods faster [config-check-warm]")
+    .field_path(".warm"))]
 pub struct ConfigCheck {
     /// Place where a changed pipeline is checked before it is published: `InProcess` in the controller, `Pod` by
     /// `vector validate` in a Pod, `Both` in the controller and then in a Pod. Default: `InProcess`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ConfigCheckMode>,
+    /// If true, a Pod with the image keeps running and checks configurations within milliseconds. As long as it cannot, each
+    /// check gets a Pod of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm: Option<bool>,
     /// If true, no check Pods are created, whatever the mode is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<bool>,
     /// Container image of the check Pods. Default: the image of the workload.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Resource requests and limits of the check Pods. Default: those of the Vector container.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
     pub resources: OfKubernetes,
     /// Affinity of the check Pods.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::types::crd::of_kubernetes")]
     pub affinity: OfKubernetes,
     /// Tolerations of the check Pods. Default: those of the workload.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]
     pub tolerations: AllOfKubernetes,
     /// Annotations of the check Pods.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
     /// Labels of the check Pods.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
@@ -245,6 +253,12 @@ impl ConfigCheck {
             Some(true) => ConfigCheckMode::InProcess,
             _ => self.mode.unwrap_or_default(),
         }
+    }
+
+    /// Returns true if a Pod is to keep running for checks.
+    #[must_use]
+    pub fn is_warm(&self) -> bool {
+        self.warm.unwrap_or_default() && self.effective_mode() != ConfigCheckMode::InProcess
     }
 }
 
@@ -298,6 +312,10 @@ pub struct WorkloadStatus {
     /// Number of Pods that check configurations now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check_pods: Option<i64>,
+    /// State of the Pod that keeps running for checks: `Ready`, or why each check has a Pod of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub validator: Option<String>,
     /// Last change of the Pods or of their configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_change: Option<WorkloadChange>,

@@ -19,6 +19,10 @@ use crate::owned::{
 /// Name of the container that runs `vector validate`.
 pub(crate) const CONTAINER: &str = "config-check";
 
+/// Arguments of Vector, before the directory of the configuration. A sink that cannot be reached now is no error of the
+/// configuration.
+pub(crate) const ARGUMENTS: [&str; 2] = ["validate", "--skip-healthchecks"];
+
 /// Annotation of a Pod with the fingerprint of what it checks. The name of the Pod has only the beginning of it.
 pub(crate) const FINGERPRINT: &str = "lockstep.dev/checked-configuration";
 
@@ -39,7 +43,7 @@ pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
         return Ok(Vec::new());
     }
     let workload = checking(runner.workload);
-    let account = format!("{}-configcheck", runner.object_name());
+    let account = account_name(runner);
     let nothing = Publication::default();
     let any = checking_runner(runner, &workload, &nothing, &account);
     let service_account = Account {
@@ -64,6 +68,11 @@ pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     Ok(objects)
 }
 
+/// Returns the name of the service account of the Pods that check.
+pub(crate) fn account_name(runner: &Runner<'_>) -> String {
+    format!("{}-configcheck", runner.object_name())
+}
+
 fn checking_runner<'a>(
     runner: &'a Runner<'_>,
     workload: &'a Workload,
@@ -82,7 +91,7 @@ fn checking_runner<'a>(
 }
 
 /// Returns the settings of the Pods that check: those of the workload, unless the check has its own.
-fn checking(workload: &Workload) -> Workload {
+pub(crate) fn checking(workload: &Workload) -> Workload {
     let check = workload.config_check.clone().unwrap_or_default();
     let image = image::set(check.image.as_deref()).map(str::to_owned);
     Workload {
@@ -122,13 +131,7 @@ fn pod(runner: &Runner<'_>, check: &ConfigurationCheck, account: &str) -> Value 
 }
 
 fn container(runner: &Runner<'_>) -> Value {
-    // A sink that cannot be reached now is no error of the configuration.
-    let args = [
-        "validate",
-        "--skip-healthchecks",
-        "--config-dir",
-        volumes::CONFIG_DIRECTORY,
-    ];
+    let args = [&ARGUMENTS[..], &["--config-dir", volumes::CONFIG_DIRECTORY]].concat();
     container::with_command(runner, CONTAINER, &args)
         // The end of the log is then part of the status of the Pod, and no permission on logs is needed.
         .with("terminationMessagePolicy", "FallbackToLogsOnError")
@@ -137,7 +140,7 @@ fn container(runner: &Runner<'_>) -> Value {
 
 /// Returns the volumes: those of the Pods that run Vector, with an empty data directory. Instead of the volumes that only
 /// a `StatefulSet` provides, there are empty ones.
-fn volumes(runner: &Runner<'_>) -> Vec<Value> {
+pub(crate) fn volumes(runner: &Runner<'_>) -> Vec<Value> {
     let empty = |name: &str| json!({"name": name, "emptyDir": {}});
     let mut volumes = volumes::of(runner, true);
     volumes.retain(|volume| volume["name"] != volumes::DATA);

@@ -21,7 +21,12 @@ pub(crate) enum Component {
     Aggregator,
     EventCollector,
     ConfigCheck,
+    /// Pod that keeps running for checks.
+    Validator(RunnerKind),
 }
+
+/// Name in the labels of a validator and of its objects.
+pub(crate) const VALIDATOR: &str = "vector-validator";
 
 /// Returns the labels that select the Pods of a component. They never change: a selector is immutable.
 pub(crate) fn match_labels(instance: &str, component: Component) -> BTreeMap<String, String> {
@@ -30,6 +35,9 @@ pub(crate) fn match_labels(instance: &str, component: Component) -> BTreeMap<Str
         Component::Aggregator => ("vector", "Aggregator"),
         Component::EventCollector => ("vector", "EventCollector"),
         Component::ConfigCheck => ("vector-configcheck", "ConfigCheck"),
+        // An agent and an aggregator may have the same name.
+        Component::Validator(RunnerKind::Agent) => (VALIDATOR, "AgentValidator"),
+        Component::Validator(RunnerKind::Aggregator) => (VALIDATOR, "AggregatorValidator"),
     };
     let labels = [
         ("app.kubernetes.io/managed-by", "vector-operator"),

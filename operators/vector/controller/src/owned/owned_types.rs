@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::discovery::Scope;
@@ -10,7 +11,7 @@ use lockstep_controller::{OwnedType, UpdateStrategy};
 use lockstep_vector_api::{ConfigCheck, ConfigCheckMode, RunnerKind};
 use serde_json::Value;
 
-use crate::owned::{pod_monitor, rbac};
+use crate::owned::{pod_monitor, rbac, validator};
 
 /// Returns the types of the owned objects of a `Vector` (agents) or of either kind of aggregators. Children are written
 /// in this order: a Pod needs its service account, its permissions and its configuration.
@@ -30,11 +31,18 @@ pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
     types.extend([
         OwnedType::namespaced::<Secret>().watch_in(namespaces_of_children),
         OwnedType::namespaced::<Service>(),
+        OwnedType::namespaced::<NetworkPolicy>().watch_in(namespaces_of_validators),
     ]);
+    // Until a validator is ready, each check has a Pod of its own.
+    let deployments =
+        OwnedType::namespaced::<Deployment>().ignoring_readiness_of(validator::is_part);
     match kind {
-        RunnerKind::Agent => types.push(OwnedType::namespaced::<DaemonSet>()),
+        RunnerKind::Agent => types.extend([
+            deployments.watch_in(namespaces_of_validators),
+            OwnedType::namespaced::<DaemonSet>(),
+        ]),
         RunnerKind::Aggregator => types.extend([
-            OwnedType::namespaced::<Deployment>(),
+            deployments,
             OwnedType::namespaced::<StatefulSet>(),
             OwnedType::namespaced::<HorizontalPodAutoscaler>(),
             OwnedType::namespaced::<PodDisruptionBudget>(),
@@ -53,16 +61,30 @@ pub fn owned_types(kind: RunnerKind, has_pod_monitors: bool) -> Vec<OwnedType> {
 /// Returns the namespace of the owned objects of a workload whose configurations are checked in Pods, or were until now:
 /// the Pods of that time are yet to be deleted.
 pub(super) fn namespaces_of_check_pods(workload: &Value) -> Vec<String> {
-    let spec = &workload["spec"];
-    let agent = &spec["agent"];
-    let check = if agent.is_null() { spec } else { agent }["configCheck"].clone();
-    let check: ConfigCheck = serde_json::from_value(check).unwrap_or_default();
+    let check = config_check(workload);
     let has_pods = workload["status"]["checkPods"].as_i64() > Some(0);
     if has_pods || check.effective_mode() != ConfigCheckMode::InProcess {
         namespaces_of_children(workload)
     } else {
         Vec::new()
     }
+}
+
+/// Returns the namespace of the owned objects of a workload that has a validator, or had one until now.
+pub(super) fn namespaces_of_validators(workload: &Value) -> Vec<String> {
+    let has_validator = workload["status"]["validator"].is_string();
+    if has_validator || config_check(workload).is_warm() {
+        namespaces_of_children(workload)
+    } else {
+        Vec::new()
+    }
+}
+
+fn config_check(workload: &Value) -> ConfigCheck {
+    let spec = &workload["spec"];
+    let agent = &spec["agent"];
+    let check = if agent.is_null() { spec } else { agent }["configCheck"].clone();
+    serde_json::from_value(check).unwrap_or_default()
 }
 
 /// Returns the namespace of the owned objects of a workload: its own, or the one that a cluster-scoped workload names.

@@ -33,6 +33,32 @@ pub struct Publication {
     pub reads_kubernetes_api: bool,
     /// Configurations that Pods check now.
     pub checks: Vec<ConfigurationCheck>,
+    /// Pod that keeps running for checks. None if the workload has none.
+    pub validator: Option<Validator>,
+}
+
+/// Pod that keeps running for checks of configurations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validator {
+    /// Image with this program.
+    pub image: String,
+    /// Pods that may connect to it. None if they are not known.
+    pub clients: Option<ControllerPods>,
+    /// Certificate of the server, as PEM.
+    pub certificate: String,
+    /// Private key of the certificate, as PEM.
+    pub key: String,
+    /// Bearer token of the clients.
+    pub token: String,
+}
+
+/// Pods of the controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControllerPods {
+    /// Namespace.
+    pub namespace: String,
+    /// Labels that select them.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Configuration that a Pod checks before it is published.

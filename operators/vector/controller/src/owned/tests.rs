@@ -7,6 +7,7 @@ mod golden;
 mod permissions;
 mod pods;
 mod services;
+mod validator;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -16,8 +17,9 @@ use lockstep_vector_assembly::{PipelineKey, PipelineService, Protocol, ServicePo
 use serde_json::{Value, json};
 
 use crate::owned::{
-    Cluster, ClusterScopedNames, ConfigurationCheck, ObservedAggregator, OwnedObjects,
-    OwnedObjectsError, Publication, of_aggregator, of_cluster_aggregator, of_vector,
+    Cluster, ClusterScopedNames, ConfigurationCheck, ControllerPods, ObservedAggregator,
+    OwnedObjects, OwnedObjectsError, Publication, Validator, of_aggregator, of_cluster_aggregator,
+    of_vector,
 };
 
 /// Kind of a workload.
@@ -163,6 +165,21 @@ fn check_in_pod() -> ConfigurationCheck {
         files: BTreeMap::from([("agent.json".to_owned(), b"{\"sinks\":{}}".to_vec())]),
         timeout_seconds: 300,
         ..ConfigurationCheck::default()
+    }
+}
+
+/// Returns a Pod that keeps running for checks.
+fn validator() -> Validator {
+    let labels = [("app.kubernetes.io/name".to_owned(), "lockstep".to_owned())];
+    Validator {
+        image: "lockstep:1".to_owned(),
+        clients: Some(ControllerPods {
+            namespace: "system".to_owned(),
+            labels: labels.into(),
+        }),
+        certificate: "c".to_owned(),
+        key: "k".to_owned(),
+        token: "t".to_owned(),
     }
 }
 

@@ -7,6 +7,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, discovery};
 
+use crate::owned::ControllerPods;
+
 /// Time for which a request is repeated. It is longer than the restart of an API server.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -41,28 +43,42 @@ fn delays() -> ExponentialBuilder {
         .with_total_delay(Some(PATIENCE))
 }
 
-/// Returns the image of the controller that runs in a Pod, from the Deployment of the Pod. None if the Pod belongs to no
-/// Deployment that the controller may read.
+/// Image with this program, and the Pods of the controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Installation {
+    /// Image with this program. None: no data is moved when components get other names, and no Pod keeps running for checks.
+    pub image: Option<String>,
+    /// Pods of the controller. None: every Pod may connect to one that keeps running for checks, which asks for a token.
+    pub pods: Option<ControllerPods>,
+}
+
+/// Returns the installation of a controller that runs in a Pod, from the Deployment of the Pod. It is empty if the Pod
+/// belongs to no Deployment that the controller may read.
 ///
 /// # Errors
 ///
 /// The API server has not answered for a minute. Without the answer, data would not be moved that is to be moved.
-pub async fn controller_image(
+pub async fn controller_installation(
     client: &Client,
     namespace: &str,
     pod: &str,
-) -> Result<Option<String>, kube::Error> {
+) -> Result<Installation, kube::Error> {
     // The name of the Pod ends with the hashes of the template and of the Pod.
     let Some(name) = pod.rsplitn(3, '-').nth(2) else {
-        return Ok(None);
+        return Ok(Installation::default());
     };
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let read = || async {
         match deployments.get_opt(name).await {
-            Ok(found) => Ok(found.and_then(|deployment| image_in(&deployment))),
+            Ok(found) => Ok(
+                found.map_or_else(Installation::default, |deployment| Installation {
+                    image: image_in(&deployment),
+                    pods: pods_of(namespace, &deployment),
+                }),
+            ),
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
                 tracing::info!(error = %status, deployment = name, "the image of the controller is not known");
-                Ok(None)
+                Ok(Installation::default())
             }
             Err(error) => Err(error),
         }
@@ -75,6 +91,14 @@ fn image_in(deployment: &Deployment) -> Option<String> {
     let mut containers = template.spec.as_ref()?.containers.iter();
     let controller = containers.find(|it| it.name == CONTROLLER)?;
     controller.image.clone()
+}
+
+fn pods_of(namespace: &str, deployment: &Deployment) -> Option<ControllerPods> {
+    let selector = &deployment.spec.as_ref()?.selector;
+    Some(ControllerPods {
+        namespace: namespace.to_owned(),
+        labels: selector.match_labels.clone()?,
+    })
 }
 
 #[cfg(test)]
@@ -94,5 +118,18 @@ mod tests {
         let found = image_in(&deployment(json!([webhook, controller])));
         assert_eq!(found.as_deref(), Some("b"));
         assert_eq!(image_in(&deployment(json!([webhook]))), None);
+    }
+
+    #[test]
+    fn the_pods_of_the_controller_are_those_that_its_deployment_selects() {
+        let labels = json!({"app.kubernetes.io/name": "lockstep"});
+        let spec = json!({"selector": {"matchLabels": labels}, "template": {}});
+        let deployment = json!({"metadata": {}, "spec": spec});
+        let deployment = serde_json::from_value(deployment).expect("a Deployment");
+        let pods = pods_of("system", &deployment).expect("Pods");
+        assert_eq!(
+            (pods.namespace.as_str(), json!(pods.labels)),
+            ("system", labels)
+        );
     }
 }

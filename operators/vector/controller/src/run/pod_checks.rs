@@ -13,21 +13,20 @@ use lockstep_controller::{
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
 use lockstep_vector_assembly::{AssemblyOptions, PipelineKey};
+use lockstep_vector_validator::Configuration;
 
 use crate::owned::{self, Cluster, ConfigurationCheck};
 use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::config_check::{
-    self, CheckSlots, Checks, Decision, Finished, ObservedPod, Pipelines, PodState, Records,
-    Settings, SlotRequest, redact,
+    self, Candidate, CheckSlots, Checks, Decision, DesiredPod, Finished, ObservedPod, Pipelines,
+    PodState, Records, Settings, SlotRequest, shown,
 };
 use crate::run::names::Names;
 use crate::run::observed::Lookup;
 use crate::run::stored_parts;
+use crate::run::validator::{Reply, WarmValidator};
+use crate::run::warm_checks::{SOON, WarmChecks};
 use crate::run::workload::RunsPipelines;
-
-/// Maximum length of the log in a message, in bytes. The message with the names of pipeline and check must fit into a
-/// status.
-const LONGEST_LOG: usize = 800;
 
 /// Checks of configurations in Pods.
 pub struct PodChecks {
@@ -38,6 +37,7 @@ pub struct PodChecks {
     term: Arc<()>,
     /// Changed parts that are being checked together with all others, by UID of the workload.
     together: Mutex<HashMap<String, BTreeSet<PipelineKey>>>,
+    warm: WarmChecks,
 }
 
 impl PodChecks {
@@ -50,12 +50,14 @@ impl PodChecks {
             controllers,
             term: Arc::default(),
             together: Mutex::default(),
+            warm: WarmChecks::default(),
         }
     }
 
     /// Ends the checks of a workload.
     pub(crate) fn release(&self, uid: &str) {
         self.together().remove(uid);
+        self.warm.release(uid);
         self.wake(self.slots.release(uid, Instant::now()));
     }
 
@@ -101,6 +103,20 @@ pub(crate) struct CheckOutput {
     pub(crate) next: Option<Duration>,
 }
 
+/// Assembler, cluster and validator of a workload whose configuration is checked.
+pub(crate) struct CheckContext<'a> {
+    pub(crate) assembler: &'a Assembler,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) validator: &'a WarmValidator,
+}
+
+/// Results and Pods that are known when a check begins.
+struct Begun {
+    records: Records,
+    pods: Vec<ObservedPod>,
+    now: Timestamp,
+}
+
 /// Workload whose configuration is checked.
 struct CheckInput<'a> {
     names: &'a Names,
@@ -111,6 +127,33 @@ struct CheckInput<'a> {
     /// Pipelines that another operator runs.
     taken_over: BTreeSet<PipelineKey>,
     assembled: &'a Assembled,
+    client: &'a Client,
+    validator: &'a WarmValidator,
+}
+
+impl CheckInput<'_> {
+    /// Returns the files of a configuration that is checked, and the values of the Secrets that it refers to.
+    fn files<K: RunsPipelines>(
+        &self,
+        pipelines: &Pipelines<'_>,
+        candidate: &Candidate,
+    ) -> Result<CheckedFiles, String> {
+        let assembly = pipelines.configuration(candidate);
+        let secrets = assembly.secrets.iter().filter_map(|it| {
+            let value = self.assembled.secrets.get(&it.file_name)?;
+            Some((it.file_name.clone(), value.clone()))
+        });
+        let secrets = secrets.collect();
+        let is_compressed = self.workload.compress_config_file.unwrap_or_default();
+        let files = config_check::files(K::KIND_OF_RUNNER, &assembly, &secrets, is_compressed)?;
+        Ok(CheckedFiles { files, secrets })
+    }
+}
+
+/// Configuration that is checked.
+struct CheckedFiles {
+    files: BTreeMap<String, Vec<u8>>,
+    secrets: BTreeMap<String, Vec<u8>>,
 }
 
 impl PodChecks {
@@ -118,13 +161,17 @@ impl PodChecks {
     /// runs as it last ran.
     pub(crate) async fn checked<K: RunsPipelines>(
         &self,
-        assembler: &Assembler,
-        cluster: &Cluster,
+        context: CheckContext<'_>,
         request: &SyncRequest<'_, K>,
         names: &Names,
         options: &AssemblyOptions,
         selection: Selection,
     ) -> Result<Checked, ReconcileError> {
+        let CheckContext {
+            assembler,
+            cluster,
+            validator,
+        } = context;
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default();
         let none = BTreeMap::new();
@@ -151,8 +198,10 @@ impl PodChecks {
             selection: &selection,
             taken_over,
             assembled: &candidate,
+            client: &assembler.client,
+            validator,
         };
-        let (checks, held) = self.check(request, input)?;
+        let (checks, held) = self.check(request, input).await?;
         let Held { pipelines, failed } = held;
         if pipelines.is_empty() {
             return Ok(Checked {
@@ -195,10 +244,10 @@ impl PodChecks {
     }
 
     /// Checks the changed parts. Returns the pipelines that are not to be published.
-    fn check<K: RunsPipelines>(
+    async fn check<K: RunsPipelines>(
         &self,
         request: &SyncRequest<'_, K>,
-        input: CheckInput<'_>,
+        mut input: CheckInput<'_>,
     ) -> Result<(CheckOutput, Held), ReconcileError> {
         let raw = request.raw_parent();
         let of = |field: &str| raw["metadata"][field].as_str().unwrap_or_default();
@@ -206,26 +255,24 @@ impl PodChecks {
         let CheckInput {
             names,
             workload,
-            options,
-            settings,
-            selection,
-            taken_over,
             assembled,
+            ..
         } = input;
         let records = Records::read(names.stored(request, config_check::KEY)?.as_deref());
         let pods = self.observed_pods(request, names, workload, assembled)?;
         let now = Timestamp::now();
-        let mut checks = Checks::new(&names.name, now, records, pods);
-        let pipelines = Pipelines {
-            options,
+        let mut pipelines = Pipelines {
+            options: input.options,
             parts: &assembled.assembly.parts,
-            before: &selection.before,
-            taken_over,
-            forced: forced(&selection.pipelines),
+            before: &input.selection.before,
+            taken_over: std::mem::take(&mut input.taken_over),
+            forced: forced(&input.selection.pipelines),
             secret_versions: secret_versions(&assembled.reads),
             together: self.together().remove(uid).unwrap_or_default(),
         };
-        let decision = Decision::of(&pipelines, &settings, &mut checks);
+        let begun = Begun { records, pods, now };
+        let decided = self.decide::<K>(&input, &mut pipelines, uid, begun).await;
+        let (decision, checks) = decided;
         let (running, wanted) = checks.counts();
         let trigger = ReconcileTrigger {
             controller: K::KIND.to_lowercase(),
@@ -257,18 +304,10 @@ impl PodChecks {
         if !together.is_empty() {
             self.together().insert(uid.to_owned(), together);
         }
-        let is_compressed = workload.compress_config_file.unwrap_or_default();
         let mut checks = Vec::new();
         for pod in pods {
-            let assembly = pipelines.configuration(&candidates[&pod.fingerprint]);
-            let secrets = assembly.secrets.iter().filter_map(|it| {
-                let value = assembled.secrets.get(&it.file_name)?;
-                Some((it.file_name.clone(), value.clone()))
-            });
-            let secrets = secrets.collect();
-            let files = config_check::files(K::KIND_OF_RUNNER, &assembly, &secrets, is_compressed);
-            match files {
-                Ok(files) => checks.push(ConfigurationCheck {
+            match input.files::<K>(&pipelines, &candidates[&pod.fingerprint]) {
+                Ok(CheckedFiles { files, secrets }) => checks.push(ConfigurationCheck {
                     name: pod.name,
                     fingerprint: pod.fingerprint,
                     files,
@@ -286,6 +325,77 @@ impl PodChecks {
         };
         let pipelines = held;
         Ok((output, Held { pipelines, failed }))
+    }
+
+    /// Decides which changed parts may be published. What is not known yet, the validator is asked for: its answers count like
+    /// those of Pods.
+    async fn decide<'n, K: RunsPipelines>(
+        &self,
+        input: &CheckInput<'n>,
+        pipelines: &mut Pipelines<'_>,
+        uid: &str,
+        begun: Begun,
+    ) -> (Decision, Checks<'n>) {
+        let Begun {
+            records,
+            mut pods,
+            now,
+        } = begun;
+        let mut asking = None;
+        loop {
+            let (records, known) = (records.clone(), pods.clone());
+            let mut checks = Checks::new(&input.names.name, now, records, known);
+            let decision = Decision::of(pipelines, &input.settings, &mut checks);
+            let candidates = &decision.candidates;
+            self.warm
+                .retain(uid, |fingerprint| candidates.contains_key(fingerprint));
+            let mut wanted = checks.first_attempts();
+            wanted.retain(|it| !self.warm.is_unfinished(uid, &it.fingerprint));
+            if wanted.is_empty() || input.validator.desired.is_none() {
+                return (decision, checks);
+            }
+            if asking.is_none() {
+                let (client, namespace) = (input.client, &input.names.namespace);
+                let begun = self.warm.begin(client, namespace, uid, input.validator);
+                asking = Some(begun.await);
+            }
+            let Some(asking) = asking.as_mut().filter(|it| it.is_open()) else {
+                return (decision, checks);
+            };
+            if asking.is_over() {
+                for it in wanted {
+                    checks.postpone(&it.fingerprint, SOON);
+                }
+                return (decision, checks);
+            }
+            for DesiredPod { name, fingerprint } in wanted {
+                // What cannot be sent has no result in a Pod either.
+                let Ok(checked) = input.files::<K>(pipelines, &candidates[&fingerprint]) else {
+                    self.warm.set_unfinished(uid, &fingerprint);
+                    continue;
+                };
+                let configuration = Configuration {
+                    files: checked.files,
+                };
+                let state = match asking.ask(&fingerprint, &configuration).await {
+                    Some(Reply::Passed) => PodState::Passed,
+                    Some(Reply::Failed(log)) => {
+                        let values = checked.secrets.values().map(Vec::as_slice);
+                        PodState::Failed(Some(shown(&log, input.workload, values)))
+                    }
+                    Some(Reply::Unfinished(_)) | None => continue,
+                };
+                pods.push(ObservedPod {
+                    name,
+                    fingerprint,
+                    state,
+                });
+                if asking.is_over() {
+                    break;
+                }
+            }
+            pipelines.together = decision.together;
+        }
     }
 
     /// Returns the Pods that check configurations, without values of Secrets in their logs.
@@ -308,16 +418,12 @@ impl PodChecks {
                 continue;
             };
             let state = match PodState::of(&pod, now, self.timeout) {
-                PodState::Failed(Some(_)) if config_check::hides_log(workload) => {
-                    let hidden = "its log is not shown, because it may contain environment variables from Secrets";
-                    PodState::Failed(Some(hidden.to_owned()))
-                }
                 PodState::Failed(Some(log)) => {
                     // The Pod may have had other values than those that are current now.
                     let of_pod = names.secret_assets(request, &name)?;
                     let values = of_pod.values().chain(assembled.secrets.values());
-                    let log = redact(&log, values.map(Vec::as_slice));
-                    PodState::Failed(Some(end_of(&log).to_owned()))
+                    let log = shown(&log, workload, values.map(Vec::as_slice));
+                    PodState::Failed(Some(log))
                 }
                 state => state,
             };
@@ -375,31 +481,4 @@ fn forced(pipelines: &[Arc<SelectablePipeline>]) -> BTreeMap<PipelineKey, String
         Some((key, value.clone())).filter(|(_, value)| !value.is_empty())
     });
     forced.collect()
-}
-
-/// Returns the last lines of a log that fit into a message: Vector prints the errors last.
-fn end_of(log: &str) -> &str {
-    let log = log.trim();
-    let mut start = log.len().saturating_sub(LONGEST_LOG);
-    while !log.is_char_boundary(start) {
-        start += 1;
-    }
-    let end = &log[start..];
-    match end.split_once('\n').filter(|_| start > 0) {
-        Some((_, lines)) => lines,
-        None => end,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_lines_of_a_log_are_shown() {
-        assert_eq!(end_of(" a\nb\n"), "a\nb");
-        let long = format!("{}\n{}\nlast", "ä".repeat(LONGEST_LOG), "b".repeat(700));
-        assert_eq!(end_of(&long), format!("{}\nlast", "b".repeat(700)));
-        assert_eq!(end_of(&"ä".repeat(LONGEST_LOG)).len(), LONGEST_LOG);
-    }
 }

@@ -81,6 +81,7 @@ pub(crate) fn of(
         services: assembly.services.clone(),
         reads_kubernetes_api: types.any(|type_| READ_THE_API.contains(&type_)),
         checks: Vec::new(),
+        validator: None,
     })
 }
 

@@ -20,15 +20,17 @@ use serde_json::{Map, Value, json};
 
 use crate::owned::{self, Change, ChangeAction, Cluster, ClusterScopedNames, Publication};
 use crate::run::assembler::{Assembled, Assembler, Selection};
+use crate::run::cluster_features::Installation;
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
 use crate::run::observed::{Lookup, Observed};
 use crate::run::pipeline_statuses::{self, Running};
 use crate::run::plan::Plan;
-use crate::run::pod_checks::{Checked, PodChecks};
+use crate::run::pod_checks::{CheckContext, Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
 use crate::run::publication_builder::{PublicationBuilder, wants_moves};
 use crate::run::published_changes::Published;
+use crate::run::validator::WarmValidator;
 use crate::run::workload::RunsPipelines;
 use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
 use crate::run::{kaasops, publication, stored_parts};
@@ -48,22 +50,20 @@ pub struct WorkloadReconciler<K> {
     pipelines: Vec<ApiResource>,
     cluster: Cluster,
     plain_names: PlainNames,
-    /// Image with this program, if it is known.
-    image: Option<String>,
+    installation: Installation,
     assembler: Assembler,
     checks: PodChecks,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
-    /// Returns a reconciler. `installed` are the kinds that exist in the cluster, and `image` is the one with this program:
-    /// without it, no data is moved when components get other names.
+    /// Returns a reconciler. `installed` are the kinds that exist in the cluster.
     #[must_use]
     pub fn new(
         client: Client,
         context: Arc<VectorContext>,
         installed: &[ApiResource],
         has_pod_monitors: bool,
-        image: Option<String>,
+        installation: Installation,
         checks: PodChecks,
     ) -> Self {
         let is_pipeline =
@@ -79,7 +79,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 cluster_scoped_names: ClusterScopedNames::default(),
             },
             plain_names: PlainNames::default(),
-            image,
+            installation,
             checks,
         }
     }
@@ -192,7 +192,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
         let is_replaced_first = K::KIND_OF_RUNNER == RunnerKind::Agent || object.is_persistent();
-        self.image.is_some() && wants_moves(object) && is_replaced_first
+        self.installation.image.is_some() && wants_moves(object) && is_replaced_first
     }
 }
 
@@ -248,6 +248,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let options = self.assembler.options(request);
         let desired_layout = options.layout();
         let options = options.in_layout(present.layout(desired_layout, may_move));
+        let validator = WarmValidator::of(request, &names, &self.cluster, &self.installation)?;
         let Checked {
             assembled,
             planned,
@@ -255,8 +256,11 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         } = self
             .checks
             .checked(
-                &self.assembler,
-                &self.cluster,
+                CheckContext {
+                    assembler: &self.assembler,
+                    cluster: &self.cluster,
+                    validator: &validator,
+                },
                 request,
                 &names,
                 &options,
@@ -282,13 +286,14 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             object,
             observed: &observed,
             may_move,
-            image: self.image.as_deref(),
+            image: self.installation.image.as_deref(),
         };
         let desired_options = options.in_layout(desired_layout);
         let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);
         let publication = builder.publish(&present, &options, &assembly, secrets, &before);
         let (mut publication, image) = publication.map_err(publication::too_large)?;
         publication.checks = checks.pods;
+        publication.validator = validator.desired;
         let cluster = self.cluster(request, &names).await?;
         let objects = Objects {
             object,
@@ -318,18 +323,17 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             assembly: &assembly,
             rejected: checks.rejected.as_deref(),
             check_pods: publication.checks.len(),
+            validator: validator.state.as_deref(),
             change: change.as_ref(),
             planned: planned.as_ref(),
             refreshed: versions.map(|(versions, _)| versions),
         };
         Ok(ReconcileOutput {
             status: outcome.status(raw),
-            requeue_after: if is_reported && is_refreshed {
-                let resync = ReconcileOutput::default().requeue_after;
-                checks.next.map_or(resync, |next| next.min(resync))
-            } else {
-                WRITE_AGAIN
-            },
+            requeue_after: requeue_after(
+                is_reported && is_refreshed,
+                checks.next.into_iter().chain(validator.renewal_in),
+            ),
             children,
             reads,
             reads_children: true,
@@ -356,6 +360,16 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             });
         }
         Ok(FinalizeOutcome::Done)
+    }
+}
+
+/// Returns the time until the next reconciliation. `due` are the times until something is to be done.
+fn requeue_after(is_written: bool, due: impl Iterator<Item = Duration>) -> Duration {
+    if is_written {
+        let resync = ReconcileOutput::default().requeue_after;
+        due.fold(resync, Duration::min)
+    } else {
+        WRITE_AGAIN
     }
 }
 

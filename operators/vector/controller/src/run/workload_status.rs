@@ -21,6 +21,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) rejected: Option<&'a str>,
     /// Number of Pods that check configurations.
     pub(crate) check_pods: usize,
+    /// State of the Pod that keeps running for checks, if the workload demands one.
+    pub(crate) validator: Option<&'a str>,
     /// Change of the Pods or of their configuration.
     pub(crate) change: Option<&'a Change>,
     /// Change that is not made yet.
@@ -68,6 +70,7 @@ impl Outcome<'_> {
                 "checkPods",
                 json!((self.check_pods > 0).then_some(self.check_pods)),
             ),
+            ("validator", json!(self.validator)),
         ];
         status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
         let refreshed = self

@@ -12,7 +12,7 @@ use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::{ClusterVectorAggregator, Vector, VectorAggregator};
 use serde_json::{Value, json};
 
-use crate::owned::tests::{CHECK, Input, Kind, check_in_pod, event_pipeline, listener};
+use crate::owned::tests::{CHECK, Input, Kind, check_in_pod, event_pipeline, listener, validator};
 
 /// Fields whose own fields have rows.
 const STRUCTURES: [&str; 7] = [
@@ -160,6 +160,7 @@ impl<T, const N: usize> ConcatAll<T> for [Vec<T>; N] {
 fn input(kind: Kind, path: &str, row: &Row) -> Input<'static> {
     let mut input = Input::of(kind);
     input.publication.checks = vec![check_in_pod()];
+    input.publication.validator = Some(validator());
     input.publication.services = match kind {
         Kind::Vector => Vec::new(),
         Kind::VectorAggregator | Kind::ClusterVectorAggregator => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lockstep_vector_api::RunnerKind;
 use serde_json::{Value, json};
 
-use crate::owned::tests::{Input, Kind, check_in_pod, event_pipeline, listener};
+use crate::owned::tests::{Input, Kind, check_in_pod, event_pipeline, listener, validator};
 use crate::owned::{ClusterScopedNames, granted_rules, owned_types};
 
 /// Returns inputs that together have all types of owned objects.
@@ -14,7 +14,11 @@ fn all_inputs(kind: Kind) -> Vec<Input<'static>> {
     let mut input = Input::of(kind)
         .with(&format!("{prefix}api"), json!({"enabled": true}))
         .with(&format!("{prefix}internalMetrics"), json!(true))
-        .with(&format!("{prefix}configCheck"), json!({"mode": "Pod"}));
+        .with(
+            &format!("{prefix}configCheck"),
+            json!({"mode": "Pod", "warm": true}),
+        );
+    input.publication.validator = Some(validator());
     input.publication.checks = vec![check_in_pod()];
     if kind == Kind::Vector {
         return vec![input];

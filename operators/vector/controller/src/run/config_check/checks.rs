@@ -190,6 +190,22 @@ impl<'a> Checks<'a> {
         (self.running.len(), self.wanted.len())
     }
 
+    /// Returns the checks that no Pod has done or does, the most urgent one first. Those that are repeated after some time
+    /// are not among them: what a Pod that keeps running says would be the same again.
+    pub(crate) fn first_attempts(&self) -> Vec<DesiredPod> {
+        let wanted = self.wanted.iter();
+        let is_first = |it: &&WantedPod| !matches!(it.priority, Priority::Again(_));
+        let mut first: Vec<_> = wanted.filter(is_first).collect();
+        first.sort_by_key(|it| it.priority);
+        first.into_iter().map(|it| it.pod.clone()).collect()
+    }
+
+    /// Starts no Pod for a check. The workload is reconciled again after a time.
+    pub(crate) fn postpone(&mut self, fingerprint: &str, time: Duration) {
+        self.wanted.retain(|it| it.pod.fingerprint != fingerprint);
+        self.wake_after(time);
+    }
+
     /// Ends with the number of Pods that may be started.
     pub(crate) fn finish(mut self, granted: usize) -> Finished {
         self.records.prune(&self.needed);
@@ -424,5 +440,40 @@ mod tests {
         let pods = checks.finish(4).pods.into_iter();
         let order: Vec<_> = pods.map(|it| it.fingerprint).collect();
         assert_eq!(order, ["together", "new", "early", "late"]);
+    }
+
+    #[test]
+    fn only_first_attempts_and_those_with_other_secrets_are_asked_of_a_pod_that_keeps_running() {
+        let mut records = Records::default();
+        records.set_unfinished("again", "x", Timestamp::UNIX_EPOCH);
+        for (fingerprint, retry_at) in [("rejected", 1), ("changed", 9_999)] {
+            let outcome = Outcome::Failed {
+                message: String::new(),
+                attempts: 1,
+                retry_at: Timestamp::from_second(retry_at).expect("a time"),
+                secrets: "old".to_owned(),
+            };
+            records.set(fingerprint, outcome);
+        }
+        let now = Timestamp::from_second(999).expect("a time");
+        let mut checks = Checks::new("a", now, records, Vec::new());
+        for (fingerprint, secrets) in [
+            ("again", ""),
+            ("rejected", "old"),
+            ("changed", "new"),
+            ("new", ""),
+            ("together", ""),
+        ] {
+            checks.result(fingerprint, secrets);
+        }
+        checks.prefer("together");
+        let first = checks.first_attempts().into_iter();
+        let order: Vec<_> = first.map(|it| it.fingerprint).collect();
+        assert_eq!(order, ["together", "changed", "new"]);
+        checks.postpone("new", Duration::from_secs(1));
+        assert_eq!(checks.counts(), (0, 4));
+        let finished = checks.finish(9);
+        assert!(finished.pods.iter().all(|it| it.fingerprint != "new"));
+        assert_eq!(finished.next, Some(Duration::from_secs(1)));
     }
 }

@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use lockstep_vector_validator::Outcome;
 
 use crate::owned::CHECK_CONTAINER;
 
 /// Reasons of a container that waits for something that only a change of the workload or of the cluster provides.
 const CANNOT_START: [&str; 2] = ["CreateContainerConfigError", "InvalidImageName"];
-
-/// Smallest exit code that no program returns for a wrong configuration: the program could not be run, or a signal has
-/// ended it.
-const SMALLEST_OF_SYSTEM: i32 = 126;
 
 /// State of a Pod that checks a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,15 +65,18 @@ impl PodState {
 }
 
 fn result(ended: &ContainerStateTerminated) -> PodState {
-    match ended.exit_code {
-        0 => PodState::Passed,
-        code if code >= SMALLEST_OF_SYSTEM => {
+    let code = ended.exit_code;
+    match Outcome::of_exit_code(code) {
+        Outcome::Passed => PodState::Passed,
+        Outcome::Unfinished => {
             let reason = ended.reason.as_deref().unwrap_or("Error");
             PodState::Unfinished(format!(
                 "its container ended with exit code {code} ({reason})"
             ))
         }
-        _ => PodState::Failed(ended.message.clone().filter(|it| !it.trim().is_empty())),
+        Outcome::Failed => {
+            PodState::Failed(ended.message.clone().filter(|it| !it.trim().is_empty()))
+        }
     }
 }
 

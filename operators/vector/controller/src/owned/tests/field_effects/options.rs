@@ -114,6 +114,16 @@ pub(super) fn config_check() -> Vec<Row> {
                 ),
             ]),
         ),
+        row(
+            "configCheck.warm",
+            json!(true),
+            Effect::Objects(
+                ["Deployment", "NetworkPolicy", "Secret"]
+                    .map(|kind| (kind, "validator", "/kind", json!(kind)))
+                    .to_vec(),
+            ),
+        )
+        .given(json!({"configCheck": {"mode": "Pod"}})),
         pod("configCheck.disabled", json!(true), "/kind", json!(null)),
         pod(
             "configCheck.image",
