@@ -123,6 +123,7 @@ pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) 
     let mut rules = namespace_rules(install);
     if namespace == home {
         rules.extend(lease_rules(&DEFAULT));
+        rules.extend(install.own_namespace_rules.iter().cloned());
     }
     vec![
         role("Role", Some(namespace), &rules),
@@ -225,10 +226,13 @@ fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
     })
 }
 
-/// Returns the rights in the own namespace: for the webhook's certificates, the Lease, and admission probes.
+/// Returns the rights in the own namespace: for the webhook's certificates, the Lease, admission probes, and the operators.
 pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
     if install.no_webhook {
-        return lease_rules(names).into();
+        let leases = lease_rules(names).into_iter();
+        return leases
+            .chain(install.own_namespace_rules.iter().cloned())
+            .collect();
     }
     let mut rules = vec![
         // RBAC cannot bind `create` to a name.
@@ -241,6 +245,7 @@ pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -
     ];
     if !install.webhook_only {
         rules.extend(lease_rules(names));
+        rules.extend(install.own_namespace_rules.iter().cloned());
     }
     rules.extend(admission_probe_rules(install, true));
     rules

@@ -100,6 +100,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
             definition: Definition {
                 kinds: Vec::new(),
                 rbac_rules: Vec::new(),
+                own_namespace_rules: Vec::new(),
                 by_default: true,
                 creates_cluster_scoped: false,
                 add_arguments,
@@ -152,6 +153,13 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn rbac_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {
         self.definition.rbac_rules.extend(rules);
+        self
+    }
+
+    /// Adds RBAC rules that the operator needs in the namespace of the installation only, as `PolicyRule`s.
+    #[must_use]
+    pub fn own_namespace_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {
+        self.definition.own_namespace_rules.extend(rules);
         self
     }
 

@@ -163,6 +163,13 @@ impl SelectedKinds<'_> {
         rules
     }
 
+    /// Returns the RBAC rules of the operators in the namespace of the installation.
+    pub(crate) fn own_namespace_rules(&self) -> Vec<Value> {
+        let operators = self.operators().into_iter();
+        let rules = operators.flat_map(|operator| &operator.definition.own_namespace_rules);
+        rules.cloned().collect()
+    }
+
     /// Returns the names of the arguments that get the folder of the policy.
     pub(crate) fn policy_folder_args(&self) -> Vec<&'static str> {
         let operators = self.operators().into_iter();

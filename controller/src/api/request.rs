@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 use kube::api::DynamicObject;
+use lockstep_shared_validation::Policy;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ pub struct SyncRequest<'a, K> {
     pub(crate) raw: &'a Value,
     pub(crate) children: Children<'a>,
     pub(crate) related: RelatedObjects<'a>,
+    pub(crate) policy: &'a Policy,
 }
 
 impl<'a, K> SyncRequest<'a, K> {
@@ -34,6 +36,11 @@ impl<'a, K> SyncRequest<'a, K> {
     /// Returns the related objects, as cached from the operator's watches.
     pub fn related(&self) -> RelatedObjects<'a> {
         self.related
+    }
+
+    /// Returns the policy with which the object was validated. All objects are reconciled when it changes.
+    pub fn policy(&self) -> &'a Policy {
+        self.policy
     }
 
     /// Returns the children in their current state. A step whose result depends on them says so in the result, see

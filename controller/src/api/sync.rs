@@ -255,6 +255,8 @@ impl<K: ValidatedResource, H: SyncHandler<K>> Reconciler for SyncReconciler<K, H
 mod tests {
     use serde_json::json;
 
+    use lockstep_shared_validation::Policy;
+
     use super::*;
     use crate::api::request::Children;
     use crate::cache::related::RelatedObjects;
@@ -286,6 +288,7 @@ mod tests {
             raw: &raw,
             children: Children::default(),
             related: RelatedObjects::default(),
+            policy: &Policy::default(),
         };
         let output = response.failed(error.clone()).into_output(&request);
         assert_eq!(output.error, Some(error));

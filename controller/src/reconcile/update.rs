@@ -40,6 +40,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             raw: &result.object,
             children: self.observed_children(),
             related: self.related(),
+            policy: &self.stored.policy,
         };
         let status = self.identified(status, &request, &result).await?;
         let status = self.record_intent(status).await?;

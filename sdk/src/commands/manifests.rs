@@ -96,6 +96,7 @@ fn with_options(
     Ok(render(&InstallOptions {
         validators: &validators,
         rbac_rules: chosen.rbac_rules(),
+        own_namespace_rules: chosen.own_namespace_rules(),
         policy_folder_args: chosen.policy_folder_args(),
         config_map_args: chosen.config_map_args(),
         controller_args: kinds.argument().into_iter().chain(webhook_only).collect(),

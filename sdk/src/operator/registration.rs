@@ -24,6 +24,8 @@ pub(crate) struct Definition {
     pub(crate) kinds: Vec<KindDefinition>,
     /// RBAC rules of the operator, in addition to those for its own kinds.
     pub(crate) rbac_rules: Vec<Value>,
+    /// RBAC rules of the operator in the namespace of the installation.
+    pub(crate) own_namespace_rules: Vec<Value>,
     /// If true, the kinds are installed by default; otherwise, only if they are named.
     pub(crate) by_default: bool,
     /// If true, the operator creates cluster-scoped objects.

@@ -34,6 +34,31 @@ impl Catalogues {
         }
     }
 
+    /// Returns the version that the image of a workload names and of which there is no catalogue, with the image.
+    #[must_use]
+    pub fn missing_of_workload(&self, workload: &Value) -> Option<(VectorVersion, String)> {
+        let image = runner_release::image_of_workload(workload)?;
+        match ImageRelease::of_image(Some(image)) {
+            ImageRelease::Named(version) if self.get(version).is_none() => {
+                Some((version, image.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the version that the image of a workload names, if there is a catalogue of it.
+    #[must_use]
+    pub fn known_version_of_workload(&self, workload: &Value) -> Option<VectorVersion> {
+        let known = self.of_release(ImageRelease::of_workload(workload))?;
+        Some(known.number())
+    }
+
+    /// Returns true if the section of a policy tells the controller to learn catalogues from images.
+    #[must_use]
+    pub fn are_learned(settings: Option<&Value>) -> bool {
+        Section::of(settings).learns_catalogues()
+    }
+
     /// Returns a fingerprint of all catalogues.
     #[must_use]
     pub fn digest(&self) -> u64 {

@@ -28,9 +28,7 @@ pub(crate) enum ImageRelease {
 impl ImageRelease {
     /// Returns the release of a stored workload.
     pub(crate) fn of_workload(workload: &Value) -> Self {
-        let images = ["/spec/agent/image", "/spec/image"].into_iter();
-        let mut images = images.filter_map(|path| workload.pointer(path)?.as_str());
-        Self::of_image(images.next())
+        Self::of_image(image_of_workload(workload))
     }
 
     pub(crate) fn of_image(image: Option<&str>) -> Self {
@@ -39,6 +37,12 @@ impl ImageRelease {
             Some(image) => VectorVersion::of_image(image).map_or(Self::Unknown, Self::Named),
         }
     }
+}
+
+/// Returns the image of a stored workload, if it is set.
+pub(crate) fn image_of_workload(workload: &Value) -> Option<&str> {
+    let mut paths = ["/spec/agent/image", "/spec/image"].into_iter();
+    paths.find_map(|path| workload.pointer(path)?.as_str())
 }
 
 /// Part of what a pipeline shares with others.

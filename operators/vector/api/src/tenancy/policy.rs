@@ -34,6 +34,8 @@ pub(crate) struct Section {
     pub(crate) tenants: TenantPolicy,
     /// Version of Vector that runs pipelines whose workloads are not known. Default: the one of the shipped catalogue.
     pub(crate) version: Option<VectorVersion>,
+    /// Source of catalogues of versions that workloads run.
+    catalogue: CatalogueMode,
     /// If true, agents and aggregators replace environment variables in their configuration.
     pub(crate) env_var_interpolation: bool,
     /// If true, another operator runs the pipelines and joins the parts of a name with dashes only.
@@ -48,6 +50,11 @@ impl Section {
         section.unwrap_or_default()
     }
 
+    /// Returns true if the controller learns the catalogue of a version from the image of a workload.
+    pub(crate) fn learns_catalogues(&self) -> bool {
+        self.catalogue == CatalogueMode::Learn
+    }
+
     pub(crate) fn interpolation(&self) -> Interpolation {
         if self.env_var_interpolation {
             Interpolation::On
@@ -55,6 +62,16 @@ impl Section {
             Interpolation::Off
         }
     }
+}
+
+/// Source of catalogues of versions that workloads run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+enum CatalogueMode {
+    /// Only files.
+    #[default]
+    Files,
+    /// The image of a workload, if there is no file.
+    Learn,
 }
 
 /// Restrictions for VectorPipelines. Each list that is set replaces the default list.
@@ -198,11 +215,17 @@ fn check_structure(section: &Value) -> Result<(), String> {
             "envVarInterpolation" | "forbidDashesInNames" => {
                 return Err(format!("{key}: the value must be true or false"));
             }
+            "catalogue" if CatalogueMode::deserialize(value).is_ok() => {}
+            "catalogue" => {
+                return Err(format!(
+                    "catalogue: {value} is unknown; the values are `Files` and `Learn`"
+                ));
+            }
             "tenants" => check_tenants(value)?,
             "version" => check_version(value)?,
             _ => {
                 return Err(format!(
-                    "{key}: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`"
+                    "{key}: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`"
                 ));
             }
         }

@@ -18,6 +18,17 @@ fn a_list_that_is_set_replaces_the_default_list() {
 }
 
 #[test]
+fn catalogues_are_learned_only_if_the_policy_says_so() {
+    let learns = |section: Value| {
+        assert_eq!(check(&section), Ok(()));
+        Section::of(Some(&section)).learns_catalogues()
+    };
+    assert!(!Section::of(None).learns_catalogues());
+    assert!(!learns(json!({"catalogue": "Files"})));
+    assert!(learns(json!({"catalogue": "Learn", "version": "0.48"})));
+}
+
+#[test]
 fn unknown_names_and_invalid_patterns_are_rejected() {
     for (section, problem) in [
         (
@@ -34,13 +45,17 @@ fn unknown_names_and_invalid_patterns_are_rejected() {
         ),
         (
             json!({"tenant": {}}),
-            "tenant: the key is unknown; the keys are `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`",
+            "tenant: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`",
         ),
         (
             json!({"version": 0.57}),
             "version: 0.57 is no minor version of Vector; write one in quotes, such as `\"0.57\"`",
         ),
         (json!({"version": "0.57.0"}), "write one in quotes"),
+        (
+            json!({"catalogue": "learn"}),
+            "catalogue: \"learn\" is unknown; the values are `Files` and `Learn`",
+        ),
         (json!([]), "the section must be a mapping"),
         (
             json!({"tenants": []}),
