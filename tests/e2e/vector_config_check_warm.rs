@@ -2,11 +2,13 @@
 //! that Pod, with the Secret's files and a script in place of Vector, and sets the status of the Pod.
 
 use std::fs;
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use flate2::read::GzDecoder;
 use futures::StreamExt;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, root};
 use crate::running_vector::{AGENT, IMAGE, logs, object, start_without_nodes};
 
 /// Name of the objects of the validator.
@@ -49,6 +51,7 @@ impl Validator {
         }
         let script = format!(
             "#!/bin/sh\n\
+            case \"$1\" in --version) echo 'vector 0.48.0 (x86_64)'; exit;; generate-schema) cat '{0}/schema.json'; exit;; esac\n\
             echo x >> '{0}/runs'\n\
             for last; do :; done\n\
             grep -q __second \"$last\"/*.json && echo 'x Sink \"default__app__second\": no such file' && exit 78\n\
@@ -82,6 +85,13 @@ impl Validator {
     fn write_credentials(&self, files: &[(&str, &[u8])]) {
         for (name, content) in files {
             fs::write(self.path("credentials").join(name), content).expect("a file");
+        }
+    }
+
+    /// Waits for the Secret of the workload's validator, and writes its values.
+    async fn write_credentials_of(&self, env: &TestEnv) {
+        for (name, value) in env.credentials().await {
+            self.write_credentials(&[(&name, &value)]);
         }
     }
 
@@ -243,6 +253,62 @@ async fn a_pod_that_keeps_running_checks_pipelines_as_long_as_it_can() {
     gone.await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
     env.validator_state(Value::is_null).await;
+    a_catalogue_is_learned(&env, &mut validator).await;
+}
+
+/// The workload gets a validator until its image has printed the schema.
+async fn a_catalogue_is_learned(env: &TestEnv, validator: &mut Validator) {
+    validator.process = None;
+    let packed = root().join("operators/vector/catalogue/vector-0.57/schema.json.gz");
+    let mut schema = Vec::new();
+    let read = GzDecoder::new(fs::File::open(packed).expect("the schema")).read_to_end(&mut schema);
+    read.expect("gzip");
+    fs::write(validator.path("schema.json"), schema).expect("a file");
+    let policy = "settings: {vector: {catalogue: Learn}}\n";
+    env.installation.set_policy(policy).expect("a policy");
+    let image = json!({"image": "registry.example/vector:0.48.0"});
+    env.apply(&object("Vector", "logs", &json!({"agent": image})));
+    validator.write_credentials_of(env).await;
+    validator.start().await;
+    env.validator_is_ready(validator.ip).await;
+    let learned = eventually("the learned catalogue", async || {
+        let arguments = [
+            "get",
+            "configmap/lockstep-vector-catalogues",
+            "--namespace=lockstep-system",
+            "--output=json",
+        ];
+        let config_map: Value = serde_json::from_str(&env.kubectl(&arguments).ok()?).ok()?;
+        let content = config_map["binaryData"]["0.48.json.gz"].clone();
+        serde_json::from_value::<ByteString>(content).ok()
+    });
+    let learned = learned
+        .await
+        .unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+    env.validator_state(Value::is_null).await;
+    let state = async |is_so: &dyn Fn(&Value) -> bool| {
+        let mut last = Value::Null;
+        let reported = eventually("the state of the catalogue", async || {
+            last = env.get("vector/logs")["status"].clone();
+            is_so(&last).then_some(())
+        });
+        reported
+            .await
+            .unwrap_or_else(|error| env.fail(&format!("{error}: {last:#}")));
+    };
+    state(&|status| {
+        let state = status["catalogue"].as_str();
+        state.is_some_and(|it| it.contains("is in the ConfigMap lockstep-vector-catalogues"))
+            && status["warnings"].to_string().contains("[vector-version]")
+    })
+    .await;
+    // As the kubelet does.
+    let folder = env.installation.config_map_folder("vector-catalogues");
+    fs::create_dir(&folder).expect("a folder");
+    let unfinished = folder.join("unfinished");
+    fs::write(&unfinished, learned.0).expect("a file");
+    fs::rename(unfinished, folder.join("0.48.json.gz")).expect("a file");
+    state(&|status| status["catalogue"].is_null() && status["warnings"].is_null()).await;
 }
 
 /// Changes pipelines in ways that Vector accepts and rejects.

@@ -38,6 +38,8 @@ pub(crate) struct ClusterFeatures {
     installation: Installation,
     check_slots: Arc<CheckSlots>,
     check_timeout: Duration,
+    /// Learner of catalogues, if the controller runs in a Pod.
+    learner: Option<Arc<CatalogueLearner>>,
 }
 
 /// Options of the operator.
@@ -87,7 +89,16 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
         installation,
         check_slots: Arc::new(CheckSlots::new(args.max_check_pods, args.check_timeout)),
         check_timeout: args.check_timeout,
+        learner: learner(&context),
     })
+}
+
+/// Returns the learner of catalogues. It writes into the namespace of the installation.
+fn learner(context: &OperatorContext) -> Option<Arc<CatalogueLearner>> {
+    let namespace = env::var("POD_NAMESPACE").ok()?;
+    let (client, controllers) = (context.client.clone(), context.controllers.clone());
+    let learner = CatalogueLearner::new(client, &namespace, CATALOGUES_CONFIG_MAP, controllers);
+    Some(Arc::new(learner))
 }
 
 /// Returns the image of this program and the Pods of the controller, if it runs in a Pod.
@@ -119,6 +130,7 @@ fn workload_kind<K: RunsPipelines>(
             features.has_pod_monitors,
             features.installation.clone(),
             checks,
+            features.learner.clone(),
         )
     })
 }

@@ -46,6 +46,13 @@ impl Catalogues {
         }
     }
 
+    /// Returns the version that the image of a workload names, if there is a catalogue of it.
+    #[must_use]
+    pub fn known_version_of_workload(&self, workload: &Value) -> Option<VectorVersion> {
+        let known = self.of_release(ImageRelease::of_workload(workload))?;
+        Some(known.number())
+    }
+
     /// Returns true if the section of a policy tells the controller to learn catalogues from images.
     #[must_use]
     pub fn are_learned(settings: Option<&Value>) -> bool {

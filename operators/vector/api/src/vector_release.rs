@@ -45,8 +45,12 @@ fn validate_image<K: RunsVector>(context: &RuleContext<'_, K>, diagnostics: &mut
     let detail = match ImageRelease::of_image(Some(image)) {
         ImageRelease::Unset => return,
         ImageRelease::Named(version) if catalogues.get(version).is_some() => return,
+        ImageRelease::Named(version) if section.learns_catalogues() => format!(
+            "contains Vector {version}, and pipelines are validated for {} until the controller has learned the catalogue of Vector {version} from the image; see `status.catalogue`",
+            description(validated)
+        ),
         ImageRelease::Named(version) => format!(
-            "contains Vector {version}, but pipelines are validated for {}, so that it may reject a valid one; use an image of Vector {}, or add a catalogue of Vector {version}",
+            "contains Vector {version}, but pipelines are validated for {}, so that it may reject a valid one; use an image of Vector {}, add a catalogue of Vector {version}, or set `settings.vector.catalogue: Learn` in the policy",
             description(validated),
             validated.version
         ),

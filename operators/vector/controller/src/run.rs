@@ -9,6 +9,7 @@
 
 mod assembled;
 mod assembler;
+mod catalogue_learning;
 mod cluster_features;
 mod cluster_scoped_names;
 mod config_check;

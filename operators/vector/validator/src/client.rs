@@ -20,7 +20,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::protocol::{
-    Answer, Configuration, MAX_BODY_BYTES, MAX_SCHEMA_BYTES, SCHEMA, SERVER_NAME, VALIDATE,
+    Answer, Configuration, MAX_BODY_BYTES, MAX_SCHEMA_BYTES, MAX_VERSION_BYTES, SCHEMA,
+    SERVER_NAME, VALIDATE, VERSION,
 };
 
 /// Time-out of a connection: a validator is in the same cluster.
@@ -160,6 +161,17 @@ impl Connection {
     pub async fn schema(&mut self) -> Result<Bytes, ClientError> {
         self.request(Method::GET, SCHEMA, Vec::new(), MAX_SCHEMA_BYTES)
             .await
+    }
+
+    /// Returns the version that Vector prints.
+    ///
+    /// # Errors
+    ///
+    /// The validator does not return it.
+    pub async fn version(&mut self) -> Result<String, ClientError> {
+        let version = self.request(Method::GET, VERSION, Vec::new(), MAX_VERSION_BYTES);
+        let version = String::from_utf8(version.await?.to_vec());
+        version.map_err(|_| ClientError::Answer)
     }
 
     async fn request(

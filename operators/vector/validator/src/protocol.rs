@@ -36,6 +36,12 @@ pub(crate) const VALIDATE: &str = "/validate";
 /// Path of the schema that Vector generates.
 pub(crate) const SCHEMA: &str = "/schema";
 
+/// Path of the version that Vector prints.
+pub(crate) const VERSION: &str = "/version";
+
+/// Maximum size of a version.
+pub(crate) const MAX_VERSION_BYTES: usize = 4 << 10;
+
 /// Maximum size of a request. A larger configuration is checked elsewhere: its files, the request and Vector must fit
 /// into the memory of one small container.
 pub const MAX_BODY_BYTES: usize = 16 << 20;

@@ -316,6 +316,10 @@ pub struct WorkloadStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub validator: Option<String>,
+    /// State of the catalogue of the workload's version of Vector while it is learned from the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub catalogue: Option<String>,
     /// Last change of the Pods or of their configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_change: Option<WorkloadChange>,

@@ -15,12 +15,17 @@ const LONGEST_BACKOFF: Duration = Duration::from_hours(6);
 /// may have deleted it.
 const UPDATED_WITHIN: Duration = Duration::from_mins(5);
 
+/// Time within which an image can be asked: it is pulled, and its Pod is ready.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+
 /// Attempts of this process.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     running: BTreeSet<VectorVersion>,
     /// Versions that the `ConfigMap` contained at a time.
     written: BTreeMap<VectorVersion, Instant>,
+    /// Beginnings of attempts whose image cannot be asked yet.
+    waiting: BTreeMap<(VectorVersion, String), Instant>,
     /// Failures by version and image: another image of the version may do.
     failed: BTreeMap<(VectorVersion, String), Failure>,
 }
@@ -64,6 +69,13 @@ impl Attempts {
         }
     }
 
+    /// Records that an image cannot be asked yet. Returns false if it could not for five minutes.
+    pub(crate) fn wait(&mut self, version: VectorVersion, image: &str, now: Instant) -> bool {
+        let key = (version, image.to_owned());
+        let since = *self.waiting.entry(key).or_insert(now);
+        now.duration_since(since) < LONGEST_WAIT
+    }
+
     /// Begins an attempt. Returns false if one of the version runs.
     pub(crate) fn begin(&mut self, version: VectorVersion) -> bool {
         self.running.insert(version)
@@ -78,6 +90,7 @@ impl Attempts {
         now: Instant,
     ) {
         self.running.remove(&version);
+        self.waiting.remove(&(version, image.to_owned()));
         match result {
             Ok(()) => {
                 self.written.insert(version, now);
@@ -108,6 +121,21 @@ impl Attempts {
 mod tests {
     use super::*;
     use crate::learning::learned_catalogue::tests::version;
+
+    #[test]
+    fn an_image_that_cannot_be_asked_for_five_minutes_is_a_failure() {
+        let (start, of) = (Instant::now(), version("0.48"));
+        let mut attempts = Attempts::default();
+        let almost = start + LONGEST_WAIT / 2;
+        assert!(attempts.wait(of, "a", start) && attempts.wait(of, "a", almost));
+        assert!(!attempts.wait(of, "a", start + LONGEST_WAIT));
+        assert!(attempts.wait(of, "b", start + LONGEST_WAIT));
+        attempts.end(of, "a", Err("no Pod".to_owned()), start);
+        assert!(
+            attempts.wait(of, "a", start + LONGEST_WAIT),
+            "the next attempt"
+        );
+    }
 
     #[test]
     fn a_failure_is_repeated_after_a_time_that_doubles_and_is_that_of_one_image() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::gzip::compressed;
 use crate::learning::schema_source::ImageSchema;
 
-/// Maximum size of a schema, in bytes. That of Vector 0.57 has 4.6 MiB.
+/// Maximum size of a schema, in bytes. That of Vector 0.57 has 6 MB.
 pub(crate) const MAX_SCHEMA_BYTES: usize = 32 << 20;
 
 /// Reason why a schema does not become a catalogue.

@@ -70,13 +70,18 @@ pub struct VersionToLearn {
 pub enum LearningState {
     /// The schema of the image is needed: [`CatalogueLearner::learn`] is to be called.
     NeedsSchema,
-    /// The catalogue is being made, or is written and not read yet.
-    Pending(String),
+    /// The image is being asked.
+    Running(String),
+    /// The catalogue is written. It is used once the kubelet has updated the files.
+    Written(String),
     /// The last attempt has failed. The next one begins after this time.
     Failed(String, Duration),
 }
 
 impl CatalogueLearner {
+    /// Time after which a workload is reconciled again whose image cannot be asked yet.
+    pub const WAIT_AGAIN: Duration = Duration::from_mins(1);
+
     /// Returns a learner that writes into this `ConfigMap`.
     #[must_use]
     pub fn new(
@@ -136,12 +141,27 @@ impl CatalogueLearner {
         match found {
             Attempt::Due => LearningState::NeedsSchema,
             Attempt::Running => {
-                LearningState::Pending(format!("the catalogue of Vector {version} is being made"))
+                LearningState::Running(format!("the catalogue of Vector {version} is being made"))
             }
-            Attempt::Written => LearningState::Pending(format!(
+            Attempt::Written => LearningState::Written(format!(
                 "the catalogue of Vector {version} is in the ConfigMap {name}, and is used once the kubelet has updated the files"
             )),
             Attempt::Failed(message, next) => LearningState::Failed(message, next),
+        }
+    }
+
+    /// Records that an image cannot be asked yet, and why. After [five minutes](Attempts::wait), the attempt has failed.
+    pub fn wait(&self, wanted: &VersionToLearn, why: &str) -> LearningState {
+        let VersionToLearn { version, image, .. } = wanted;
+        let now = Instant::now();
+        let mut state = self.state();
+        if !state.attempts.wait(*version, image, now) {
+            let why = format!("the image could not be asked: {why}");
+            state.attempts.end(*version, image, Err(why), now);
+        }
+        match state.attempts.state(*version, image, now) {
+            Attempt::Failed(message, next) => LearningState::Failed(message, next),
+            Attempt::Due | Attempt::Running | Attempt::Written => LearningState::NeedsSchema,
         }
     }
 
@@ -355,9 +375,7 @@ mod tests {
     async fn ended(learner: &CatalogueLearner, wanted: &VersionToLearn) -> LearningState {
         loop {
             match learner.state_of(wanted).await {
-                LearningState::Pending(text) if text.contains("is being made") => {
-                    tokio::task::yield_now().await;
-                }
+                LearningState::Running(_) => tokio::task::yield_now().await,
                 other => return other,
             }
         }
@@ -372,7 +390,7 @@ mod tests {
         assert_eq!(first.state_of(&wanted).await, LearningState::NeedsSchema);
         first.learn(wanted.clone(), source.clone());
         first.learn(wanted.clone(), source.clone());
-        let LearningState::Pending(text) = ended(&first, &wanted).await else {
+        let LearningState::Written(text) = ended(&first, &wanted).await else {
             panic!("it was learned");
         };
         assert!(text.contains("is in the ConfigMap catalogues"), "{text}");
@@ -386,7 +404,7 @@ mod tests {
         let second = learner(&server);
         assert!(matches!(
             second.state_of(&wanted).await,
-            LearningState::Pending(_)
+            LearningState::Written(_)
         ));
         assert_eq!(server.writes(), 1);
     }

@@ -39,7 +39,10 @@ pub(crate) fn image(workload: &Workload, cluster: &Cluster) -> String {
 
 /// Returns the service account and, for each configuration that is checked now, the Secrets and the Pod.
 pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
-    if !is_in_pods(runner.workload) {
+    let validator = runner.publication.validator.as_ref();
+    // The Pods of both have one service account.
+    let has_validator = validator.is_some_and(|it| it.is_for_schema);
+    if !has_validator && !is_in_pods(runner.workload) {
         return Ok(Vec::new());
     }
     let workload = checking(runner.workload);

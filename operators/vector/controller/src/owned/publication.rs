@@ -40,6 +40,8 @@ pub struct Publication {
 /// Pod that keeps running for checks of configurations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validator {
+    /// If true, the workload has it although it does not demand one: its image is asked for its schema.
+    pub is_for_schema: bool,
     /// Image with this program.
     pub image: String,
     /// Pods that may connect to it. None if they are not known.

@@ -172,6 +172,7 @@ fn check_in_pod() -> ConfigurationCheck {
 fn validator() -> Validator {
     let labels = [("app.kubernetes.io/name".to_owned(), "lockstep".to_owned())];
     Validator {
+        is_for_schema: false,
         image: "lockstep:1".to_owned(),
         clients: Some(ControllerPods {
             namespace: "system".to_owned(),

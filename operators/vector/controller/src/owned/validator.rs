@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstep_vector_api::{RunnerKind, Workload};
+use lockstep_vector_api::{ConfigCheck, RunnerKind, Workload};
 use lockstep_vector_assembly::fingerprint;
 use lockstep_vector_validator::{CERTIFICATE, HEALTH, KEY, PORT, READY, TOKEN};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
     let check = runner.workload.config_check.as_ref();
     let is_wanted = check.is_some_and(|check| check.is_warm());
     let validator = runner.publication.validator.as_ref();
-    let Some(validator) = validator.filter(|_| is_wanted) else {
+    let Some(validator) = validator.filter(|it| is_wanted || it.is_for_schema) else {
         return Ok(Vec::new());
     };
     let match_labels = match_labels(runner);
@@ -134,7 +134,13 @@ fn network_policy(match_labels: &BTreeMap<String, String>, validator: &Validator
 
 /// Returns the Pod template, and the fingerprint that it has as a label.
 fn template(of_workload: &Runner<'_>, validator: &Validator) -> (Value, String) {
-    let workload = config_check::checking(of_workload.workload);
+    let mut checking = config_check::checking(of_workload.workload);
+    let check = of_workload.workload.config_check.as_ref();
+    if validator.is_for_schema && !check.is_some_and(ConfigCheck::is_warm) {
+        // The image for checks may have another version.
+        checking.image.clone_from(&of_workload.workload.image);
+    }
+    let workload = checking;
     // A request has the files as they are.
     let workload = Workload {
         compress_config_file: None,

@@ -18,8 +18,10 @@ use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
 use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey, PipelinePart};
 use serde_json::{Map, Value, json};
 
+use crate::learning::CatalogueLearner;
 use crate::owned::{self, Change, ChangeAction, Cluster, ClusterScopedNames, Publication};
 use crate::run::assembler::{Assembled, Assembler, Selection};
+use crate::run::catalogue_learning::{CatalogueLearning, Learning};
 use crate::run::cluster_features::Installation;
 use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::names::Names;
@@ -53,10 +55,11 @@ pub struct WorkloadReconciler<K> {
     installation: Installation,
     assembler: Assembler,
     checks: PodChecks,
+    learning: CatalogueLearning,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
-    /// Returns a reconciler. `installed` are the kinds that exist in the cluster.
+    /// Returns a reconciler. `installed` are the kinds that exist in the cluster. Without a `learner`, no catalogue is learned.
     #[must_use]
     pub fn new(
         client: Client,
@@ -65,12 +68,14 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         has_pod_monitors: bool,
         installation: Installation,
         checks: PodChecks,
+        learner: Option<Arc<CatalogueLearner>>,
     ) -> Self {
         let is_pipeline =
             |resource: &&ApiResource| port_allocation::PIPELINES.contains(&&*resource.kind);
         Self {
             validation: ValidateOnlyReconciler::workloads(Arc::clone(&context)),
-            assembler: Assembler::new(client.clone(), context),
+            assembler: Assembler::new(client.clone(), Arc::clone(&context)),
+            learning: CatalogueLearning { context, learner },
             client,
             pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
             cluster: Cluster {
@@ -188,6 +193,23 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Some((versions, result))
     }
 
+    /// Returns the validator that the workload needs now, and the state of the catalogue that is learned by it.
+    async fn validator(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+    ) -> Result<(WarmValidator, Learning), ReconcileError> {
+        let mut learning = self.learning.begin(request).await;
+        let (cluster, installation) = (&self.cluster, &self.installation);
+        let is_for_schema = learning.needs_validator;
+        let validator = WarmValidator::of(request, names, cluster, installation, is_for_schema)?;
+        let ask = self
+            .learning
+            .ask(&mut learning, &self.client, &names.namespace, &validator);
+        ask.await;
+        Ok((validator, learning))
+    }
+
     /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
@@ -248,7 +270,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let options = self.assembler.options(request);
         let desired_layout = options.layout();
         let options = options.in_layout(present.layout(desired_layout, may_move));
-        let validator = WarmValidator::of(request, &names, &self.cluster, &self.installation)?;
+        let (validator, learning) = self.validator(request, &names).await?;
         let Checked {
             assembled,
             planned,
@@ -275,13 +297,8 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             secrets,
             reads,
         } = assembled;
-        let published_secrets = names.published_secrets(request)?;
-        let changes = Published {
-            parts: &before,
-            secrets: &published_secrets,
-            config_hash: raw["status"]["publishedConfigHash"].as_str(),
-        }
-        .changes(&assembly, &secrets);
+        let published = (&before, &names.published_secrets(request)?);
+        let changes = published_changes(raw, published, &assembly, &secrets);
         let builder = PublicationBuilder {
             object,
             observed: &observed,
@@ -324,6 +341,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             rejected: checks.rejected.as_deref(),
             check_pods: publication.checks.len(),
             validator: validator.state.as_deref(),
+            catalogue: learning.state.as_deref(),
             change: change.as_ref(),
             planned: planned.as_ref(),
             refreshed: versions.map(|(versions, _)| versions),
@@ -332,7 +350,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             status: outcome.status(raw),
             requeue_after: requeue_after(
                 is_reported && is_refreshed,
-                checks.next.into_iter().chain(validator.renewal_in),
+                [checks.next, validator.renewal_in, learning.next],
             ),
             children,
             reads,
@@ -351,6 +369,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         self.assembler.forget(uid);
         self.checks.release(uid);
         self.plain_names.release(uid);
+        self.learning.release(uid);
         let name = selection::workload_name(deleted.object);
         let removed = pipeline_statuses::remove(&self.client, &self.pipelines, &name).await;
         if !matches!(removed, Ok(true)) {
@@ -363,11 +382,29 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     }
 }
 
+/// Returns the pipelines whose configuration differs from the published parts and values of Secrets.
+fn published_changes(
+    workload: &Value,
+    (parts, published): (
+        &BTreeMap<PipelineKey, PipelinePart>,
+        &BTreeMap<String, Vec<u8>>,
+    ),
+    assembly: &Assembly,
+    secrets: &BTreeMap<String, Vec<u8>>,
+) -> Vec<String> {
+    let published = Published {
+        parts,
+        secrets: published,
+        config_hash: workload["status"]["publishedConfigHash"].as_str(),
+    };
+    published.changes(assembly, secrets)
+}
+
 /// Returns the time until the next reconciliation. `due` are the times until something is to be done.
-fn requeue_after(is_written: bool, due: impl Iterator<Item = Duration>) -> Duration {
+fn requeue_after(is_written: bool, due: [Option<Duration>; 3]) -> Duration {
     if is_written {
         let resync = ReconcileOutput::default().requeue_after;
-        due.fold(resync, Duration::min)
+        due.into_iter().flatten().fold(resync, Duration::min)
     } else {
         WRITE_AGAIN
     }

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use lockstep_controller::{ReconcileError, SyncRequest};
+use lockstep_vector_api::{ConfigCheck, Workload};
 use serde_json::json;
 
 use crate::owned::{self, Cluster, Validator};
@@ -24,6 +25,9 @@ use crate::run::workload::RunsPipelines;
 
 /// State of a validator that answers.
 const READY: &str = "Ready";
+
+/// State of a validator that is about to be created.
+const BEGINS: &str = "is being created";
 
 /// State of a validator that cannot be created.
 const NO_IMAGE: &str = "the image of this program is not known to the controller: it runs in no Deployment; set `--vector-migration-image`";
@@ -54,12 +58,23 @@ impl WarmValidator {
         names: &Names,
         cluster: &Cluster,
         installation: &Installation,
+        is_for_schema: bool,
     ) -> Result<Self, ReconcileError> {
-        let workload = request.parent().workload();
-        let check = workload.and_then(|workload| workload.config_check.as_ref());
-        let Some(workload) = workload.filter(|_| check.is_some_and(|check| check.is_warm())) else {
+        let default = Workload::default();
+        let workload = request.parent().workload().unwrap_or(&default);
+        let check = workload.config_check.as_ref();
+        let is_warm = check.is_some_and(ConfigCheck::is_warm);
+        if !is_for_schema && !is_warm {
             return Ok(Self::default());
-        };
+        }
+        // By this field, the objects of the validator are watched.
+        if !is_warm && request.raw_parent()["status"]["validator"].is_null() {
+            return Ok(Self {
+                state: Some(BEGINS.to_owned()),
+                renewal_in: Some(Duration::ZERO),
+                ..Self::default()
+            });
+        }
         let Some(image) = installation.image.clone() else {
             return Ok(Self {
                 state: Some(NO_IMAGE.to_owned()),
@@ -76,6 +91,7 @@ impl WarmValidator {
         })?;
         let renewal_in = Some(credentials.renewal_in);
         let desired = Validator {
+            is_for_schema,
             image,
             clients: installation.pods.clone(),
             certificate: credentials.pair.certificate,

@@ -23,6 +23,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) check_pods: usize,
     /// State of the Pod that keeps running for checks, if the workload demands one.
     pub(crate) validator: Option<&'a str>,
+    /// State of the catalogue that is learned.
+    pub(crate) catalogue: Option<&'a str>,
     /// Change of the Pods or of their configuration.
     pub(crate) change: Option<&'a Change>,
     /// Change that is not made yet.
@@ -65,6 +67,13 @@ impl Outcome<'_> {
             (
                 "notRunning",
                 json!((!problems.is_empty()).then_some(problems)),
+            ),
+            (
+                "catalogue",
+                json!(
+                    self.catalogue
+                        .map(|it| shortened(it.to_owned(), LONGEST_PROBLEM))
+                ),
             ),
             (
                 "checkPods",

@@ -26,7 +26,8 @@ use crate::command::{Ended, Program, Whole};
 use crate::log_tail::LogTail;
 use crate::outcome::Outcome;
 use crate::protocol::{
-    Answer, Configuration, HEALTH, MAX_BODY_BYTES, MAX_SCHEMA_BYTES, READY, SCHEMA, VALIDATE,
+    Answer, Configuration, HEALTH, MAX_BODY_BYTES, MAX_SCHEMA_BYTES, MAX_VERSION_BYTES, READY,
+    SCHEMA, VALIDATE, VERSION,
 };
 
 /// Time-out of the body of a request.
@@ -61,7 +62,7 @@ pub(crate) fn of(state: Arc<State>) -> Router {
             }
         }
     };
-    let (validating, generating, probed) = (Arc::clone(&state), Arc::clone(&state), state);
+    let (validating, printing, probed) = (Arc::clone(&state), Arc::clone(&state), state);
     let validate = move |request: Request| {
         let state = Arc::clone(&validating);
         async move {
@@ -71,10 +72,15 @@ pub(crate) fn of(state: Arc<State>) -> Router {
                 .unwrap_or_else(Failure::into_response)
         }
     };
-    let generate = move || {
-        let state = Arc::clone(&generating);
-        async move { state.schema().await.unwrap_or_else(Failure::into_response) }
+    let print = move |argument: &'static str, content_type, max_bytes| {
+        let state = Arc::clone(&printing);
+        move || async move {
+            let printed = state.printed(argument, content_type, max_bytes).await;
+            printed.unwrap_or_else(Failure::into_response)
+        }
     };
+    let schema = print("generate-schema", "application/json", MAX_SCHEMA_BYTES);
+    let version = print("--version", "text/plain", MAX_VERSION_BYTES);
     let ready = move || {
         let is_ready = probed.program.exists();
         async move {
@@ -90,7 +96,8 @@ pub(crate) fn of(state: Arc<State>) -> Router {
     };
     Router::new()
         .route(VALIDATE, post(validate))
-        .route(SCHEMA, get(generate))
+        .route(SCHEMA, get(schema))
+        .route(VERSION, get(version))
         .route_layer(from_fn(authenticate))
         .route(HEALTH, get(|| async { "ok\n" }))
         .route(READY, get(ready))
@@ -147,23 +154,29 @@ impl State {
         Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
     }
 
-    async fn schema(&self) -> Result<Response, Failure> {
+    /// Returns what Vector prints with an argument.
+    async fn printed(
+        &self,
+        argument: &str,
+        content_type: &'static str,
+        max_bytes: usize,
+    ) -> Result<Response, Failure> {
         let _admitted = self.admit()?;
         let _running = self.running.acquire().await;
-        let mut schema = Whole {
+        let mut printed = Whole {
             bytes: Vec::new(),
-            max: MAX_SCHEMA_BYTES,
+            max: max_bytes,
         };
-        let ended = self.program.run(["generate-schema"], &mut schema, false);
+        let ended = self.program.run([argument], &mut printed, false);
         let ended = ended.await.map_err(|error| self.not_run(&error))?;
         match ended {
             Ended::Status(status) if status.success() => {
-                let json = [(header::CONTENT_TYPE, "application/json")];
-                Ok((json, Body::from(schema.bytes)).into_response())
+                let content_type = [(header::CONTENT_TYPE, content_type)];
+                Ok((content_type, Body::from(printed.bytes)).into_response())
             }
             _ => Err(failure(
                 StatusCode::BAD_GATEWAY,
-                "Vector has generated no schema",
+                "Vector has printed neither a schema nor a version",
             )),
         }
     }

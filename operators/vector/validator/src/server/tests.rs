@@ -295,6 +295,19 @@ async fn another_certificate_is_not_trusted_and_a_renewed_one_is_served() {
 }
 
 #[tokio::test]
+async fn the_version_is_what_vector_prints() {
+    let script = "[ \"$*\" = --version ] && echo 'vector 0.57.0 (x86_64)'";
+    let world = World::start(script, PATIENCE).await;
+    let mut connection = world.connect("right").await;
+    let version = connection.version().await.expect("a version");
+    assert_eq!(version, "vector 0.57.0 (x86_64)\n");
+    connection.schema().await.expect_err("no schema");
+    let mut connection = world.connect("wrong").await;
+    let refused = connection.version().await.expect_err("it is refused");
+    assert!(matches!(refused, ClientError::Refused(status) if status == 401));
+}
+
+#[tokio::test]
 async fn the_schema_is_what_vector_prints_unless_it_fails() {
     let script = "echo noise >&2; [ \"$*\" = generate-schema ] && [ ! -e \"$(dirname \"$0\")/broken\" ] && echo '{\"a\": 1}'";
     let world = World::start(script, PATIENCE).await;

@@ -70,6 +70,19 @@ impl Session {
         Instant::now() >= self.ends_at
     }
 
+    /// Returns the version and the schema that Vector prints.
+    ///
+    /// # Errors
+    ///
+    /// The validator does not answer, or Vector prints none of both.
+    pub(crate) async fn schema(&mut self) -> Result<(String, Vec<u8>), String> {
+        let version = self.connection.version().await;
+        let version = version.map_err(|error| format!("`vector --version`: {error}"))?;
+        let schema = self.connection.schema().await;
+        let schema = schema.map_err(|error| format!("`vector generate-schema`: {error}"))?;
+        Ok((version, schema.to_vec()))
+    }
+
     /// Returns what Vector says about a configuration.
     ///
     /// # Errors
