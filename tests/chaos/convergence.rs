@@ -102,7 +102,9 @@ impl ActualState {
                 .to_owned();
             let shown = json!([
                 instance.db_instance_class(),
-                instance.backup_retention_period()
+                instance.backup_retention_period(),
+                instance.publicly_accessible(),
+                instance.storage_encrypted(),
             ]);
             instances.entry(owner).or_default().push(shown);
         }
@@ -165,6 +167,12 @@ async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
                 if !is_ready {
                     found.push(format!("{name} is not ready: {ready:?}"));
                 }
+                if object["kind"] == "CloudDatabase" {
+                    let synced = condition(&existing, "Synced");
+                    if synced.as_ref().is_none_or(|it| it.status != "True") {
+                        found.push(format!("{name} is not synchronized: {synced:?}"));
+                    }
+                }
                 match object["kind"].as_str() {
                     Some("VectorPipeline") => {
                         found.extend(status_difference(author, name, object, &existing));
@@ -211,7 +219,12 @@ fn difference_of(
             .then(|| format!("{name}: {service:?} and {deployment:?} instead of {expected}"));
     }
     let instances = actual.instances.remove(uid).unwrap_or_default();
-    let expected = json!([spec["instanceClass"], spec["backup"]["retentionDays"]]);
+    let expected = json!([
+        spec["instanceClass"],
+        spec["backup"]["retentionDays"],
+        false,
+        true
+    ]);
     (instances != [expected.clone()])
         .then(|| format!("{name}: {instances:?} instead of {expected}"))
 }

@@ -1,6 +1,7 @@
 //! Chaos test: whatever fails meanwhile, in the end cluster and AWS match the objects, and Vector would start with each
-//! configuration that was published. Two hundred objects are created, changed and deleted while controllers are killed and frozen, the lease is taken from them, the API
-//! server restarts, watches break, and calls fail or get no response.
+//! configuration that was published. Two hundred objects are created, changed and deleted while controllers are killed and
+//! frozen, the lease is taken from them, the API server restarts, watches break, calls fail or get no response, and
+//! instances have all kinds of statuses.
 //!
 //! Two seeds run by default, twenty with `-- --include-ignored`, and any other seed with `CHAOS_SEED=N`.
 
@@ -9,6 +10,7 @@ mod convergence;
 #[allow(dead_code, reason = "this test uses only a part")]
 mod env;
 mod fault_proxy;
+mod instance_statuses;
 mod process_faults;
 #[path = "../e2e/proxy.rs"]
 #[allow(dead_code, reason = "other tests use the traps")]
@@ -18,13 +20,16 @@ mod vector_objects;
 mod vector_state;
 mod workload;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use kube::Config;
 use libtest_mimic::{Arguments, Trial};
 use lockstep_envtest::{Cluster, Moto};
+use rds_simulator::Simulator;
 
 use crate::env::{EnvOptions, TestEnv};
 use crate::fault_proxy::FaultSchedule;
+use crate::instance_statuses::InstanceStatuses;
 use crate::process_faults::ProcessFaults;
 use crate::publications::Publications;
 use crate::workload::Author;
@@ -79,7 +84,8 @@ async fn survives(seed: u64) {
         0,
     )
     .await;
-    let towards_aws = proxy::towards_aws(&moto);
+    let rds = simulator().await;
+    let towards_aws = Config::new(rds.endpoint().parse().expect("a URL"));
     let before_aws =
         FaultSchedule::before(towards_aws, seed + 1_000, AWS_FAULTS, AWS_REPEATS).await;
     let options = EnvOptions {
@@ -98,6 +104,8 @@ async fn survives(seed: u64) {
         workloads: true,
     };
     let mut env = TestEnv::install(cluster, moto, options).await;
+    env.rds = env::rds(&rds.endpoint(), Simulator::REGION).await;
+    let statuses = InstanceStatuses::start(rds.clone(), seed);
     before_apiserver.start_faults();
     before_aws.start_faults();
 
@@ -124,6 +132,7 @@ async fn survives(seed: u64) {
     };
     before_apiserver.stop_faults();
     before_aws.stop_faults();
+    statuses.stop();
     println!(
         "{} s; operations on objects: {:?}; process faults: {counts:?}; calls to the API server: {:?}, to AWS: {:?}",
         started.elapsed().as_secs(),
@@ -144,4 +153,20 @@ async fn survives(seed: u64) {
         "everything is deleted after {} s",
         started.elapsed().as_secs()
     );
+}
+
+/// Starts RDS with room for all instances and all final snapshots. It takes a while to create, change and delete an
+/// instance, and to list a new one.
+async fn simulator() -> Simulator {
+    let rds = Simulator::start().await.expect("a simulator");
+    rds.set_quotas(|quotas| {
+        quotas.instances = 10_000;
+        quotas.storage = 10_000_000;
+        quotas.snapshots = 10_000;
+    });
+    rds.set_timing(|timing| {
+        timing.state = Duration::from_millis(200);
+        timing.listing_delay = Duration::from_millis(500);
+    });
+    rds
 }

@@ -47,6 +47,14 @@ impl Aws {
             Self::Simulator(simulator) => simulator.endpoint(),
         }
     }
+
+    /// Returns the access key of the test, whose calls the simulator distinguishes from those of the operator.
+    fn access_key(&self) -> &'static str {
+        match self {
+            Self::Moto(_) => "testing",
+            Self::Simulator(_) => Simulator::CONSOLE_ACCESS_KEY,
+        }
+    }
 }
 
 impl From<Moto> for Aws {
@@ -131,8 +139,11 @@ impl TestEnv {
 
     /// Starts the same environment with the simulator of RDS instead of moto.
     pub async fn start_on_simulator() -> (Self, Simulator) {
+        Self::start_on_simulator_with(EnvOptions::default()).await
+    }
+
+    pub async fn start_on_simulator_with(options: EnvOptions) -> (Self, Simulator) {
         let simulator = Simulator::start().await.expect("a simulator");
-        let options = EnvOptions::default();
         let cluster = options.start_cluster().await;
         let env = Self::install(cluster, simulator.clone(), options);
         (Box::pin(env).await, simulator)
@@ -189,7 +200,7 @@ impl TestEnv {
         Installation::allow_secrets(&cluster, NAMESPACE)
             .await
             .expect("a RoleBinding");
-        let rds = rds(&aws.endpoint(), "eu-central-1").await;
+        let rds = rds_as(aws.access_key(), &aws.endpoint(), Simulator::REGION).await;
         let env = Self {
             installation,
             rds,
@@ -489,10 +500,14 @@ pub fn check(arguments: &[&str], file: &std::path::Path) -> Value {
 
 /// RDS client for a region.
 pub async fn rds(endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
+    rds_as("testing", endpoint, region).await
+}
+
+async fn rds_as(access_key: &str, endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())
         .region(Region::new(region))
-        .credentials_provider(Credentials::new("testing", "testing", None, None, "tests"))
+        .credentials_provider(Credentials::new(access_key, "testing", None, None, "tests"))
         .endpoint_url(endpoint)
         .load()
         .await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockstep_envtest::eventually;
-use rds_simulator::End;
+use rds_simulator::{End, Outcome};
 
 use crate::env::{TestEnv, database};
 
@@ -32,8 +32,8 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
         .unwrap_or_else(|error| env.fail(&error.to_string()));
     calls_again(3).await;
     env.condition("orders", "Ready", "False").await;
-    let creations = simulator.calls("CreateDBInstance");
-    assert_eq!(creations.len(), 1, "{creations:?}");
+    let created = [("CreateDBInstance".to_owned(), Outcome::Succeeded)];
+    assert_eq!(simulator.writes(), created);
 
     // An unknown state counts as temporary; a state in which the instance serves clients counts as ready.
     let id = simulator.instance_ids().remove(0);
@@ -63,7 +63,10 @@ async fn an_object_waits_until_its_instance_is_created_and_until_it_is_deleted()
     simulator.advance(Duration::from_hours(1));
     env.kubectl(&["wait", "--for=delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|e| env.fail(&e));
-    assert_eq!(simulator.instance_ids(), Vec::<String>::new());
-    let deletions = simulator.calls("DeleteDBInstance");
-    assert_eq!(deletions.len(), 1, "{deletions:?}");
+    assert_eq!(env.instances().await.len(), 0);
+    let succeeded = |operation: &str| (operation.to_owned(), Outcome::Succeeded);
+    assert_eq!(
+        simulator.writes(),
+        ["CreateDBInstance", "DeleteDBInstance"].map(succeeded)
+    );
 }

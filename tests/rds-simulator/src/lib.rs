@@ -6,6 +6,20 @@
 //!
 //! request → [`Model`] → operation → state of the region → answer
 //!
+//! # Assumptions
+//!
+//! The documentation of RDS leaves some behaviour open, or contradicts itself. The simulator then does what demands more
+//! of a client:
+//!
+//! - A growth of storage by less than ten percent is rejected, and not rounded up.
+//! - An instance cannot be deleted while its status is `creating`.
+//! - Modifications are rejected while another state than those of `ModifyDBInstance` in the user guide lasts, such as
+//!   `modifying` or `backing-up`.
+//! - A request with an unknown parameter is rejected.
+//! - All subnet groups are in the same VPC, so that an instance cannot be moved to another group.
+//!
+//! The texts of errors are those that clients have reported, where they are known.
+//!
 //! ```no_run
 //! # async fn test() -> std::io::Result<()> {
 //! use rds_simulator::{Disturbance, End, Simulator};

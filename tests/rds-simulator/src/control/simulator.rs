@@ -58,13 +58,16 @@ impl Simulator {
     /// Access key of the default account.
     pub const ACCESS_KEY: &str = "testing";
 
+    /// Access key of the default account with which a test calls RDS as the console does.
+    pub const CONSOLE_ACCESS_KEY: &str = "console";
+
     /// Starts a simulator without any instances on a loopback address.
     pub async fn start() -> io::Result<Self> {
         let mut service = Service::new();
-        let account = Self::ACCOUNT.to_owned();
-        service
-            .accounts
-            .insert(Self::ACCESS_KEY.to_owned(), account);
+        for access_key in [Self::ACCESS_KEY, Self::CONSOLE_ACCESS_KEY] {
+            let account = Self::ACCOUNT.to_owned();
+            service.accounts.insert(access_key.to_owned(), account);
+        }
         let shared = Arc::new(Mutex::new(service));
         let (address, serve) = server::listen(shared.clone()).await?;
         let server = Server {
@@ -98,7 +101,7 @@ impl Simulator {
         }
     }
 
-    /// Adds an access key of an account. Calls with other keys than this and the default one are rejected.
+    /// Adds an access key of an account. Calls with unknown keys are rejected.
     pub fn add_access_key(&self, access_key: &str, account: &str) {
         let (access_key, account) = (access_key.to_owned(), account.to_owned());
         self.lock().accounts.insert(access_key, account);
@@ -185,22 +188,28 @@ impl Simulator {
         self.lock().journal.clone()
     }
 
-    /// Returns the calls of an operation, in all regions and accounts.
+    /// Returns the calls of an operation in all regions and accounts, except those of the console.
     pub fn calls(&self, operation: &str) -> Vec<JournalEntry> {
         self.require_operation(operation);
-        let journal = self.journal().into_iter();
-        journal.filter(|it| it.operation == operation).collect()
+        let calls = self.without_console();
+        calls.filter(|it| it.operation == operation).collect()
     }
 
-    /// Returns the calls that modify something, in all regions and accounts, with their results.
+    /// Returns the calls that modify something in all regions and accounts, except those of the console, with their
+    /// results.
     pub fn writes(&self) -> Vec<(String, Outcome)> {
-        let journal = self.journal().into_iter();
+        let journal = self.without_console();
         let is_read = |it: &JournalEntry| {
             let reads = ["Describe", "Get", "List"];
             reads.iter().any(|read| it.operation.starts_with(read))
         };
         let writes = journal.filter(|it| !is_read(it));
         writes.map(|it| (it.operation, it.outcome)).collect()
+    }
+
+    fn without_console(&self) -> impl Iterator<Item = JournalEntry> {
+        let journal = self.journal().into_iter();
+        journal.filter(|it| it.access_key != Self::CONSOLE_ACCESS_KEY)
     }
 
     /// Clears the journal.

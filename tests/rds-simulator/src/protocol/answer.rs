@@ -126,6 +126,22 @@ mod tests {
     }
 
     #[test]
+    fn an_error_names_its_cause() {
+        let xml = |status| {
+            let fault = Fault::new("Code", "a < b");
+            let xml = error(&Model::rds(), &fault, status, "1").expect("XML");
+            String::from_utf8(xml).expect("text")
+        };
+        assert_eq!(
+            xml(404),
+            "<ErrorResponse xmlns=\"http://rds.amazonaws.com/doc/2014-10-31/\"><Error>\
+             <Type>Sender</Type><Code>Code</Code><Message>a &lt; b</Message></Error>\
+             <RequestId>1</RequestId></ErrorResponse>"
+        );
+        assert!(xml(503).contains("<Type>Receiver</Type>"));
+    }
+
+    #[test]
     fn a_result_that_does_not_have_its_shape_is_an_error() {
         for tags in [
             json!({"Tags": []}),

@@ -21,7 +21,7 @@ pub struct Timing {
     pub state: Duration,
     /// Durations of single states, by their names.
     pub states: BTreeMap<String, Duration>,
-    /// Time from the request of a modification, reboot or stop until the state of the instance changes.
+    /// Time from the request of a modification or stop until the state of the instance changes.
     pub lag: Duration,
     /// Time until a snapshot is available.
     pub snapshot: Duration,

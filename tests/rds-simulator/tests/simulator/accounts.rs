@@ -53,3 +53,21 @@ async fn an_unknown_access_key_is_rejected() {
     let error = client.describe_db_instances().send().await;
     assert!(error.is_err(), "{error:?}");
 }
+
+#[tokio::test]
+async fn calls_of_the_console_are_distinguished_from_those_of_the_tested_program() {
+    let simulator = Simulator::start().await.expect("a simulator");
+    let endpoint = simulator.endpoint();
+    let key = Simulator::CONSOLE_ACCESS_KEY;
+    let console = Client::new(&config(&endpoint, Simulator::REGION, key).await);
+    creation(&console, "orders")
+        .send()
+        .await
+        .expect("an instance");
+    assert_eq!(simulator.instance_ids(), ["orders"]);
+    assert_eq!(simulator.writes(), []);
+    assert!(simulator.calls("CreateDBInstance").is_empty());
+    assert_eq!(simulator.journal()[0].access_key, key);
+    simulator.clear_journal();
+    assert!(simulator.journal().is_empty());
+}

@@ -143,6 +143,11 @@ async fn storage_grows_once_in_six_hours() {
     assert_eq!(instance.db_instance_status(), Some("storage-optimization"));
     assert_eq!(instance.multi_az(), Some(true));
     assert_eq!(instance.allocated_storage(), Some(300));
+    // The next growth waits for the end of the optimization, although six hours have passed.
+    simulator.advance(Duration::from_hours(7));
+    assert_eq!(grow(350).await, "InvalidParameterCombination");
+    simulator.advance(Duration::from_hours(6));
+    assert_eq!(grow(350).await, "");
 }
 
 #[tokio::test]
@@ -370,9 +375,18 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
         let message = format!("{result:?}");
         assert_eq!(outcome(result), *expected, "{message}");
     }
-    simulator.force_status("orders", "stopped", End::Released);
-    let request = modification(&client, "orders").multi_az(true).send().await;
-    assert_eq!(outcome(request), "InvalidDBInstanceState");
+    for state in [
+        "modifying",
+        "backing-up",
+        "upgrading",
+        "stopped",
+        "deleting",
+    ] {
+        simulator.force_status("orders", state, End::Released);
+        let request = modification(&client, "orders").multi_az(true);
+        let request = request.send().await;
+        assert_eq!(outcome(request), "InvalidDBInstanceState", "{state}");
+    }
 }
 
 #[tokio::test]

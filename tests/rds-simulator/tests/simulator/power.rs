@@ -91,4 +91,20 @@ async fn a_reboot_applies_the_parameter_group() {
     assert_eq!(outcome(reboot().send().await), "InvalidDBInstanceState");
     settle(&simulator);
     assert_eq!(group().await.as_deref(), Some("in-sync"));
+    // Another class restarts the database, too.
+    let modification = || client.modify_db_instance().db_instance_identifier("orders");
+    simulator.add_parameter_group("other", "postgres16");
+    for group in ["other", "tuned"] {
+        let modification = modification().db_parameter_group_name(group);
+        modification.send().await.expect("an answer");
+    }
+    assert_eq!(group().await.as_deref(), Some("pending-reboot"));
+    let larger = modification().db_instance_class("db.t4g.small");
+    larger
+        .apply_immediately(true)
+        .send()
+        .await
+        .expect("an answer");
+    settle(&simulator);
+    assert_eq!(group().await.as_deref(), Some("in-sync"));
 }

@@ -199,4 +199,7 @@ async fn a_replica_follows_its_source_until_the_source_is_deleted() {
     settle(&simulator);
     let reader = describe(&client, "reader").await.expect("the replica");
     assert_eq!(reader.read_replica_source_db_instance_identifier(), None);
+    // It is an instance of its own now.
+    let with_snapshot = delete("reader").final_db_snapshot_identifier("a");
+    assert_eq!(outcome(with_snapshot.send().await), "");
 }
