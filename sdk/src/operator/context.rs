@@ -7,7 +7,7 @@ use kube::api::ApiResource;
 use lockstep_controller::{ControllerRegistry, Leadership};
 use prometheus_client::registry::{Metric, Registry};
 
-use crate::operator::extension::Extension;
+use crate::operator::extension_files::Extension;
 
 /// The parts of the running program that an operator can use.
 ///

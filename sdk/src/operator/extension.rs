@@ -1,16 +1,8 @@
 //! Extensions of rulesets: what the Rust rules of an operator read besides the object.
 
-use std::any::Any;
-use std::sync::Arc;
-
 use clap::{ArgMatches, Command};
-#[cfg(doc)]
-use lockstep_shared_validation::Ruleset;
 
 use crate::operator::extension_files::RulesetExtension;
-
-/// Value that the Rust rules of an operator read, see [`Ruleset::with_extension`].
-pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
 
 /// Extension of the rulesets of an operator, with its arguments.
 pub(crate) struct ExtensionDefinition {

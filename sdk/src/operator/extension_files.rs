@@ -4,10 +4,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(doc)]
+use lockstep_shared_validation::Ruleset;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::operator::extension::Extension;
+/// Value that the Rust rules of an operator read, see [`Ruleset::with_extension`].
+pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
 
 /// Value that the Rust rules of an operator read, with the files that it is made from.
 pub struct RulesetExtension {

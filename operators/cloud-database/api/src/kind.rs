@@ -6,12 +6,11 @@ use lockstep_shared_validation::{
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
+use crate::references::CREATE;
 use crate::spec::CloudDatabase;
 use crate::versions::V1BETA1;
 use crate::{crd, validation};
 
-const CREATE: &str =
-    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
 const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html";
 const MODIFY: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";

@@ -8,6 +8,7 @@
 mod crd;
 mod engine;
 mod kind;
+mod references;
 mod reserved_names;
 mod schemas;
 mod spec;

@@ -9,13 +9,11 @@ use std::cmp::Ordering;
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
 
 use crate::engine::{Engine, compare_versions};
+use crate::references::CREATE;
 use crate::reserved_names;
 use crate::spec::CloudDatabase;
 use crate::window::Window;
 
-/// <https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html>
-const CREATE: &str =
-    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstance.html";
 const UPGRADES: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_UpgradeDBInstance.Upgrading.html";
 const AUTOSCALING: &str =

@@ -3,9 +3,9 @@
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
 
 use crate::engine::Engine;
+use crate::references::CREATE;
 use crate::reserved_names;
 use crate::spec::CloudDatabase;
-use crate::validation::CREATE;
 
 /// Maximum length of the name of a PostgreSQL database. MySQL and MariaDB allow one character more, as the schema does, which
 /// reports longer names.
