@@ -12,9 +12,14 @@ use crate::tracing_export::Traces;
 /// the caller nor the purpose.
 const DEFAULT: &str = "info,kube_client::client::builder=off";
 
+/// Limits of every filter: at the level `trace`, these modules log requests with passwords in them.
+const LIMITS: &[&str] = &["aws_smithy_runtime::client::orchestrator=debug"];
+
 /// Starts logging with the filter in `RUST_LOG`. The default level is `info`.
 pub(crate) fn start(traces: Option<&Traces>) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT));
+    let limits = LIMITS.iter().filter_map(|limit| limit.parse().ok());
+    let filter = limits.fold(filter, EnvFilter::add_directive);
     let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)

@@ -4,13 +4,13 @@ use aws_sdk_rds::types::DbInstance;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, database};
+use crate::env::{TestEnv, database_without_warning};
 use crate::webhook::WebhookClient;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_valid_object_becomes_ready_and_leaves_nothing_behind() {
     let env = TestEnv::start().await;
-    env.kubectl_apply(&database("orders"))
+    env.kubectl_apply(&database_without_warning("orders"))
         .expect("the valid object is stored");
     env.kubectl(&[
         "wait",
@@ -56,7 +56,7 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
     let webhook = WebhookClient::of(&env).await;
 
     // Errors that only the webhook reports.
-    let mut object = database("orders");
+    let mut object = database_without_warning("orders");
     object["spec"]["credentials"]["username"] = json!("user");
     object["spec"]["backup"] = json!({"window": "03:00-03:10"});
     object["spec"]["maintenanceWindow"] = json!("mon:03:05-mon:04:00");
@@ -92,7 +92,7 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
     );
 
     // Errors of the API server itself, all in one response.
-    let mut object = database("orders");
+    let mut object = database_without_warning("orders");
     object["spec"]["port"] = json!(80);
     object["spec"]["storage"]["maxSizeGib"] = json!(105);
     let message = env
@@ -113,16 +113,17 @@ async fn an_invalid_object_is_denied_with_every_invalid_field() {
 #[tokio::test(flavor = "multi_thread")]
 async fn storage_is_grown_in_place_and_drift_is_corrected() {
     let env = TestEnv::start().await;
-    env.kubectl_apply(&database("orders")).expect("stored");
+    env.kubectl_apply(&database_without_warning("orders"))
+        .expect("stored");
     env.condition("orders", "Ready", "True").await;
-    let mut grown = database("orders");
+    let mut grown = database_without_warning("orders");
     grown["spec"]["storage"]["sizeGib"] = json!(200);
     env.kubectl_apply(&grown)
         .expect("the larger size is admitted");
     env.instance_that("grew", |instance| instance.allocated_storage() == Some(200))
         .await;
 
-    let mut shrunk = database("orders");
+    let mut shrunk = database_without_warning("orders");
     shrunk["spec"]["storage"]["sizeGib"] = json!(150);
     let message = env
         .kubectl_apply(&shrunk)
@@ -169,7 +170,7 @@ async fn a_user_name_from_the_secret_is_validated_by_the_same_rule() {
         &json!({"username": "pg_admin", "password": "correct-horse"}),
     )
     .await;
-    let mut object = database("orders");
+    let mut object = database_without_warning("orders");
     object["spec"]["credentials"] = json!({"secretName": "reserved"});
     env.kubectl_apply(&object)
         .expect("neither webhook nor API server reads the Secret");
@@ -210,7 +211,7 @@ async fn the_webhook_sets_the_defaults_that_depend_on_other_fields() {
     let mut env = TestEnv::start().await;
     // Without the controller, only the webhook can set them.
     env.installation.controller().kill();
-    let mut object = database("orders");
+    let mut object = database_without_warning("orders");
     object["spec"]["engine"] = json!("mysql");
     object["spec"]
         .as_object_mut()
@@ -230,7 +231,7 @@ async fn the_webhook_sets_the_defaults_that_depend_on_other_fields() {
 async fn the_default_policy_creates_a_snapshot_and_deletion_protection_blocks_until_it_is_disabled()
 {
     let env = TestEnv::start().await;
-    let mut object = database("orders");
+    let mut object = database_without_warning("orders");
     object["spec"]
         .as_object_mut()
         .expect("a spec")

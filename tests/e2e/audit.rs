@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, database};
+use crate::env::{TestEnv, database_without_warning};
 
 fn lockstep(env: &TestEnv, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lockstep"))
@@ -47,10 +47,12 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
     // More than one page of a list request.
     let names: Vec<_> = (0..600).map(|index| format!("good-{index}")).collect();
     stream::iter(&names)
-        .for_each_concurrent(16, async |name| store(&env, &database(name)).await)
+        .for_each_concurrent(16, async |name| {
+            store(&env, &database_without_warning(name)).await
+        })
         .await;
     for name in ["bad-1", "bad-2"] {
-        let mut object = database(name);
+        let mut object = database_without_warning(name);
         object["spec"]["credentials"]["username"] = json!("user");
         store(&env, &object).await;
     }
@@ -101,7 +103,8 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
 #[tokio::test(flavor = "multi_thread")]
 async fn check_against_cluster_validates_the_result_of_applying_the_file() {
     let env = still().await;
-    env.kubectl_apply(&database("orders")).expect("stored");
+    env.kubectl_apply(&database_without_warning("orders"))
+        .expect("stored");
     // Another client has set a limit, which remains when the file is applied again.
     let limit = json!({"spec": {"storage": {"maxSizeGib": 210}}}).to_string();
     env.kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &limit])
@@ -117,7 +120,7 @@ async fn check_against_cluster_validates_the_result_of_applying_the_file() {
             run(&["check", "--against-cluster", "--output", "json"]),
         )
     };
-    let mut shrunk = database("orders");
+    let mut shrunk = database_without_warning("orders");
     shrunk["spec"]["storage"]["sizeGib"] = json!(50);
     let (alone, against) = check(&shrunk);
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
@@ -126,7 +129,7 @@ async fn check_against_cluster_validates_the_result_of_applying_the_file() {
     assert_eq!(result["errors"][0]["rule"], "storage-shrink");
     assert_eq!(result["errors"].as_array().map(Vec::len), Some(1));
 
-    let mut grown = database("orders");
+    let mut grown = database_without_warning("orders");
     grown["spec"]["storage"]["sizeGib"] = json!(200);
     let (alone, against) = check(&grown);
     assert_eq!(alone.status.code(), Some(0), "{}", text(&alone.stderr));
@@ -137,6 +140,6 @@ async fn check_against_cluster_validates_the_result_of_applying_the_file() {
     assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));
 
     // An object that does not exist in the cluster is validated as a new one.
-    let (_, against) = check(&database("new"));
+    let (_, against) = check(&database_without_warning("new"));
     assert_eq!(against.status.code(), Some(0), "{}", text(&against.stdout));
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::env::{database, root};
+use crate::env::{database_without_warning, root};
 
 /// Runs the program with the given standard input.
 pub fn lockstep(arguments: &[&str], input: &str) -> Output {
@@ -129,7 +129,7 @@ fn the_github_sarif_junit_and_json_outputs_contain_the_errors() {
 fn show_stored_prints_the_difference_to_the_object_that_the_cluster_would_store() {
     let output = lockstep(
         &["check", "--show-defaulted", "-"],
-        &database("orders").to_string(),
+        &database_without_warning("orders").to_string(),
     );
     let shown = text(&output.stdout);
     assert!(
@@ -197,7 +197,7 @@ fn a_policy_changes_the_severity_of_a_rule_and_an_invalid_policy_is_reported() {
         &policy.to_string_lossy(),
         "-",
     ];
-    let mut object = database("a");
+    let mut object = database_without_warning("a");
     object["spec"]["credentials"]["username"] = "user".into();
     std::fs::write(
         &policy,
@@ -257,7 +257,10 @@ fn shell_completions_and_man_pages_are_written() {
 
 #[test]
 fn a_valid_document_and_the_examples_pass_with_exit_code_0() {
-    let output = lockstep(&["check", "-"], &database("orders").to_string());
+    let output = lockstep(
+        &["check", "-"],
+        &database_without_warning("orders").to_string(),
+    );
     assert_eq!(
         (output.status.code(), text(&output.stdout).as_str()),
         (Some(0), ""),
@@ -279,8 +282,8 @@ fn a_valid_document_and_the_examples_pass_with_exit_code_0() {
 fn an_update_is_validated_against_the_old_object() {
     let directory = tempfile::tempdir().expect("a directory");
     let old = directory.path().join("old.json");
-    std::fs::write(&old, database("orders").to_string()).expect("a file");
-    let mut shrunk = database("orders");
+    std::fs::write(&old, database_without_warning("orders").to_string()).expect("a file");
+    let mut shrunk = database_without_warning("orders");
     shrunk["spec"]["storage"]["sizeGib"] = 50.into();
     let output = lockstep(
         &["check", "--old-object", &old.to_string_lossy(), "-"],
@@ -318,9 +321,9 @@ fn a_closed_standard_output_does_not_change_the_exit_code() {
 fn an_update_is_not_validated_against_an_object_with_another_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let old = directory.path().join("old.json");
-    std::fs::write(&old, database("customers").to_string()).expect("a file");
+    std::fs::write(&old, database_without_warning("customers").to_string()).expect("a file");
     let arguments = ["check", "--old-object", &old.to_string_lossy(), "-"];
-    let output = lockstep(&arguments, &database("orders").to_string());
+    let output = lockstep(&arguments, &database_without_warning("orders").to_string());
     let message = "--old-object is a different object: its `metadata.name` is \"customers\", expected \"orders\"";
     assert!(
         text(&output.stdout).contains(message),
@@ -332,7 +335,7 @@ fn an_update_is_not_validated_against_an_object_with_another_name() {
 
 #[test]
 fn show_stored_omits_the_status_and_does_not_show_invalid_objects() {
-    let mut object = database("orders");
+    let mut object = database_without_warning("orders");
     object["status"] = serde_json::json!({"lastValidated": {"generation": 1}});
     let shown = |object: &Value| {
         let output = lockstep(&["check", "--show-defaulted", "-"], &object.to_string());
@@ -350,7 +353,7 @@ fn show_stored_omits_the_status_and_does_not_show_invalid_objects() {
 /// Field names are arbitrary input; their control characters must not reach a terminal.
 #[test]
 fn control_characters_in_field_names_are_escaped() {
-    let mut object = database("orders");
+    let mut object = database_without_warning("orders");
     object["spec"]["\u{1b}[2Jx\ny"] = 1.into();
     let output = lockstep(&["check", "--output", "concise", "-"], &object.to_string());
     let printed = text(&output.stdout);

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::corpus::corpus;
-use crate::env::{EnvOptions, TestEnv, database};
+use crate::env::{EnvOptions, TestEnv, database_without_warning};
 use crate::webhook::WebhookClient;
 
 const CRD: &str = "clouddatabases.database.example.com";
@@ -23,23 +23,16 @@ const CRD: &str = "clouddatabases.database.example.com";
 /// JSON pointer to the lower limit of `sizeGib` in the CRD.
 const LEAST: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/storage/properties/sizeGib/minimum";
 
-/// Database about which no rule warns.
-fn without_warning(name: &str) -> Value {
-    let mut object = database(name);
-    object["spec"]["deletionPolicy"] = json!("Snapshot");
-    object
-}
-
 /// Object that violates only the CRD's schema.
 fn small(name: &str) -> Value {
-    let mut object = without_warning(name);
+    let mut object = database_without_warning(name);
     object["spec"]["storage"]["sizeGib"] = json!(5);
     object
 }
 
 /// Object that violates only a Rust rule.
 fn reserved(name: &str) -> Value {
-    let mut object = without_warning(name);
+    let mut object = database_without_warning(name);
     object["spec"]["credentials"]["username"] = json!("user");
     object
 }
@@ -125,7 +118,10 @@ impl Load {
     async fn send_requests(&self, databases: Api<DynamicObject>, name: String) {
         let params = dry_run();
         let object = |object: Value| serde_json::from_value(object).expect("an object");
-        let (valid, reserved) = (object(without_warning(&name)), object(reserved(&name)));
+        let (valid, reserved) = (
+            object(database_without_warning(&name)),
+            object(reserved(&name)),
+        );
         while !self.ended.load(Ordering::Relaxed) {
             if let Err(error) = databases.create(&params, &valid).await {
                 eprintln!("a valid object was denied: {error}");
@@ -295,7 +291,7 @@ fn objects_that_need_full_validation_do_not_take_the_fast_path() {
         assert_eq!(by_rules, by_all);
         by_all
     };
-    let stored = complete(without_warning("orders"));
+    let stored = complete(database_without_warning("orders"));
     let mut object = stored.clone();
     object["spec"]["storage"]["sizeGib"] = json!(150);
     assert!(passes(&stored, None) && passes(&object, Some(&stored)));

@@ -476,6 +476,13 @@ pub fn database(name: &str) -> Value {
     })
 }
 
+/// Valid database about which no rule warns: its instance is deleted after a final snapshot.
+pub fn database_without_warning(name: &str) -> Value {
+    let mut object = database(name);
+    object["spec"]["deletionPolicy"] = json!("Snapshot");
+    object
+}
+
 /// Root folder of the repository.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

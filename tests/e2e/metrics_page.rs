@@ -140,6 +140,7 @@ fn every_metric_of_the_page_exists_in_the_program() {
         "certs",
         "controller",
         "http-server",
+        "lockstep",
         "operators/cloud-database/controller",
         "sdk",
         "webhook",

@@ -4,7 +4,7 @@ use http::Request;
 use lockstep_envtest::{check_metrics, h2spec, oracle};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, database};
+use crate::env::{TestEnv, database_without_warning};
 use crate::metrics_page;
 use crate::standalone_webhook::StandaloneWebhook;
 use crate::webhook::{WebhookClient, review};
@@ -18,7 +18,7 @@ fn post(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
 
 /// Valid review without one of its fields.
 fn without(parent: &str, field: &str) -> Vec<u8> {
-    let mut review = review(&database("a"), None);
+    let mut review = review(&database_without_warning("a"), None);
     let parent = review.pointer_mut(parent).and_then(Value::as_object_mut);
     parent.expect("an object").remove(field);
     review.to_string().into_bytes()
@@ -26,7 +26,7 @@ fn without(parent: &str, field: &str) -> Vec<u8> {
 
 /// Valid review with another value in one of its fields.
 fn with(pointer: &str, value: Value) -> Vec<u8> {
-    let mut review = review(&database("a"), None);
+    let mut review = review(&database_without_warning("a"), None);
     *review.pointer_mut(pointer).expect("a field") = value;
     review.to_string().into_bytes()
 }
@@ -112,11 +112,12 @@ async fn http_2_conforms_to_the_specification() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_prometheus_linter_finds_no_error_in_the_metrics() {
     let env = TestEnv::start().await;
-    let mut invalid = database("orders");
+    let mut invalid = database_without_warning("orders");
     invalid["spec"]["credentials"]["username"] = "user".into();
     env.kubectl_apply(&invalid)
         .expect_err("the object is denied");
-    env.kubectl_apply(&database("orders")).expect("stored");
+    env.kubectl_apply(&database_without_warning("orders"))
+        .expect("stored");
     env.condition("orders", "Ready", "True").await;
     for (process, url, must_have) in [
         (
@@ -181,7 +182,7 @@ async fn malformed_requests_are_rejected_and_well_formed_reviews_are_answered() 
 
     // SIGTERM: requests in flight are completed, and the process exits with 0.
     let (half, rest) = webhook
-        .begin("/validate", &review(&database("a"), None))
+        .begin("/validate", &review(&database_without_warning("a"), None))
         .await;
     let webhook = env.installation.webhook();
     webhook.terminate().expect("a signal");
@@ -207,28 +208,34 @@ async fn malformed_requests_are_rejected_and_well_formed_reviews_are_answered() 
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_are_decoded_strictly_by_the_go_types() {
     let webhook = StandaloneWebhook::start(&[]).await;
-    let mut warned = database("a");
+    let mut warned = database_without_warning("a");
     warned["spec"]["storage"]["maxSizeGib"] = json!(115);
     let mut denied = warned.clone();
     denied["spec"]["credentials"]["username"] = json!("user");
     denied["spec"]["port"] = json!(80);
-    let mut stranger = review(&database("a"), None);
+    let mut stranger = review(&database_without_warning("a"), None);
     stranger["request"]["kind"]["kind"] = json!("Widget");
     let convert = |to: &str| {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "ConversionReview",
-            "request": {"uid": "u", "desiredAPIVersion": to, "objects": [database("a")]},
+            "request": {"uid": "u", "desiredAPIVersion": to, "objects": [database_without_warning("a")]},
         })
     };
     let mut responses = Vec::new();
     for (path, review) in [
-        ("/validate", review(&database("a"), None)),
+        ("/validate", review(&database_without_warning("a"), None)),
         ("/validate", review(&warned, None)),
         ("/validate", review(&denied, None)),
         ("/validate", stranger),
-        ("/mutate", review(&database("a"), None)),
-        ("/mutate", review(&database("a"), Some(&database("a")))),
+        ("/mutate", review(&database_without_warning("a"), None)),
+        (
+            "/mutate",
+            review(
+                &database_without_warning("a"),
+                Some(&database_without_warning("a")),
+            ),
+        ),
         ("/convert", convert("database.example.com/v1beta1")),
         ("/convert", convert("database.example.com/v3")),
     ] {
@@ -257,7 +264,7 @@ async fn unregistered_kinds_are_denied(webhook: &WebhookClient) {
         ("version", "v2"),
         ("group", "example.com"),
     ] {
-        let mut review = review(&database("a"), None);
+        let mut review = review(&database_without_warning("a"), None);
         review["request"]["kind"][field] = json!(value);
         let response = webhook.post("/validate", &review).await;
         let result: Value = serde_json::from_slice(response.body()).expect("JSON");
@@ -272,7 +279,7 @@ async fn unregistered_kinds_are_denied(webhook: &WebhookClient) {
 
 async fn well_formed_reviews_are_answered(webhook: &WebhookClient) {
     // Two objects of the size that the API server accepts fit into one review.
-    let mut large = database("a");
+    let mut large = database_without_warning("a");
     large["metadata"]["annotations"] = json!({"large": "x".repeat(3 * 1024 * 1024 - 2048)});
     assert_eq!(
         webhook.review("/validate", &large, Some(&large)).await["allowed"],
@@ -280,7 +287,7 @@ async fn well_formed_reviews_are_answered(webhook: &WebhookClient) {
     );
 
     // Defaults are returned as a patch, warnings in the validation response.
-    let mut object = database("a");
+    let mut object = database_without_warning("a");
     object["spec"]["storage"]["maxSizeGib"] = json!(115);
     let warned = webhook.review("/validate", &object, None).await;
     assert_eq!(warned["allowed"], true);
@@ -297,7 +304,7 @@ async fn well_formed_reviews_are_answered(webhook: &WebhookClient) {
         ("subResource", "scale"),
         ("operation", "DELETE"),
     ] {
-        let mut review = review(&database("a"), None);
+        let mut review = review(&database_without_warning("a"), None);
         review["request"][field] = json!(value);
         review["request"]["object"]["spec"]["port"] = json!(80);
         let response = webhook.post("/validate", &review).await;

@@ -252,6 +252,15 @@ async fn changes_wait_for_the_maintenance_window_if_the_spec_demands_it() {
     orders.has(json!({"DBInstanceClass": "db.m7g.large"})).await;
     env.condition("orders", "Synced", "True").await;
 
+    // What waits can be taken back, also an upgrade.
+    orders.patch(&json!({"engineVersion": "17"}));
+    orders.synced_because("Pending").await;
+    orders.patch(&json!({"engineVersion": "16.4"}));
+    env.condition("orders", "Synced", "True").await;
+    rds.open_maintenance_window(&orders.id);
+    env.condition("orders", "Synced", "True").await;
+    assert_eq!(orders.instance()["EngineVersion"], "16.4");
+
     // What waits is applied at once if the spec demands that now.
     orders.patch(&json!({"instanceClass": "db.m7g.xlarge"}));
     orders.synced_because("Pending").await;
@@ -366,6 +375,22 @@ async fn a_changed_password_reaches_rds_and_is_set_once() {
         "{status}"
     );
 
+    // An instance that was restored from an earlier snapshot has the password of that time.
+    rds.report(&id, json!({"DbiResourceId": "db-RESTORED"}));
+    rds.clear_journal();
+    let restored = eventually("the password of the restored instance", async || {
+        let calls = rds.calls("ModifyDBInstance");
+        calls
+            .iter()
+            .any(|it| !it.parameters["MasterUserPassword"].is_null())
+            .then_some(())
+    });
+    reconcile_now(&env, "orders");
+    restored
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    env.condition("orders", "Synced", "True").await;
+
     // A password that RDS would reject is no password, and the database still serves its clients.
     update("too short");
     let synced = env.condition("orders", "Synced", "False").await;
@@ -401,4 +426,17 @@ async fn an_instance_stays_ready_while_rds_does_not_answer() {
             .unwrap_or_else(|error| env.fail(&error.to_string()));
     }
     assert_eq!(orders.status().await["phase"], "available");
+}
+
+/// Triggers a reconciliation.
+fn reconcile_now(env: &TestEnv, name: &str) {
+    let target = format!("cdb/{name}");
+    env.kubectl(&[
+        "patch",
+        &target,
+        "--type=merge",
+        "--patch",
+        r#"{"spec":{"backup":{"retentionDays":9}}}"#,
+    ])
+    .unwrap_or_else(|error| env.fail(&error));
 }

@@ -170,6 +170,12 @@ pub trait Reconciler: Send + Sync + 'static {
         Map::new()
     }
 
+    /// Returns conditions of the operator's own that follow from an error, in whichever step it occurred. A condition that
+    /// the step has set itself does not change.
+    fn conditions_on_error(&self, _error: &ReconcileError) -> Vec<OperatorCondition> {
+        Vec::new()
+    }
+
     /// Brings the current state to the desired state and reports the progress. Never writes the spec.
     async fn reconcile(
         &self,

@@ -178,6 +178,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         } = error.unwrapped();
         if is_inconclusive {
             status.keep_readiness();
+        } else {
+            let reconciler = &self.context.reconciler;
+            status.set_remaining_operator_conditions(&reconciler.conditions_on_error(&error));
         }
         let message = error.to_string();
         let (reason, health, next) = match error {
@@ -199,7 +202,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
                 (reason, Health::Stalled, Action::Backoff(after))
             }
             ReconcileError::Transient { reason, .. } => {
-                (reason, Health::Reconciling, self.backoff())
+                let delay = self.retry_delay();
+                let delay = recheck_after.map_or(delay, |recheck| delay.min(recheck));
+                (reason, Health::Reconciling, Action::Backoff(delay))
             }
         };
         tracing::warn!(reason, error = message, "reconciliation failed");

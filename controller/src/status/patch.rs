@@ -37,6 +37,8 @@ pub(crate) struct Status {
     is_subresource: bool,
     keeps_observed_generation: bool,
     keeps_readiness: bool,
+    /// Types of the operator's own conditions that were set.
+    operator_conditions: Vec<&'static str>,
     /// The operator's own fields that the API server has not stored.
     dropped: Vec<String>,
 }
@@ -62,6 +64,7 @@ impl Status {
             is_subresource,
             keeps_observed_generation: false,
             keeps_readiness: false,
+            operator_conditions: Vec::new(),
             dropped: Vec::new(),
         }
     }
@@ -117,13 +120,27 @@ impl Status {
 
     /// Leaves the conditions of [`set_health`](Self::set_health) unchanged if the object is ready.
     pub(crate) fn keep_readiness(&mut self) {
-        self.keeps_readiness = self.had_condition(READY, true);
+        if self.had_condition(READY, true) {
+            self.keeps_readiness = true;
+            // A changed spec has not been acted on.
+            self.keeps_observed_generation = true;
+        }
     }
 
     /// Sets the operator's own conditions.
     pub(crate) fn set_operator_conditions(&mut self, conditions: &[OperatorCondition]) {
         for it in conditions {
             self.set_condition(it.type_, it.is_true, it.reason, &it.message);
+            self.operator_conditions.push(it.type_);
+        }
+    }
+
+    /// Sets the operator's own conditions, except those that were set already.
+    pub(crate) fn set_remaining_operator_conditions(&mut self, conditions: &[OperatorCondition]) {
+        for it in conditions {
+            if !self.operator_conditions.contains(&it.type_) {
+                self.set_condition(it.type_, it.is_true, it.reason, &it.message);
+            }
         }
     }
 

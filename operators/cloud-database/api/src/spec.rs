@@ -378,8 +378,8 @@ pub enum ApplyChanges {
     /// scheduled for the maintenance window.
     #[default]
     Immediately,
-    /// Changes that can interrupt clients wait for the maintenance window. The password, network access, backups and the
-    /// deletion protection do not wait.
+    /// Changes that can interrupt clients wait for the maintenance window. The password, network access and the deletion
+    /// protection do not wait, and the port is not changed.
     MaintenanceWindow,
 }
 

@@ -190,6 +190,18 @@ fn engine_version_only_rises(
     context: &RuleContext<'_, CloudDatabase>,
     diagnostics: &mut Diagnostics,
 ) {
+    let status = context.object.status.as_ref();
+    let running = status.and_then(|status| status.engine_version.as_deref());
+    if let (Some(running), Some(new)) = (running, context.object.spec.engine_version.as_deref()) {
+        // A version that the instance never ran, because RDS has rejected it or it waits, can be taken back.
+        if context.old.is_some() && compare_versions(new, running) == Ordering::Less {
+            let detail = format!(
+                "must not be lower than '{running}', which the instance runs: RDS cannot downgrade it"
+            );
+            diagnostics.invalid("spec.engineVersion", new, detail);
+        }
+        return;
+    }
     let same_engine = |old: &&CloudDatabase| old.spec.engine == context.object.spec.engine;
     let old = context
         .old

@@ -168,7 +168,7 @@ fn an_old_violation_is_a_warning_and_a_new_one_is_an_error() {
         &json!({"port": 80, "credentials": {"username": "user"}, "storage": {"maxSizeGib": 101}}),
     );
     let mut new = old.clone();
-    new["spec"]["port"] = json!(5433);
+    new["spec"]["multiAz"] = json!(false);
     let result = rules.validate(&ValidationRequest::update(&new, &old));
     assert_eq!(errors(&result), Vec::<String>::new());
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Values of the spec that an instance has had, recorded in the status. A value that is then removed from the spec is
 //! removed from the instance, too, and one that another client has set is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{AppliedStorage as Recorded, CloudDatabaseSpec};
@@ -28,6 +28,18 @@ pub(crate) fn storage(
             before.throughput_mibps,
         ),
     }
+}
+
+/// Returns the keys of tags to record: those of the spec, and those that were in it before and are not removed yet.
+pub(crate) fn tags<'a>(
+    spec: &'a CloudDatabaseSpec,
+    instance: &DbInstance,
+    before: &[&'a str],
+) -> BTreeSet<&'a str> {
+    let has = |key: &str| instance.tag_list().iter().any(|tag| tag.key() == Some(key));
+    let before = before.iter().copied().filter(|key| has(key));
+    let of_spec = spec.tags.keys().map(String::as_str);
+    of_spec.chain(before).collect()
 }
 
 /// Returns the keys of tags to remove: those that were in the spec before and are not any more.

@@ -4,9 +4,6 @@ use aws_sdk_rds::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
 use lockstep_controller::ReconcileError;
 
-/// Reason of a call that may succeed later.
-pub(crate) const CALL_FAILED: &str = "RdsCallFailed";
-
 /// Error of a call to RDS or STS.
 #[derive(Debug)]
 pub(crate) struct CallError {
@@ -96,7 +93,7 @@ impl From<CallError> for ReconcileError {
             }
         } else {
             Self::Transient {
-                reason: CALL_FAILED,
+                reason: "RdsCallFailed",
                 message,
             }
         }

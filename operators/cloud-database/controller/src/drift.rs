@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_rds::types::{DbInstance, PendingModifiedValues, Tag};
+use aws_sdk_rds::types::{DbInstance, Tag};
 use lockstep_cloud_database_api::{
     AppliedStorage, ApplyChanges, CloudDatabaseSpec, compare_versions, version_matches,
 };
 
 use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE, storage};
+use crate::rds_client::names_minor_version;
 
 /// Fields that are enforced from the start, because the instance was created with the values of the spec.
 pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];
@@ -36,59 +37,66 @@ pub(crate) fn enforced(
     enforced.map(|(field, _)| field).collect()
 }
 
-/// Returns the modification that makes the instance match the spec. Changes that RDS has accepted for the maintenance window
-/// (`PendingModifiedValues`) count as applied if the spec demands that, and are requested again otherwise. Fields with a secure default are modified only if they are [enforced], and
-/// fields that the spec leaves open are left alone. `applied` has the values of the storage that the spec had before.
+/// Returns the modification that makes the instance match the spec, if it is applied at this time. Changes that RDS has
+/// accepted for the maintenance window (`PendingModifiedValues`) count as applied if they are to wait for it, and are
+/// requested again otherwise; those to other values are taken back. Fields with a secure default are modified only if they
+/// are [enforced], and fields that the spec leaves open are left alone. `applied` has the values of the storage that the
+/// spec had before.
 pub(crate) fn between(
     spec: &CloudDatabaseSpec,
+    when: ApplyChanges,
     instance: &DbInstance,
     enforced: &[&str],
     applied: &AppliedStorage,
 ) -> Modification {
-    let pending = counted_pending(spec, instance);
-    let class = pending
-        .and_then(|p| p.db_instance_class())
-        .or(instance.db_instance_class());
-    let version = pending
-        .and_then(|p| p.engine_version())
-        .or(instance.engine_version());
-    let multi_az = pending.and_then(|p| p.multi_az()).or(instance.multi_az());
-    let retention = pending
-        .and_then(|p| p.backup_retention_period())
-        .or(instance.backup_retention_period());
-    let port = pending
-        .and_then(|p| p.port())
-        .or(instance.endpoint().and_then(|endpoint| endpoint.port()));
+    let pending = instance.pending_modified_values();
+    let waits = when == ApplyChanges::MaintenanceWindow;
+    let counted = pending.filter(|_| waits);
     Modification {
-        instance_class: Some(spec.instance_class.clone())
-            .filter(|wanted| class != Some(wanted.as_str())),
-        storage: storage::change(&spec.storage, instance, pending, applied),
-        // Never a lower version: RDS cannot downgrade, and would reject the whole modification.
-        engine_version: spec.engine_version.clone().filter(|wanted| {
-            version.is_some_and(|actual| {
-                !version_matches(wanted, actual)
-                    && compare_versions(wanted, actual) != Ordering::Less
-            })
+        instance_class: Some(spec.instance_class.clone()).filter(|wanted| {
+            differs(
+                Some(wanted.as_str()),
+                instance.db_instance_class(),
+                pending.and_then(|it| it.db_instance_class()),
+                waits,
+            )
         }),
-        multi_az: spec
-            .multi_az
-            .filter(|wanted| multi_az.unwrap_or_default() != *wanted),
-        retention_days: spec
-            .backup
-            .retention_days
-            .filter(|wanted| retention.unwrap_or_default() != *wanted),
+        storage: storage::change(&spec.storage, instance, counted, applied),
+        engine_version: engine_version(spec, instance, waits),
+        // RDS would upgrade an exact version automatically, and cannot downgrade it again.
+        auto_minor_version_upgrade: (names_minor_version(spec)
+            && instance.auto_minor_version_upgrade() == Some(true))
+        .then_some(false),
+        multi_az: spec.multi_az.filter(|wanted| {
+            differs(
+                Some(*wanted),
+                Some(instance.multi_az().unwrap_or_default()),
+                pending.and_then(|it| it.multi_az()),
+                waits,
+            )
+        }),
+        retention_days: spec.backup.retention_days.filter(|wanted| {
+            differs(
+                Some(*wanted),
+                Some(instance.backup_retention_period().unwrap_or_default()),
+                pending.and_then(|it| it.backup_retention_period()),
+                waits,
+            )
+        }),
+        // RDS stores windows in lower case.
         backup_window: spec
             .backup
             .window
             .clone()
-            .filter(|wanted| instance.preferred_backup_window() != Some(wanted)),
+            .filter(|wanted| !is_window(instance.preferred_backup_window(), wanted)),
         maintenance_window: spec
             .maintenance_window
             .clone()
-            .filter(|wanted| instance.preferred_maintenance_window() != Some(wanted)),
+            .filter(|wanted| !is_window(instance.preferred_maintenance_window(), wanted)),
+        // RDS restarts the database at once for another port, also if changes are to wait.
         port: spec
             .port
-            .filter(|wanted| port.is_some_and(|actual| actual != *wanted)),
+            .filter(|wanted| !waits && other_port(*wanted, instance)),
         deletion_protection: spec
             .deletion_protection
             .filter(|wanted| instance.deletion_protection().unwrap_or_default() != *wanted),
@@ -106,16 +114,64 @@ pub(crate) fn between(
                     .is_some_and(|is| is != *wanted)
         }),
         password: None,
+        tags: None,
     }
 }
 
-/// Returns the values that count as applied although RDS has not applied them yet.
-fn counted_pending<'a>(
-    spec: &CloudDatabaseSpec,
-    instance: &'a DbInstance,
-) -> Option<&'a PendingModifiedValues> {
+/// Returns true if a value is to be requested: it is neither in effect nor accepted as it is to be, or another value has
+/// been accepted.
+fn differs<T: PartialEq>(
+    wanted: Option<T>,
+    actual: Option<T>,
+    pending: Option<T>,
+    waits: bool,
+) -> bool {
+    match pending {
+        Some(_) if pending == wanted => !waits,
+        Some(_) => true,
+        None => actual != wanted,
+    }
+}
+
+/// Returns the version to request. It is never lower than the running one: RDS cannot downgrade, and would reject the
+/// request. A pending upgrade to a version that the spec does not name is taken back by requesting the running one.
+fn engine_version(spec: &CloudDatabaseSpec, instance: &DbInstance, waits: bool) -> Option<String> {
+    let wanted = spec.engine_version.as_deref()?;
+    let running = instance.engine_version()?;
     let pending = instance.pending_modified_values();
-    pending.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow)
+    let pending = pending.and_then(|it| it.engine_version());
+    let is_reached = |version: &str| {
+        version_matches(wanted, version) || compare_versions(wanted, version) == Ordering::Equal
+    };
+    match pending {
+        Some(pending) if is_reached(pending) && waits => None,
+        Some(pending) if is_reached(running) && !is_reached(pending) => Some(running.to_owned()),
+        _ if is_reached(running) => None,
+        _ => (compare_versions(wanted, running) == Ordering::Greater).then(|| wanted.to_owned()),
+    }
+}
+
+fn is_window(actual: Option<&str>, wanted: &str) -> bool {
+    actual.is_some_and(|actual| actual.eq_ignore_ascii_case(wanted))
+}
+
+fn other_port(wanted: i32, instance: &DbInstance) -> bool {
+    let actual = instance.endpoint().and_then(|endpoint| endpoint.port());
+    let pending = instance.pending_modified_values();
+    let actual = pending.and_then(|it| it.port()).or(actual);
+    actual.is_some_and(|actual| actual != wanted)
+}
+
+/// Returns true if the spec sets a field of which RDS has accepted a change.
+pub(crate) fn is_of_spec(spec: &CloudDatabaseSpec, field: &str) -> bool {
+    match field {
+        "multiAz" => spec.multi_az.is_some(),
+        "backup.retentionDays" => spec.backup.retention_days.is_some(),
+        "engineVersion" => spec.engine_version.is_some(),
+        "port" => spec.port.is_some(),
+        // Names of RDS.
+        other => !other.starts_with(char::is_uppercase),
+    }
 }
 
 /// Returns the fields that RDS has accepted and not applied yet, under their names in the spec, or else those in RDS.
@@ -224,6 +280,13 @@ pub(crate) fn unrepairable(
             "its storage is {is}, as it was created, and RDS cannot change this"
         ));
     }
+    if spec.apply_changes == ApplyChanges::MaintenanceWindow
+        && let Some(port) = spec.port.filter(|port| other_port(*port, instance))
+    {
+        differences.push(format!(
+            "its port is not changed to {port} while `applyChanges` is MaintenanceWindow, because RDS restarts the database for that at once"
+        ));
+    }
     let subnet_group = instance.db_subnet_group();
     if let Some(wanted) = &spec.network.subnet_group
         && let Some(actual) = subnet_group.and_then(|group| group.db_subnet_group_name())
@@ -266,7 +329,9 @@ pub(crate) fn missing_tags(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws_sdk_rds::types::{DbSubnetGroup, Endpoint, VpcSecurityGroupMembership};
+    use aws_sdk_rds::types::{
+        DbSubnetGroup, Endpoint, PendingModifiedValues, VpcSecurityGroupMembership,
+    };
     use lockstep_cloud_database_api::{
         Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, Storage, StorageType,
     };
@@ -315,7 +380,8 @@ mod tests {
     }
 
     fn between(spec: &CloudDatabaseSpec, instance: &DbInstance, enforced: &[&str]) -> Modification {
-        super::between(spec, instance, enforced, &AppliedStorage::default())
+        let when = spec.apply_changes;
+        super::between(spec, when, instance, enforced, &AppliedStorage::default())
     }
 
     #[test]
@@ -378,6 +444,68 @@ mod tests {
         assert_eq!(between(&spec, &instance, &[]).fields(), ["instanceClass"]);
         spec.apply_changes = ApplyChanges::MaintenanceWindow;
         assert!(between(&spec, &instance, &[]).is_empty());
+    }
+
+    #[test]
+    fn a_pending_upgrade_that_the_spec_does_not_name_is_taken_back() {
+        let upgraded = |pending: &str| {
+            let pending = PendingModifiedValues::builder().engine_version(pending);
+            instance().pending_modified_values(pending.build()).build()
+        };
+        let mut spec = spec();
+        for when in [ApplyChanges::Immediately, ApplyChanges::MaintenanceWindow] {
+            spec.apply_changes = when;
+            let change = between(&spec, &upgraded("17.2"), &[]);
+            assert_eq!(change.engine_version.as_deref(), Some("16.4"));
+        }
+        spec.engine_version = Some("17".to_owned());
+        let waits = between(&spec, &upgraded("17.2"), &[]);
+        assert_eq!(waits.engine_version, None);
+        spec.apply_changes = ApplyChanges::Immediately;
+        let change = between(&spec, &upgraded("17.2"), &[]);
+        assert_eq!(change.engine_version.as_deref(), Some("17"));
+    }
+
+    #[test]
+    fn a_version_with_a_suffix_of_rds_is_the_version() {
+        let mut spec = spec();
+        for (wanted, running) in [("17.2", "17.2-R1"), ("5.7.44", "5.7.44-rds.20240408")] {
+            spec.engine_version = Some(wanted.to_owned());
+            let instance = instance().engine_version(running).build();
+            assert_eq!(between(&spec, &instance, &[]).engine_version, None);
+        }
+    }
+
+    #[test]
+    fn an_exact_version_is_not_upgraded_automatically() {
+        let automatic = instance().auto_minor_version_upgrade(true).build();
+        let mut spec = spec();
+        assert!(between(&spec, &automatic, &[]).is_empty());
+        spec.engine_version = Some("16.4".to_owned());
+        let change = between(&spec, &automatic, &[]);
+        assert_eq!(change.auto_minor_version_upgrade, Some(false));
+    }
+
+    #[test]
+    fn windows_are_compared_without_case() {
+        let mut spec = spec();
+        spec.maintenance_window = Some("Sun:05:00-Sun:06:00".to_owned());
+        let same = instance().preferred_maintenance_window("sun:05:00-sun:06:00");
+        assert!(between(&spec, &same.build(), &[]).is_empty());
+        let other = instance().preferred_maintenance_window("mon:05:00-mon:06:00");
+        let change = between(&spec, &other.build(), &[]);
+        assert_eq!(change.fields(), ["maintenanceWindow"]);
+    }
+
+    #[test]
+    fn the_port_does_not_change_while_changes_wait() {
+        let mut spec = spec();
+        spec.port = Some(5_433);
+        assert_eq!(between(&spec, &instance().build(), &[]).port, Some(5_433));
+        spec.apply_changes = ApplyChanges::MaintenanceWindow;
+        assert_eq!(between(&spec, &instance().build(), &[]).port, None);
+        let differences = unrepairable(&spec, &instance().build(), &[]);
+        assert!(differences.join("").contains("5433"), "{differences:?}");
     }
 
     #[test]

@@ -150,7 +150,11 @@ impl CloudDatabaseReconciler {
             }
             // RDS has rejected the request, so it will not delete the instance.
             Err(error) if error.is_rejected() => {
-                let status = fields([("deletionRequest", Value::Null)]);
+                let message = format!("RDS rejects the deletion: {}", error.text());
+                let status = fields([
+                    ("deletionRequest", Value::Null),
+                    ("message", json!(message)),
+                ]);
                 Err(with_status(status, error))
             }
             Err(error) => Err(error.into()),
@@ -247,7 +251,14 @@ impl CloudDatabaseReconciler {
         let expected = tags::of_deleted(object, self.rds.cluster_name());
         let missing = drift::missing_tags(expected, snapshot.tag_list());
         match snapshot.db_snapshot_arn() {
-            Some(arn) if !missing.is_empty() => self.rds.tag(arn, &missing).await,
+            Some(arn) if !missing.is_empty() => match self.rds.tag(arn, &missing).await {
+                // The data is safe, and must not keep the object for ever.
+                Err(error) if error.is_rejected() => {
+                    tracing::warn!(arn, error = error.text(), "the final snapshot gets no tags");
+                    Ok(())
+                }
+                result => result,
+            },
             _ => Ok(()),
         }
     }

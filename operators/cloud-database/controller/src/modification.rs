@@ -5,6 +5,8 @@ pub(crate) mod outcomes;
 pub(crate) mod requested;
 pub(crate) mod storage;
 
+use std::collections::BTreeMap;
+
 use crate::modification::storage::StorageChange;
 
 /// Fields with a secure default. Instances that were created without this default may differ in them.
@@ -17,6 +19,7 @@ pub(crate) struct Modification {
     pub(crate) instance_class: Option<String>,
     pub(crate) storage: StorageChange,
     pub(crate) engine_version: Option<String>,
+    pub(crate) auto_minor_version_upgrade: Option<bool>,
     pub(crate) multi_az: Option<bool>,
     pub(crate) retention_days: Option<i32>,
     pub(crate) backup_window: Option<String>,
@@ -28,6 +31,15 @@ pub(crate) struct Modification {
     pub(crate) copy_tags_to_snapshot: Option<bool>,
     /// Password of the master user.
     pub(crate) password: Option<Password>,
+    /// Tags, which have calls of their own.
+    pub(crate) tags: Option<TagChange>,
+}
+
+/// Tags to add or change, and keys of those to remove.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TagChange {
+    pub(crate) set: BTreeMap<String, String>,
+    pub(crate) removed: Vec<String>,
 }
 
 /// Password, which is never printed.
@@ -53,6 +65,10 @@ impl Modification {
                 "storage.throughputMibps",
             ),
             (self.engine_version.is_some(), "engineVersion"),
+            (
+                self.auto_minor_version_upgrade.is_some(),
+                "AutoMinorVersionUpgrade",
+            ),
             (self.multi_az.is_some(), "multiAz"),
             (self.retention_days.is_some(), "backup.retentionDays"),
             (self.backup_window.is_some(), "backup.window"),
@@ -63,6 +79,7 @@ impl Modification {
             (self.security_groups.is_some(), "network.securityGroups"),
             (self.copy_tags_to_snapshot.is_some(), COPY_TAGS_TO_SNAPSHOT),
             (self.password.is_some(), "the password of the master user"),
+            (self.tags.is_some(), "tags"),
         ]
         .into_iter()
         .filter_map(|(differs, field)| differs.then_some(field))

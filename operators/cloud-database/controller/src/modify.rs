@@ -24,9 +24,14 @@ const PARAMETERS_AGAIN_AFTER: Duration = Duration::from_hours(1);
 /// quota or a missing permission.
 const OTHERS_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
+/// Number of polls after which a modification is requested again that RDS has rejected because of the status of the
+/// instance.
+const BUSY_POLLS: u32 = 4;
+
 /// Instance and what it accepts.
 pub(crate) struct Target<'a> {
     pub(crate) id: &'a str,
+    pub(crate) arn: &'a str,
     pub(crate) accepts: Accepts,
     /// Time at which RDS is to apply changes.
     pub(crate) when: ApplyChanges,
@@ -59,13 +64,19 @@ impl CloudDatabaseReconciler {
     /// Returns the outcome of a group of fields that is not requested now.
     fn known(&self, target: &Target<'_>, group: &Modification) -> Option<Outcome> {
         let is_storage = !group.storage.is_empty();
+        let is_tags = group.tags.is_some();
         match (target.accepts, is_storage) {
+            // They do not depend on the status of the instance.
+            _ if is_tags => {}
             (Accepts::AllButStorage, true) => return Some(Outcome::Cooldown(target.cooldown())),
-            (Accepts::Nothing, _) | (Accepts::OnlyStorage, false) => return Some(Outcome::Busy),
+            (Accepts::Nothing, _) | (Accepts::OnlyStorage, false) => {
+                return Some(Outcome::Busy(None));
+            }
             (Accepts::All | Accepts::AllButStorage, _) | (Accepts::OnlyStorage, true) => {}
         }
-        match self.requested.answer(target.id, group)? {
+        match self.requested.answer(target.id, group, target.when)? {
             Answer::Accepted => Some(Outcome::Accepted),
+            Answer::Busy(message) => Some(Outcome::Busy(Some(message))),
             Answer::Rejected {
                 is_cooldown: true, ..
             } => Some(Outcome::Cooldown(target.cooldown())),
@@ -100,7 +111,16 @@ impl CloudDatabaseReconciler {
         let (id, when) = (target.id, target.when);
         let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "requesting a modification from RDS");
-        self.rds.modify(id, &change, when).await.map(drop)
+        let Some(tags) = &change.tags else {
+            return self.rds.modify(id, &change, when).await.map(drop);
+        };
+        if !tags.set.is_empty() {
+            self.rds.tag(target.arn, &tags.set).await?;
+        }
+        if !tags.removed.is_empty() {
+            self.rds.untag(target.arn, tags.removed.clone()).await?;
+        }
+        Ok(())
     }
 
     /// Remembers and reports the result of a request.
@@ -115,10 +135,17 @@ impl CloudDatabaseReconciler {
             let fields = group.fields();
             let outcome = match &result {
                 Ok(()) => {
-                    self.requested.accepted(target.id, group);
+                    self.requested.accepted(target.id, group, target.when);
                     Outcome::Requested
                 }
-                Err(error) if error.is("InvalidDBInstanceState") => Outcome::Busy,
+                Err(error) if error.is("InvalidDBInstanceState") => {
+                    let (id, when) = (target.id, target.when);
+                    let answer = Answer::Busy(error.text());
+                    let again_after = self.config.poll_interval * BUSY_POLLS;
+                    self.requested
+                        .remember(id, group, when, answer, again_after);
+                    Outcome::Busy(Some(error.text()))
+                }
                 Err(error) if error.is_rejected() => self.rejected(target, group, error),
                 Err(error) => Outcome::Failed(error.text()),
             };
@@ -140,7 +167,7 @@ impl CloudDatabaseReconciler {
             OTHERS_AGAIN_AFTER
         };
         self.requested
-            .rejected(target.id, group, answer, again_after);
+            .remember(target.id, group, target.when, answer, again_after);
         if is_cooldown {
             Outcome::Cooldown(target.cooldown())
         } else {
@@ -169,6 +196,7 @@ mod tests {
             let at = ago.map(|ago| Timestamp::from_second(now - ago).expect("a time"));
             let target = Target {
                 id: "cdb-1",
+                arn: "",
                 accepts: Accepts::All,
                 when: ApplyChanges::Immediately,
                 storage_modified_at: at,

@@ -29,9 +29,6 @@ const PAGE_SIZE: i32 = 100;
 /// remaining time of a lease that is renewed in time.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Reason of an object that waits for the response of STS.
-pub(crate) const ACCOUNT_UNKNOWN: &str = "AccountUnknown";
-
 /// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
 /// default is one day.
 const RETENTION_DAYS: i32 = 7;
@@ -106,7 +103,7 @@ impl RdsClient {
         let account_id = self.account.id().await.map_err(|error| {
             let error = CallError::from(error);
             ReconcileError::Transient {
-                reason: ACCOUNT_UNKNOWN,
+                reason: "AccountUnknown",
                 message: format!(
                     "STS GetCallerIdentity failed, so the AWS account of the controller is unknown; RDS was not called: {}",
                     error.message
@@ -286,6 +283,7 @@ impl RdsClient {
             .set_iops(storage.iops)
             .set_storage_throughput(storage.throughput_mibps)
             .set_engine_version(change.engine_version.clone())
+            .set_auto_minor_version_upgrade(change.auto_minor_version_upgrade)
             .set_allow_major_version_upgrade(change.engine_version.is_some().then_some(true))
             .set_multi_az(change.multi_az)
             .set_backup_retention_period(change.retention_days)
@@ -357,7 +355,7 @@ fn without_instance() -> CallError {
 
 /// Returns true if the spec sets more than a major version, which has one component for PostgreSQL and two for the
 /// other engines.
-fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
+pub(crate) fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
     let major = if spec.engine == Engine::Postgres {
         1
     } else {

@@ -10,19 +10,20 @@ use aws_sdk_rds::types::DbInstance;
 use kube::{Client, ResourceExt};
 use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
 use lockstep_controller::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, Readiness, ReconcileError, ReconcileOutput,
-    Reconciler, SyncRequest,
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, Readiness, ReconcileError,
+    ReconcileOutput, Reconciler, SyncRequest,
 };
 use serde_json::{Map, Value, json};
 
-use crate::call_error::CALL_FAILED;
 use crate::credentials;
 use crate::deletion_policy;
 use crate::drift;
 use crate::known_passwords::KnownPasswords;
+use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
-use crate::rds_client::{ACCOUNT_UNKNOWN, RdsClient};
+use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
+use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
 
 /// Intervals of the calls to RDS.
@@ -70,6 +71,9 @@ pub struct CloudDatabaseReconciler {
     /// Instances for which calls fail, with the time since then.
     failing_since: Mutex<HashMap<String, Instant>>,
 }
+
+/// Reason of an operation that is not complete.
+const IN_PROGRESS: &str = "InProgress";
 
 impl CloudDatabaseReconciler {
     /// Creates a reconciler that reads Secrets with `client` and manages instances with `rds`.
@@ -151,9 +155,15 @@ impl CloudDatabaseReconciler {
             status,
             readiness: Some(Readiness {
                 ready: false,
-                reason: "InProgress",
-                message,
+                reason: IN_PROGRESS,
+                message: message.clone(),
             }),
+            conditions: vec![OperatorCondition {
+                type_: SYNCED,
+                is_true: false,
+                reason: IN_PROGRESS,
+                message,
+            }],
             requeue_after: self.config.poll_interval,
             ..ReconcileOutput::default()
         }
@@ -192,13 +202,12 @@ impl CloudDatabaseReconciler {
     }
 
     /// Marks an error without an answer of AWS as one that says nothing about the instance, for a limited time.
-    fn without_answer(&self, id: &str, error: ReconcileError) -> ReconcileError {
-        let ReconcileError::Transient { reason, .. } = error else {
+    pub(crate) fn without_answer(&self, id: &str, error: ReconcileError) -> ReconcileError {
+        let ReconcileError::Transient { .. } = error else {
             return error;
         };
-        if ![CALL_FAILED, ACCOUNT_UNKNOWN].contains(&reason) {
-            return error;
-        }
+        // After an outage of AWS, objects must not wait for hours.
+        let error = self.requeue(error);
         let mut failing = self
             .failing_since
             .lock()
@@ -251,14 +260,19 @@ impl Reconciler for CloudDatabaseReconciler {
         let id = identifier(object.uid().as_deref())?;
         let (user, secret) = credentials::read(&self.client, object).await;
         let done = self.sync(&id, request, user).await;
-        let output = done.unwrap_or_else(|error| {
-            let error = error.map(|error| self.without_answer(&id, error));
-            error.into_output()
-        });
         Ok(ReconcileOutput {
             reads: vec![secret],
-            ..output
+            ..done.unwrap_or_else(StepError::into_output)
         })
+    }
+
+    fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
+        vec![OperatorCondition {
+            type_: SYNCED,
+            is_true: false,
+            reason: error.reason(),
+            message: error.to_string(),
+        }]
     }
 
     async fn finalize(

@@ -1,10 +1,10 @@
 //! Error of a step, together with the status fields that report it.
 
-use lockstep_controller::{OperatorCondition, ReconcileError, ReconcileOutput};
+use lockstep_controller::{ReconcileError, ReconcileOutput};
 use serde_json::{Map, Value};
 
 use crate::call_error::CallError;
-use crate::modification::outcomes::{Outcomes, SYNCED};
+use crate::modification::outcomes::Outcomes;
 
 /// Error of a step.
 pub(crate) struct StepError {
@@ -18,17 +18,8 @@ pub(crate) struct StepError {
 impl StepError {
     /// Returns the result that reports the error.
     pub(crate) fn into_output(self) -> ReconcileOutput {
-        let synced = match (&self.outcomes, &self.error) {
-            (Some(outcomes), _) => Some(outcomes.condition()),
-            // It is unknown whether the instance matches the spec.
-            (None, ReconcileError::Inconclusive(_)) => None,
-            (None, error) => Some(OperatorCondition {
-                type_: SYNCED,
-                is_true: false,
-                reason: error.reason(),
-                message: error.to_string(),
-            }),
-        };
+        // Without outcomes, the condition follows from the error.
+        let synced = self.outcomes.as_ref().map(Outcomes::condition);
         let events = self.outcomes.iter().flat_map(Outcomes::events);
         ReconcileOutput {
             conditions: synced.into_iter().collect(),
@@ -41,14 +32,6 @@ impl StepError {
     pub(crate) fn with_outcomes(self, outcomes: Outcomes) -> Self {
         Self {
             outcomes: Some(outcomes),
-            ..self
-        }
-    }
-
-    /// Changes the error.
-    pub(crate) fn map(self, map: impl FnOnce(ReconcileError) -> ReconcileError) -> Self {
-        Self {
-            error: map(self.error),
             ..self
         }
     }

@@ -14,14 +14,17 @@ use crate::applied_values;
 use crate::credentials::MasterUser;
 use crate::drift;
 use crate::instance_status::{self, Accepts, Meaning};
-use crate::modification::Password;
-use crate::modification::outcomes::{Outcome, Outcomes};
+use crate::modification::outcomes::Outcomes;
+use crate::modification::{Password, TagChange};
 use crate::modify::Target;
 use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::step_error::{StepError, with_status};
 use crate::tags;
+
+/// Version of the credentials of an instance whose password is unknown.
+const UNKNOWN_VERSION: &str = "unknown";
 
 /// Beginning of the name of the group with the password in the outcomes.
 const PASSWORD: &str = "the password";
@@ -37,7 +40,8 @@ impl CloudDatabaseReconciler {
         let object = request.parent();
         let uid = object.uid();
         let record = RecordedInstance::from_status(request.raw_parent(), id);
-        let instance = self.rds.describe(id).await?;
+        let instance = self.rds.describe(id).await;
+        let instance = instance.map_err(|error| self.without_answer(id, error.into()))?;
         self.record_answer(id);
         let Some(instance) = instance else {
             return self.create(id, object, &record, user).await;
@@ -67,9 +71,21 @@ impl CloudDatabaseReconciler {
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
         let applied = applied_values::storage(spec, instance, &record.applied_storage);
-        let mut change = drift::between(spec, instance, &enforced, &record.applied_storage);
+        // Full storage does not wait for the maintenance window.
+        let when = match meaning.accepts {
+            Accepts::OnlyStorage => ApplyChanges::Immediately,
+            _ => spec.apply_changes,
+        };
+        let mut change = drift::between(spec, when, instance, &enforced, &record.applied_storage);
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
         let mut version = record.credentials_version.map(String::from);
+        let is_other =
+            record.resource_id.is_some() && record.resource_id != instance.dbi_resource_id();
+        if is_other && version.is_some() {
+            // It was restored, with the password of that time.
+            version = Some(UNKNOWN_VERSION.to_owned());
+            self.passwords.forget(id);
+        }
         match &user {
             Ok(user) => {
                 outcomes.add_differences(drift::other_user(&user.name, instance));
@@ -79,19 +95,20 @@ impl CloudDatabaseReconciler {
                 "the password of the master user is unknown: {error}"
             )]),
         }
-        if meaning.accepts != Accepts::Nothing {
-            self.sync_tags(object, instance, record, outcomes).await;
-        }
+        let arn = instance.db_instance_arn().unwrap_or_default();
+        change.tags = self.tags_to_change(object, instance, record);
         let fields = change.fields();
         let pending = drift::pending(instance).into_iter();
-        let pending = pending.filter(|field| !fields.contains(&field.as_str()));
+        let pending = pending
+            .filter(|field| !fields.contains(&field.as_str()) && drift::is_of_spec(spec, field));
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
         let target = Target {
             id,
+            arn,
             accepts: meaning.accepts,
-            when: spec.apply_changes,
+            when,
             storage_modified_at: record.storage_modified_at,
         };
         self.modify(&target, change, outcomes).await;
@@ -107,7 +124,7 @@ impl CloudDatabaseReconciler {
             let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             status.insert("storageModifiedAt".to_owned(), json!(now));
         }
-        let tags: Vec<_> = spec.tags.keys().collect();
+        let tags = applied_values::tags(spec, instance, &record.applied_tags);
         let or_null = |is_empty: bool, value: Value| if is_empty { Value::Null } else { value };
         status.extend([
             ("enforcedFields".to_owned(), json!(enforced)),
@@ -142,35 +159,20 @@ impl CloudDatabaseReconciler {
         Some(Password(user.password.clone()))
     }
 
-    /// Adds, corrects and removes tags.
-    async fn sync_tags(
+    /// Returns the tags to add, to correct and to remove.
+    fn tags_to_change(
         &self,
         object: &CloudDatabase,
         instance: &DbInstance,
         record: &RecordedInstance<'_>,
-        outcomes: &mut Outcomes,
-    ) {
+    ) -> Option<TagChange> {
         let expected = tags::managed_tags(object, self.rds.cluster_name());
         let removed = applied_values::removed_tags(&expected, instance, &record.applied_tags);
-        let missing = drift::missing_tags(expected, instance.tag_list());
-        let Some(arn) = instance.db_instance_arn() else {
-            return;
+        let change = TagChange {
+            set: drift::missing_tags(expected, instance.tag_list()),
+            removed,
         };
-        let mut results = Vec::new();
-        if !missing.is_empty() {
-            results.push(self.rds.tag(arn, &missing).await);
-        }
-        if !removed.is_empty() {
-            results.push(self.rds.untag(arn, removed).await);
-        }
-        for error in results.into_iter().filter_map(Result::err) {
-            let outcome = if error.is_rejected() {
-                Outcome::Rejected(error.text())
-            } else {
-                Outcome::Failed(error.text())
-            };
-            outcomes.add(&["tags"], outcome);
-        }
+        (change != TagChange::default()).then_some(change)
     }
 
     /// Reports the instance: `Ready` tells whether clients are served, and `Synced` whether the spec is applied.
@@ -219,7 +221,7 @@ impl CloudDatabaseReconciler {
             output.requeue_after = output.requeue_after.min(left);
         }
         output.status.extend(status);
-        output.conditions.push(outcomes.condition());
+        output.conditions = vec![outcomes.condition()];
         output.events = outcomes.events();
         Ok(output)
     }

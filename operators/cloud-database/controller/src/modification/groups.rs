@@ -6,12 +6,13 @@ use crate::modification::storage::StorageChange;
 
 impl Modification {
     /// Returns the parts that are requested separately from the start: network access, so that an instance does not remain
-    /// public because of another field; the storage, which other statuses of the instance accept; and everything else, in
-    /// one request, so that the instance restarts once.
-    pub(crate) fn requests(mut self) -> [Self; 3] {
+    /// public because of another field; the storage, which other statuses of the instance accept; everything else, in one
+    /// request, so that the instance restarts once; and the tags.
+    pub(crate) fn requests(mut self) -> [Self; 4] {
         let access = self.take_access();
         let storage = self.take_storage();
-        [access, storage, self]
+        let tags = self.take_tags();
+        [access, storage, self, tags]
     }
 
     /// Returns the groups, of which each can be requested alone.
@@ -28,6 +29,7 @@ impl Modification {
         });
         groups.push(Self {
             engine_version: self.engine_version.take(),
+            auto_minor_version_upgrade: self.auto_minor_version_upgrade.take(),
             ..none()
         });
         // A window must not overlap the other one as it is now.
@@ -53,6 +55,7 @@ impl Modification {
             password: self.password.take(),
             ..none()
         });
+        groups.push(self.take_tags());
         debug_assert!(self.is_empty(), "each field is in a group");
         groups.retain(|group| !group.is_empty());
         groups
@@ -71,6 +74,9 @@ impl Modification {
                     storage
                 },
                 engine_version: all.engine_version.or(group.engine_version),
+                auto_minor_version_upgrade: all
+                    .auto_minor_version_upgrade
+                    .or(group.auto_minor_version_upgrade),
                 multi_az: all.multi_az.or(group.multi_az),
                 retention_days: all.retention_days.or(group.retention_days),
                 backup_window: all.backup_window.or(group.backup_window),
@@ -81,6 +87,7 @@ impl Modification {
                 security_groups: all.security_groups.or(group.security_groups),
                 copy_tags_to_snapshot: all.copy_tags_to_snapshot.or(group.copy_tags_to_snapshot),
                 password: all.password.or(group.password),
+                tags: all.tags.or(group.tags),
             };
         }
         all
@@ -90,6 +97,13 @@ impl Modification {
         Self {
             publicly_accessible: self.publicly_accessible.take(),
             security_groups: self.security_groups.take(),
+            ..Self::default()
+        }
+    }
+
+    fn take_tags(&mut self) -> Self {
+        Self {
+            tags: self.tags.take(),
             ..Self::default()
         }
     }
@@ -107,7 +121,7 @@ mod tests {
     use lockstep_cloud_database_api::StorageType;
 
     use super::*;
-    use crate::modification::Password;
+    use crate::modification::{Password, TagChange};
 
     fn everything() -> Modification {
         Modification {
@@ -129,7 +143,9 @@ mod tests {
             publicly_accessible: Some(false),
             security_groups: Some(vec!["sg-1".to_owned()]),
             copy_tags_to_snapshot: Some(true),
+            auto_minor_version_upgrade: Some(false),
             password: Some(Password("secret".to_owned())),
+            tags: Some(TagChange::default()),
         }
     }
 
@@ -144,7 +160,7 @@ mod tests {
         };
         let mut expected = all.fields();
         expected.sort_unstable();
-        assert_eq!(expected.len(), 17);
+        assert_eq!(expected.len(), 19);
         assert_eq!(fields(&groups), expected);
         assert_eq!(fields(&all.clone().requests()), expected);
         assert!(Modification::of(groups) == all);
@@ -153,12 +169,13 @@ mod tests {
 
     #[test]
     fn network_access_and_storage_are_requested_separately_from_other_fields() {
-        let [access, storage, rest] = everything().requests();
+        let [access, storage, rest, tags] = everything().requests();
         assert_eq!(
             access.fields(),
             ["network.publiclyAccessible", "network.securityGroups"]
         );
         assert!(storage.fields().iter().all(|it| it.starts_with("storage.")));
         assert!(rest.fields().contains(&"instanceClass"));
+        assert_eq!(tags.fields(), ["tags"]);
     }
 }

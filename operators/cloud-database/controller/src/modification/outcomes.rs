@@ -20,8 +20,8 @@ pub(crate) enum Outcome {
     Requested,
     /// RDS has accepted it before, and has not applied it yet.
     Accepted,
-    /// RDS accepts it when the instance has another status.
-    Busy,
+    /// RDS accepts it when the instance has another status. With its message, if it was asked.
+    Busy(Option<String>),
     /// RDS has rejected it, with this code and message.
     Rejected(String),
     /// There was no answer that says whether RDS accepts it.
@@ -91,7 +91,7 @@ impl Outcomes {
     pub(crate) fn is_in_progress(&self) -> bool {
         let mut fields = self.fields.iter();
         let in_progress = |outcome: &Outcome| match outcome {
-            Outcome::Requested | Outcome::Accepted | Outcome::Busy | Outcome::Failed(_) => true,
+            Outcome::Requested | Outcome::Accepted | Outcome::Busy(_) | Outcome::Failed(_) => true,
             Outcome::Rejected(_) | Outcome::Cooldown(_) => false,
         };
         fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
@@ -119,7 +119,10 @@ impl Outcomes {
             Outcome::Accepted => {
                 format!("RDS has accepted the change of {fields} and has not applied it yet")
             }
-            Outcome::Busy => format!("RDS cannot change {fields} at the moment"),
+            Outcome::Busy(None) => format!("RDS cannot change {fields} at the moment"),
+            Outcome::Busy(Some(message)) => {
+                format!("RDS cannot change {fields} at the moment: {message}")
+            }
             Outcome::Rejected(message) => {
                 format!("RDS has rejected the change of {fields}: {message}")
             }

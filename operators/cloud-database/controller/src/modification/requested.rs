@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lockstep_cloud_database_api::ApplyChanges;
+
 use crate::modification::Modification;
 
 /// Time after which a modification that RDS has accepted and not applied is requested again.
@@ -14,6 +16,8 @@ const ACCEPTED_AGAIN_AFTER: Duration = Duration::from_hours(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Accepted,
+    /// RDS accepts it when the instance has another status, with its message.
+    Busy(String),
     /// With the code and the message of RDS.
     Rejected {
         message: String,
@@ -28,41 +32,49 @@ pub(crate) struct RequestedModifications(Mutex<HashMap<String, Vec<Requested>>>)
 
 struct Requested {
     group: Modification,
+    when: ApplyChanges,
     answer: Answer,
     again_at: Instant,
 }
 
 impl RequestedModifications {
     /// Returns the answer to a group of fields, if it was requested recently.
-    pub(crate) fn answer(&self, id: &str, group: &Modification) -> Option<Answer> {
+    pub(crate) fn answer(
+        &self,
+        id: &str,
+        group: &Modification,
+        when: ApplyChanges,
+    ) -> Option<Answer> {
         let mut requested = self.lock();
         let all = requested.get_mut(id)?;
         let now = Instant::now();
         all.retain(|it| it.again_at > now);
-        let found = all.iter().find(|it| it.group == *group)?;
+        let found = all
+            .iter()
+            .find(|it| it.group == *group && it.when == when)?;
         Some(found.answer.clone())
     }
 
-    pub(crate) fn accepted(&self, id: &str, group: Modification) {
-        self.remember(id, group, Answer::Accepted, ACCEPTED_AGAIN_AFTER);
+    /// Remembers that RDS has accepted a group of fields, to be applied at this time.
+    pub(crate) fn accepted(&self, id: &str, group: Modification, when: ApplyChanges) {
+        self.remember(id, group, when, Answer::Accepted, ACCEPTED_AGAIN_AFTER);
     }
 
-    pub(crate) fn rejected(
+    /// Remembers an answer to a group of fields until it is requested again.
+    pub(crate) fn remember(
         &self,
         id: &str,
         group: Modification,
+        when: ApplyChanges,
         answer: Answer,
         again_after: Duration,
     ) {
-        self.remember(id, group, answer, again_after);
-    }
-
-    fn remember(&self, id: &str, group: Modification, answer: Answer, again_after: Duration) {
         let mut requested = self.lock();
         let all = requested.entry(id.to_owned()).or_default();
         all.retain(|it| it.group != group);
         all.push(Requested {
             group,
+            when,
             answer,
             again_at: Instant::now() + again_after,
         });
@@ -95,6 +107,8 @@ mod tests {
         }
     }
 
+    const NOW: ApplyChanges = ApplyChanges::Immediately;
+
     #[test]
     fn an_answer_is_remembered_until_the_modification_is_no_longer_needed() {
         let requested = RequestedModifications::default();
@@ -102,28 +116,28 @@ mod tests {
             message: "no".to_owned(),
             is_cooldown: false,
         };
-        assert_eq!(requested.answer("a", &port(1)), None);
+        let answer = |id: &str, number: i32| requested.answer(id, &port(number), NOW);
+        assert_eq!(answer("a", 1), None);
         let hour = Duration::from_hours(1);
-        requested.rejected("a", port(1), rejected.clone(), hour);
-        requested.accepted("a", port(2));
-        assert_eq!(requested.answer("a", &port(1)), Some(rejected));
-        assert_eq!(requested.answer("a", &port(2)), Some(Answer::Accepted));
-        assert_eq!(requested.answer("b", &port(1)), None);
+        requested.remember("a", port(1), NOW, rejected.clone(), hour);
+        requested.accepted("a", port(2), NOW);
+        assert_eq!(answer("a", 1), Some(rejected));
+        assert_eq!(answer("a", 2), Some(Answer::Accepted));
+        assert_eq!(answer("b", 1), None);
+        let later = ApplyChanges::MaintenanceWindow;
+        assert_eq!(requested.answer("a", &port(2), later), None);
         requested.retain("a", &[port(2)]);
-        assert_eq!(requested.answer("a", &port(1)), None);
-        assert_eq!(requested.answer("a", &port(2)), Some(Answer::Accepted));
+        assert_eq!(answer("a", 1), None);
+        assert_eq!(answer("a", 2), Some(Answer::Accepted));
         requested.retain("a", &[]);
-        assert_eq!(requested.answer("a", &port(2)), None);
+        assert_eq!(answer("a", 2), None);
     }
 
     #[test]
     fn a_rejected_modification_is_requested_again_after_its_time() {
         let requested = RequestedModifications::default();
-        let rejected = Answer::Rejected {
-            message: "not now".to_owned(),
-            is_cooldown: true,
-        };
-        requested.rejected("a", port(1), rejected, Duration::ZERO);
-        assert_eq!(requested.answer("a", &port(1)), None);
+        let busy = Answer::Busy("not now".to_owned());
+        requested.remember("a", port(1), NOW, busy, Duration::ZERO);
+        assert_eq!(requested.answer("a", &port(1), NOW), None);
     }
 }
