@@ -14,7 +14,8 @@ use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
-use crate::operator::extension::{Extension, ExtensionDefinition};
+use crate::operator::extension::ExtensionDefinition;
+use crate::operator::extension_files::Extension;
 use crate::operator::extension_files::ExtensionFiles;
 use crate::operator::subcommand::Subcommand;
 use crate::operator::wiring::Wiring;
