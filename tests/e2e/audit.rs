@@ -48,7 +48,7 @@ async fn every_stored_object_is_validated_and_reported_by_rule() {
     let names: Vec<_> = (0..600).map(|index| format!("good-{index}")).collect();
     stream::iter(&names)
         .for_each_concurrent(16, async |name| {
-            store(&env, &database_without_warning(name)).await
+            store(&env, &database_without_warning(name)).await;
         })
         .await;
     for name in ["bad-1", "bad-2"] {

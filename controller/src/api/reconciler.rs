@@ -318,6 +318,10 @@ pub struct Readiness {
 
 /// Result of a finalize step.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one exists at a time, and a box would be in the way of every author"
+)]
 pub enum FinalizeOutcome {
     /// The external resources are confirmed to be gone: the finalizer is removed.
     Done,

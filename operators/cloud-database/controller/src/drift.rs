@@ -120,7 +120,7 @@ pub(crate) fn between(
 
 /// Returns true if a value is to be requested: it is neither in effect nor accepted as it is to be, or another value has
 /// been accepted.
-fn differs<T: PartialEq>(
+fn differs<T: Copy + PartialEq>(
     wanted: Option<T>,
     actual: Option<T>,
     pending: Option<T>,

@@ -259,7 +259,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let object = request.parent();
         let id = identifier(object.uid().as_deref())?;
         let (user, secret) = credentials::read(&self.client, object).await;
-        let done = self.sync(&id, request, user).await;
+        let done = Box::pin(self.sync(&id, request, user)).await;
         Ok(ReconcileOutput {
             reads: vec![secret],
             ..done.unwrap_or_else(StepError::into_output)

@@ -11,7 +11,7 @@ pub(crate) struct StepError {
     /// Status fields that are written together with the error.
     status: Map<String, Value>,
     /// Outcomes of the requests of the step, if the spec was compared with the instance.
-    outcomes: Option<Outcomes>,
+    outcomes: Option<Box<Outcomes>>,
     error: ReconcileError,
 }
 
@@ -19,8 +19,8 @@ impl StepError {
     /// Returns the result that reports the error.
     pub(crate) fn into_output(self) -> ReconcileOutput {
         // Without outcomes, the condition follows from the error.
-        let synced = self.outcomes.as_ref().map(Outcomes::condition);
-        let events = self.outcomes.iter().flat_map(Outcomes::events);
+        let synced = self.outcomes.as_ref().map(|it| it.condition());
+        let events = self.outcomes.iter().flat_map(|it| it.events());
         ReconcileOutput {
             conditions: synced.into_iter().collect(),
             events: events.collect(),
@@ -31,7 +31,7 @@ impl StepError {
     /// Adds the outcomes of the requests of the step.
     pub(crate) fn with_outcomes(self, outcomes: Outcomes) -> Self {
         Self {
-            outcomes: Some(outcomes),
+            outcomes: Some(Box::new(outcomes)),
             ..self
         }
     }
