@@ -8,7 +8,7 @@ use lockstep_controller::ReconcileError;
 pub(crate) const CALL_FAILED: &str = "RdsCallFailed";
 
 /// Error of a call to RDS or STS.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CallError {
     code: Option<String>,
     /// HTTP status of the response. `None` without a response.

@@ -9,6 +9,7 @@ mod call_error;
 mod creation;
 mod credentials;
 mod deletion_policy;
+mod descriptions;
 mod drift;
 mod finalization;
 mod instance_status;
@@ -22,6 +23,7 @@ mod reconciler;
 mod recorded_instance;
 mod replacement;
 mod step_error;
+mod sufficient;
 mod sync;
 mod tags;
 
