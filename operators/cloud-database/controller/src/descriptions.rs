@@ -118,6 +118,12 @@ impl Descriptions {
         }
     }
 
+    /// Returns copies of the descriptions of the latest sweeps.
+    #[cfg(test)]
+    pub(crate) fn copy_held(&self) -> Vec<DbInstance> {
+        self.state().held.copy()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -232,4 +238,4 @@ fn is_marker_rejected(error: &CallError, marker: Option<&str>) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

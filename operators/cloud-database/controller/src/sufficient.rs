@@ -84,3 +84,8 @@ impl CloudDatabaseReconciler {
             && password.is_none()
     }
 }
+
+#[cfg(test)]
+mod measurement;
+#[cfg(test)]
+mod tests;

@@ -72,6 +72,12 @@ impl Held {
     }
 
     #[cfg(test)]
+    pub(crate) fn copy(&self) -> Vec<DbInstance> {
+        let found = self.found.values();
+        found.map(|(_, it)| DbInstance::clone(it)).collect()
+    }
+
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.found.len()
     }
