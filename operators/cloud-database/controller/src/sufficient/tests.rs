@@ -117,3 +117,12 @@ async fn an_instance_with_another_status_than_the_recorded_one_is_described_agai
     objects.describe(3, CLASS).await.expect("an answer");
     assert_eq!(calls(&rds), (1, 0));
 }
+
+#[test]
+fn descriptions_of_instances_that_are_changing_are_younger() {
+    let config = RdsConfig::default();
+    assert_eq!(config.max_age(Some("available")), Duration::from_secs(150));
+    for phase in [Some("modifying"), Some("stopped"), None] {
+        assert_eq!(config.max_age(phase), Duration::from_secs(15), "{phase:?}");
+    }
+}
