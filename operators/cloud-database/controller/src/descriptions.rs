@@ -1,10 +1,4 @@
-//! Descriptions of many instances from few calls: a sweep lists all instances of the region in pages of a hundred, and
-//! answers all questions about them.
-//!
-//! question → description that is recent enough? → running sweep? → enough questions for a sweep? → single call
-//!
-//! An instance that a sweep does not list is never taken for absent: it may have been created in the meantime, or moved
-//! to a page that was already received. A single call confirms it.
+//! State of the descriptions of many instances: what sweeps have returned, and whether a question needs another one.
 //!
 //! Only instances with the tags of this operator and cluster are kept, and only for as long as questions accept their
 //! descriptions.
@@ -19,22 +13,12 @@ use std::time::Duration;
 use aws_sdk_rds::types::DbInstance;
 use tokio::time::Instant;
 
-use crate::call_error::CallError;
 use crate::descriptions::demand::Demand;
 use crate::descriptions::held::Held;
 use crate::descriptions::schedule::{Progress, Schedule, Sweep};
-use crate::rds_client::{PAGE_SIZE, RdsClient};
-use crate::tags;
 
-/// Answer to a question about an instance.
-#[derive(Clone, Debug)]
-pub(crate) enum Description {
-    /// From a page of a sweep. It can be as old as the question accepts, and is younger than the last write of this
-    /// process to the instance.
-    Swept(Arc<DbInstance>),
-    /// From a call for this instance after the question. `None` if the instance does not exist.
-    Single(Option<DbInstance>),
-}
+/// Maximum number of records in a page of `DescribeDBInstances`.
+pub(crate) const PAGE_SIZE: u16 = 100;
 
 /// State that all questions of a process share.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +34,7 @@ struct State {
 }
 
 /// Decision about a question.
-enum Step {
+pub(crate) enum Step {
     Answer(Arc<DbInstance>),
     Wait(tokio::sync::watch::Receiver<Progress>),
     Sweep(Sweep),
@@ -78,7 +62,7 @@ impl State {
     /// Number of questions for which a sweep costs less than single calls: those of a page, or twice the number of
     /// pages if the region has more instances than that.
     fn threshold(&self) -> usize {
-        usize::try_from(PAGE_SIZE).map_or(usize::MAX, |page| page.max(2 * self.schedule.pages))
+        usize::from(PAGE_SIZE).max(2 * self.schedule.pages)
     }
 
     /// Decides how a question is answered.
@@ -110,6 +94,45 @@ impl State {
 }
 
 impl Descriptions {
+    /// Decides how a question is answered that accepts descriptions that were requested at most `max_age` ago.
+    pub(crate) fn ask(&self, id: &str, max_age: Duration, now: Instant) -> Step {
+        self.state().ask(id, max_age, now)
+    }
+
+    /// Returns the description of an instance if its page was not requested before a time.
+    pub(crate) fn find(&self, id: &str, not_before: Option<Instant>) -> Option<Arc<DbInstance>> {
+        self.state().held.find(id, not_before)
+    }
+
+    /// Adds the instances of a page.
+    pub(crate) fn add(&self, requested: Instant, instances: impl Iterator<Item = DbInstance>) {
+        self.state().held.add(requested, instances);
+    }
+
+    /// Records the end of a sweep: the number of its pages, or the marker of the page at which it has failed. Returns the
+    /// time after which no question accepts its descriptions.
+    pub(crate) fn end(&self, end: Result<Option<usize>, Option<String>>) -> Duration {
+        let mut state = self.state();
+        match end {
+            Ok(pages) => state.schedule.complete(pages),
+            Err(marker) => state.schedule.fail(marker, Instant::now()),
+        }
+        state.held.forget_writes();
+        state.longest_age
+    }
+
+    /// Removes descriptions of a certain age when they have reached it, unless the process has dropped them before.
+    pub(crate) fn expire_later(&self, age: Duration) -> impl Future<Output = ()> + Send + 'static {
+        let state = Arc::downgrade(&self.0);
+        async move {
+            tokio::time::sleep(age).await;
+            if let Some(state) = state.upgrade() {
+                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                state.held.expire(Instant::now(), age);
+            }
+        }
+    }
+
     /// Announces a write to an instance. The result is dropped when the call has ended.
     pub(crate) fn write<'a>(&'a self, id: &'a str) -> Write<'a> {
         Write {
@@ -124,118 +147,13 @@ impl Descriptions {
         self.state().held.copy()
     }
 
+    /// Returns the number of descriptions.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.state().held.len()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-impl RdsClient {
-    /// Returns a description of an instance.
-    ///
-    /// # Guarantees
-    ///
-    /// - The description was requested at most `max_age` before this call, and after the last write of this process to
-    ///   the instance has ended.
-    /// - An instance counts as absent only if a call for this instance alone, after this call, has not found it.
-    ///
-    /// # Errors
-    ///
-    /// The error of the call or of the page of the sweep. A sweep that has failed continues at that page with the next
-    /// question.
-    pub(crate) async fn recent(
-        &self,
-        id: &str,
-        max_age: Duration,
-    ) -> Result<Description, CallError> {
-        let asked = Instant::now();
-        let step = self.descriptions.state().ask(id, max_age, asked);
-        let mut progress = match step {
-            Step::Answer(instance) => return Ok(Description::Swept(instance)),
-            Step::Call => return Ok(Description::Single(self.describe(id).await?)),
-            Step::Wait(progress) => progress,
-            Step::Sweep(sweep) => {
-                let progress = sweep.progress.subscribe();
-                // It serves other questions, and does not end with this one.
-                tokio::spawn(self.clone().sweep(sweep));
-                progress
-            }
-        };
-        loop {
-            let state = progress.borrow_and_update().clone();
-            let not_before = asked.checked_sub(max_age);
-            let found = self.descriptions.state().held.find(id, not_before);
-            if let Some(instance) = found {
-                return Ok(Description::Swept(instance));
-            }
-            match state {
-                Progress::Failed(error) => return Err(error),
-                Progress::Running if progress.changed().await.is_ok() => {}
-                Progress::Running | Progress::Complete => break,
-            }
-        }
-        Ok(Description::Single(self.describe(id).await?))
-    }
-
-    /// Lists all instances page by page.
-    async fn sweep(self, sweep: Sweep) {
-        let Sweep {
-            mut marker,
-            progress,
-        } = sweep;
-        let mut pages = marker.is_none().then_some(0);
-        let mut may_restart = true;
-        let end = loop {
-            let page = self.page(marker.clone()).await;
-            let mut state = self.descriptions.state();
-            match page {
-                Ok(page) => {
-                    let cluster_name = self.cluster_name();
-                    let instances = page.instances.into_iter();
-                    let ours = instances.filter(|it| tags::may_be_ours(it, cluster_name));
-                    state.held.add(page.requested, ours);
-                    pages = pages.map(|pages| pages + 1);
-                    marker = page.marker;
-                    if marker.is_none() {
-                        if let Some(pages) = pages {
-                            state.schedule.complete(pages);
-                        }
-                        break Progress::Complete;
-                    }
-                    progress.send_replace(Progress::Running);
-                }
-                // A marker is valid for a limited time.
-                Err(error) if is_marker_rejected(&error, marker.as_deref()) && may_restart => {
-                    may_restart = false;
-                    marker = None;
-                    pages = Some(0);
-                }
-                Err(error) => {
-                    state.schedule.fail(marker, Instant::now());
-                    break Progress::Failed(error);
-                }
-            }
-        };
-        let longest_age = {
-            let mut state = self.descriptions.state();
-            state.held.forget_writes();
-            state.longest_age
-        };
-        progress.send_replace(end);
-        drop(progress);
-        let descriptions = Arc::downgrade(&self.descriptions.0);
-        drop(self);
-        tokio::time::sleep(longest_age).await;
-        if let Some(state) = descriptions.upgrade() {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.held.expire(Instant::now(), longest_age);
-        }
-    }
-}
-
-/// Returns true if RDS may have rejected a page because of its marker.
-fn is_marker_rejected(error: &CallError, marker: Option<&str>) -> bool {
-    marker.is_some() && error.is("InvalidParameterValue")
-}
-
-#[cfg(test)]
-pub(crate) mod tests;

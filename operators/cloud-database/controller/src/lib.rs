@@ -19,6 +19,7 @@ mod modification;
 mod modify;
 mod preconditions;
 mod rds_client;
+mod recent;
 mod reconciler;
 mod recorded_instance;
 mod replacement;

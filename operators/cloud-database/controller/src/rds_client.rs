@@ -17,13 +17,10 @@ use crate::account::Account;
 use crate::aws_metrics::{AwsRequests, CountRequests};
 use crate::call_error::CallError;
 use crate::credentials::MasterUser;
-use crate::descriptions::Descriptions;
+use crate::descriptions::{Descriptions, PAGE_SIZE};
 use crate::location::Location;
 use crate::modification::Modification;
 use crate::tags;
-
-/// Maximum number of records in a page of `DescribeDBInstances`.
-pub(crate) const PAGE_SIZE: i32 = 100;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
 /// remaining time of a lease that is renewed in time.
@@ -206,7 +203,7 @@ impl RdsClient {
         self.rate_limiter.acquire().await;
         let requested = Instant::now();
         let call = self.client.describe_db_instances();
-        let call = call.max_records(PAGE_SIZE).set_marker(marker);
+        let call = call.max_records(PAGE_SIZE.into()).set_marker(marker);
         let page = call.send().await?;
         Ok(Page {
             instances: page.db_instances.unwrap_or_default(),
@@ -223,7 +220,7 @@ impl RdsClient {
             self.rate_limiter.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.db_instance_identifier(id).set_marker(marker);
-            let page = match call.max_records(PAGE_SIZE).send().await {
+            let page = match call.max_records(PAGE_SIZE.into()).send().await {
                 Ok(page) => page,
                 Err(error) => match CallError::from(error) {
                     error if error.is("DBInstanceNotFound") => return Ok(found),

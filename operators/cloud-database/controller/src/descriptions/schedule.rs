@@ -74,9 +74,9 @@ impl Schedule {
         Some(self.start(None))
     }
 
-    /// Records that the running sweep has received a number of pages, from the first to the last.
-    pub(crate) fn complete(&mut self, pages: usize) {
-        self.pages = pages;
+    /// Records that the running sweep has received the last page, and the number of all pages if it is known.
+    pub(crate) fn complete(&mut self, pages: Option<usize>) {
+        self.pages = pages.unwrap_or(self.pages);
     }
 
     /// Records the page at which the running sweep has failed.

@@ -8,8 +8,8 @@ use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::descriptions::tests::{calls, id, start};
 use crate::rds_client::RdsClient;
+use crate::recent::tests::{calls, id, start};
 
 /// Reconciler with its objects, each of which has a recorded instance.
 pub(super) struct Objects {

@@ -104,7 +104,7 @@ async fn few_questions_are_answered_by_single_calls() {
         assert!(matches!(answer, Ok(Description::Single(Some(_)))));
     }
     assert_eq!(calls(&rds), (20, 0));
-    assert_eq!(client.descriptions.state().held.len(), 0);
+    assert_eq!(client.descriptions.len(), 0);
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_thousand_questions_need_a_page_for_a_hundred_instances_after_the_firs
         assert!(shown(&answer.expect("an answer")).is_some());
     }
     assert_eq!(calls(&rds), (99, 11));
-    assert_eq!(client.descriptions.state().held.len(), 1_000);
+    assert_eq!(client.descriptions.len(), 1_000);
     for answer in ask_all(&client, 1_000).await {
         assert!(matches!(answer, Ok(Description::Swept(_))));
     }
