@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use lockstep_envtest::{eventually, stays};
 
 use crate::env::{EnvOptions, TestEnv, condition, database};
@@ -30,7 +30,7 @@ async fn a_restarted_controller_lists_instances_instead_of_asking_for_each() {
         created.expect("stored");
     }
     let all = eventually("all objects in their desired state", async || {
-        let objects = env.databases().list(&Default::default()).await.ok()?;
+        let objects = env.databases().list(&ListParams::default()).await.ok()?;
         let is = |object, type_| condition(object, type_).is_some_and(|it| it.status == "True");
         let mut objects = objects.items.iter();
         objects

@@ -86,10 +86,10 @@ impl CloudDatabaseReconciler {
             Err(error) if error.is_rejected() && !is_one => {
                 for group in groups {
                     let result = self.call(target.id, group.clone()).await;
-                    self.settle(target, vec![group], result, outcomes);
+                    self.settle(target, vec![group], &result, outcomes);
                 }
             }
-            result => self.settle(target, groups, result, outcomes),
+            result => self.settle(target, groups, &result, outcomes),
         }
     }
 
@@ -104,12 +104,12 @@ impl CloudDatabaseReconciler {
         &self,
         target: &Target<'_>,
         groups: Vec<Modification>,
-        result: Result<(), CallError>,
+        result: &Result<(), CallError>,
         outcomes: &mut Outcomes,
     ) {
         for group in groups {
             let fields = group.fields();
-            let outcome = match &result {
+            let outcome = match result {
                 Ok(()) => {
                     self.requested.accepted(target.id, group);
                     Outcome::Requested

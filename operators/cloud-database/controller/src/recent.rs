@@ -25,7 +25,7 @@ pub(crate) enum Description {
     /// process to the instance.
     Swept(Arc<DbInstance>),
     /// From a call for this instance after the question. `None` if the instance does not exist.
-    Single(Option<DbInstance>),
+    Single(Option<Box<DbInstance>>),
 }
 
 impl RdsClient {
@@ -50,7 +50,7 @@ impl RdsClient {
         let step = self.descriptions.ask(id, max_age, asked);
         let mut progress = match step {
             Step::Answer(instance) => return Ok(Description::Swept(instance)),
-            Step::Call => return Ok(Description::Single(self.describe(id).await?)),
+            Step::Call => return Ok(Description::Single(self.describe(id).await?.map(Box::new))),
             Step::Wait(progress) => progress,
             Step::Sweep(sweep) => {
                 let progress = sweep.progress.subscribe();
@@ -72,7 +72,7 @@ impl RdsClient {
                 Progress::Running | Progress::Complete => break,
             }
         }
-        Ok(Description::Single(self.describe(id).await?))
+        Ok(Description::Single(self.describe(id).await?.map(Box::new)))
     }
 
     /// Lists all instances page by page.

@@ -250,7 +250,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let object = request.parent();
         let id = identifier(object.uid().as_deref())?;
         let (user, secret) = credentials::read(&self.client, object).await;
-        let done = self.sync(&id, request, user).await;
+        let done = Box::pin(self.sync(&id, request, user)).await;
         let output = done.unwrap_or_else(|error| {
             let error = error.map(|error| self.without_answer(&id, error));
             error.into_output()

@@ -11,7 +11,7 @@ pub(crate) struct StepError {
     /// Status fields that are written together with the error.
     status: Map<String, Value>,
     /// Outcomes of the requests of the step, if the spec was compared with the instance.
-    outcomes: Option<Outcomes>,
+    outcomes: Option<Box<Outcomes>>,
     error: ReconcileError,
 }
 
@@ -29,7 +29,7 @@ impl StepError {
                 message: error.to_string(),
             }),
         };
-        let events = self.outcomes.iter().flat_map(Outcomes::events);
+        let events = self.outcomes.iter().flat_map(|outcomes| outcomes.events());
         ReconcileOutput {
             conditions: synced.into_iter().collect(),
             events: events.collect(),
@@ -40,7 +40,7 @@ impl StepError {
     /// Adds the outcomes of the requests of the step.
     pub(crate) fn with_outcomes(self, outcomes: Outcomes) -> Self {
         Self {
-            outcomes: Some(outcomes),
+            outcomes: Some(Box::new(outcomes)),
             ..self
         }
     }

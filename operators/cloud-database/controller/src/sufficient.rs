@@ -46,7 +46,7 @@ impl CloudDatabaseReconciler {
         }
         let max_age = self.config.max_age(record.phase);
         match self.rds.recent(id, max_age).await? {
-            Description::Single(instance) => Ok(instance),
+            Description::Single(instance) => Ok(instance.map(|it| *it)),
             Description::Swept(instance) => {
                 if self.confirms(id, object, record, user, &instance) {
                     return Ok(Some(DbInstance::clone(&instance)));

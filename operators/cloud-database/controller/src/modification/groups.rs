@@ -2,7 +2,6 @@
 //! not keep those of other groups from being applied.
 
 use crate::modification::Modification;
-use crate::modification::storage::StorageChange;
 
 impl Modification {
     /// Returns the parts that are requested separately from the start: network access, so that an instance does not remain
@@ -96,7 +95,7 @@ impl Modification {
 
     fn take_storage(&mut self) -> Self {
         Self {
-            storage: std::mem::replace(&mut self.storage, StorageChange::default()),
+            storage: std::mem::take(&mut self.storage),
             ..Self::default()
         }
     }
@@ -108,6 +107,7 @@ mod tests {
 
     use super::*;
     use crate::modification::Password;
+    use crate::modification::storage::StorageChange;
 
     fn everything() -> Modification {
         Modification {

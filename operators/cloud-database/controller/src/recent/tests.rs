@@ -93,7 +93,7 @@ pub(crate) fn calls(rds: &Simulator) -> (usize, usize) {
 fn shown(description: &Description) -> Option<&DbInstance> {
     match description {
         Description::Swept(instance) => Some(instance),
-        Description::Single(instance) => instance.as_ref(),
+        Description::Single(instance) => instance.as_deref(),
     }
 }
 

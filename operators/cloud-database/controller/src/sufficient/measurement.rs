@@ -18,7 +18,7 @@ const OBJECTS: usize = 10_000;
 /// Default of `--max-concurrent-reconciles`.
 const WORKERS: usize = 8;
 
-const PERIOD: Duration = Duration::from_secs(60);
+const PERIOD: Duration = Duration::from_mins(1);
 
 /// Periods that are measured after the first one.
 const PERIODS: u32 = 2;
