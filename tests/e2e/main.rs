@@ -45,6 +45,7 @@ mod protocol;
 mod proxy;
 mod random;
 mod rds_deletions;
+mod rds_listing;
 mod rds_location;
 mod rds_missing;
 mod rds_modifications;

@@ -5,7 +5,7 @@ use aws_sdk_rds::operation::RequestId;
 use lockstep_controller::ReconcileError;
 
 /// Error of a call to RDS or STS.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CallError {
     code: Option<String>,
     /// HTTP status of the response. `None` without a response.

@@ -13,17 +13,16 @@ use lockstep_cloud_database_api::{
     ApplyChanges, CloudDatabase, CloudDatabaseSpec, Engine, StorageType,
 };
 use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
+use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::aws_metrics::{AwsRequests, CountRequests};
 use crate::call_error::CallError;
 use crate::credentials::MasterUser;
+use crate::descriptions::{Descriptions, PAGE_SIZE};
 use crate::location::Location;
 use crate::modification::Modification;
 use crate::tags;
-
-/// Maximum number of records in a page of `DescribeDBInstances`.
-const PAGE_SIZE: i32 = 100;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
 /// remaining time of a lease that is renewed in time.
@@ -43,6 +42,16 @@ pub struct RdsClient {
     cluster_name: Option<String>,
     leadership: Leadership,
     rate_limiter: RateLimiter,
+    pub(crate) descriptions: Descriptions,
+}
+
+/// Page of the instances of a region.
+pub(crate) struct Page {
+    pub(crate) instances: Vec<DbInstance>,
+    /// Marker of the next page. The last page has none.
+    pub(crate) marker: Option<String>,
+    /// Time at which the page was requested, before which its descriptions cannot have been made.
+    pub(crate) requested: Instant,
 }
 
 impl RdsClient {
@@ -72,7 +81,7 @@ impl RdsClient {
         Self::of(config, leadership, calls, cluster_name, requests)
     }
 
-    fn of(
+    pub(crate) fn of(
         config: SdkConfig,
         leadership: Leadership,
         calls: RateLimiter,
@@ -89,6 +98,7 @@ impl RdsClient {
             cluster_name,
             leadership,
             rate_limiter: calls,
+            descriptions: Descriptions::default(),
         }
     }
 
@@ -174,11 +184,8 @@ impl RdsClient {
         let mut found = Vec::new();
         let mut marker = None;
         loop {
-            self.rate_limiter.acquire().await;
-            let call = self.client.describe_db_instances();
-            let call = call.max_records(PAGE_SIZE).set_marker(marker);
-            let page = call.send().await?;
-            let instances = page.db_instances.unwrap_or_default().into_iter();
+            let page = self.page(marker).await?;
+            let instances = page.instances.into_iter();
             found.extend(instances.filter(|instance| {
                 instance.db_instance_status() != Some("deleting")
                     && tags::is_of_earlier_object(instance, object, self.cluster_name())
@@ -190,6 +197,20 @@ impl RdsClient {
         }
     }
 
+    /// Returns the page of all instances that a marker leads to, or the first one.
+    pub(crate) async fn page(&self, marker: Option<String>) -> Result<Page, CallError> {
+        self.rate_limiter.acquire().await;
+        let requested = Instant::now();
+        let call = self.client.describe_db_instances();
+        let call = call.max_records(PAGE_SIZE.into()).set_marker(marker);
+        let page = call.send().await?;
+        Ok(Page {
+            instances: page.db_instances.unwrap_or_default(),
+            marker: page.marker.filter(|marker| !marker.is_empty()),
+            requested,
+        })
+    }
+
     /// Returns the snapshots of an instance, even of a deleted one.
     pub(crate) async fn snapshots(&self, id: &str) -> Result<Vec<DbSnapshot>, CallError> {
         let mut found = Vec::new();
@@ -198,7 +219,7 @@ impl RdsClient {
             self.rate_limiter.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.db_instance_identifier(id).set_marker(marker);
-            let page = match call.max_records(PAGE_SIZE).send().await {
+            let page = match call.max_records(PAGE_SIZE.into()).send().await {
                 Ok(page) => page,
                 Err(error) => match CallError::from(error) {
                     error if error.is("DBInstanceNotFound") => return Ok(found),
@@ -221,6 +242,7 @@ impl RdsClient {
         user: &MasterUser,
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
+        let _write = self.descriptions.write(id);
         let spec = &object.spec;
         let storage = &spec.storage;
         let network = &spec.network;
@@ -269,6 +291,7 @@ impl RdsClient {
         when: ApplyChanges,
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
+        let _write = self.descriptions.write(id);
         let storage = &change.storage;
         let storage_type = storage.storage_type.map(StorageType::as_str);
         let response = self
@@ -303,6 +326,7 @@ impl RdsClient {
     /// Removes tags from an instance.
     pub(crate) async fn untag(&self, arn: &str, keys: Vec<String>) -> Result<(), CallError> {
         self.may_write().await?;
+        let _write = self.descriptions.write(name_of(arn));
         self.client
             .remove_tags_from_resource()
             .resource_name(arn)
@@ -319,6 +343,7 @@ impl RdsClient {
         tags: &BTreeMap<String, String>,
     ) -> Result<(), CallError> {
         self.may_write().await?;
+        let _write = self.descriptions.write(name_of(arn));
         let tags = tags.iter();
         let tags = tags.map(|(key, value)| tags::tag(key, value)).collect();
         self.client
@@ -337,6 +362,7 @@ impl RdsClient {
         final_snapshot: Option<String>,
     ) -> Result<(), CallError> {
         self.may_write().await?;
+        let _write = self.descriptions.write(id);
         self.client
             .delete_db_instance()
             .db_instance_identifier(id)
@@ -346,6 +372,11 @@ impl RdsClient {
             .await?;
         Ok(())
     }
+}
+
+/// Returns the identifier at the end of an ARN.
+fn name_of(arn: &str) -> &str {
+    arn.rsplit(':').next().unwrap_or_default()
 }
 
 /// Returns the error for a response without the instance.

@@ -20,6 +20,8 @@ pub(crate) struct RecordedInstance<'a> {
     pub(crate) resource_id: Option<&'a str>,
     /// If true, RDS has listed the instance with an address.
     has_endpoint: bool,
+    /// Status of the instance in RDS.
+    pub(crate) phase: Option<&'a str>,
     pub(crate) enforced_fields: Vec<&'a str>,
     pub(crate) applied_storage: AppliedStorage,
     pub(crate) applied_tags: Vec<&'a str>,
@@ -56,6 +58,7 @@ impl<'a> RecordedInstance<'a> {
             arn,
             resource_id: text("resourceId"),
             has_endpoint: status["endpoint"].is_object(),
+            phase: text("phase"),
             enforced_fields: list("enforcedFields"),
             applied_storage: AppliedStorage::deserialize(&status["appliedStorage"])
                 .unwrap_or_default(),

@@ -40,7 +40,7 @@ impl CloudDatabaseReconciler {
         let object = request.parent();
         let uid = object.uid();
         let record = RecordedInstance::from_status(request.raw_parent(), id);
-        let instance = self.rds.describe(id).await;
+        let instance = self.describe(id, object, &record, &user).await;
         let instance = instance.map_err(|error| self.without_answer(id, error.into()))?;
         self.record_answer(id);
         let Some(instance) = instance else {
@@ -144,7 +144,7 @@ impl CloudDatabaseReconciler {
     /// Returns the password to set, if the Secret has another one than the instance. `version` is the recorded version of
     /// the Secret. If none is recorded, the instance was created by a release that did not record it, and keeps its
     /// password.
-    fn password_to_set(
+    pub(crate) fn password_to_set(
         &self,
         id: &str,
         user: &MasterUser,

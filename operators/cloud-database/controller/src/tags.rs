@@ -68,6 +68,19 @@ pub(crate) fn has_owner(instance: &DbInstance) -> bool {
     value(instance, OWNER_TAG).is_some()
 }
 
+/// Returns true if an instance can belong to an object of this cluster. Instances of another cluster are distinguished
+/// only if both clusters have a name.
+pub(crate) fn may_be_ours(instance: &DbInstance, cluster_name: Option<&str>) -> bool {
+    has_owner(instance) && is_same_cluster(instance, cluster_name)
+}
+
+fn is_same_cluster(instance: &DbInstance, cluster_name: Option<&str>) -> bool {
+    match (value(instance, CLUSTER_TAG), cluster_name) {
+        (Some(theirs), Some(ours)) => theirs == ours,
+        _ => true,
+    }
+}
+
 /// Returns a description of the owner of an instance, from its tags.
 pub(crate) fn owner(instance: &DbInstance) -> String {
     let uid = value(instance, OWNER_TAG).unwrap_or("none");
@@ -84,11 +97,7 @@ pub(crate) fn is_of_earlier_object(
     object: &CloudDatabase,
     cluster_name: Option<&str>,
 ) -> bool {
-    let is_same_cluster = match (value(instance, CLUSTER_TAG), cluster_name) {
-        (Some(theirs), Some(ours)) => theirs == ours,
-        _ => true,
-    };
-    is_same_cluster
+    is_same_cluster(instance, cluster_name)
         && value(instance, OBJECT_TAG) == Some(&object_name(object))
         && !is_owned_by(instance, object.metadata.uid.as_deref())
 }

@@ -20,6 +20,15 @@ impl Simulator {
         })
     }
 
+    /// Creates an instance with the parameters of `CreateDBInstance`, without a call that the journal shows.
+    pub fn create_instance(&self, parameters: Value) {
+        let parameters = fields(parameters);
+        let created = self
+            .lock()
+            .run("CreateDBInstance", &self.place, &parameters);
+        created.unwrap_or_else(|fault| panic!("the instance is rejected: {fault:?}"));
+    }
+
     /// Returns an instance as RDS reports it, with the names of the API (`DBInstanceStatus`), or `None` if it does not
     /// exist.
     pub fn instance(&self, id: &str) -> Option<Value> {

@@ -174,7 +174,12 @@ impl Service {
         answer
     }
 
-    fn run(&mut self, operation: &str, place: &Place, parameters: &Fields) -> Result<Value, Fault> {
+    pub(crate) fn run(
+        &mut self,
+        operation: &str,
+        place: &Place,
+        parameters: &Fields,
+    ) -> Result<Value, Fault> {
         if let Some(fault) = self.injections.refusal(operation, parameters) {
             return Err(fault.clone());
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::fields::Fields;
 use crate::operations::call::Call;
 use crate::operations::filter::filter;
-use crate::operations::page::page;
+use crate::operations::page::page_of;
 use crate::protocol::fault::Fault;
 use crate::state::instance::Instance;
 use crate::state::region::not_found;
@@ -30,11 +30,10 @@ pub(crate) fn instances(call: &Call<'_>, parameters: &Fields) -> Result<Value, F
             return Err(not_found(id));
         }
     }
-    let entries = found.into_iter().map(|it| {
-        let reported = reported::instance(region, it, call.now);
-        (it.id().to_owned(), reported)
-    });
-    page("DBInstances", entries.collect(), parameters)
+    let entries = found.into_iter().map(|it| (it.id().to_owned(), it));
+    page_of("DBInstances", entries.collect(), parameters, |it| {
+        reported::instance(region, it, call.now)
+    })
 }
 
 /// Returns true if a value is the identifier of an instance, or its ARN.

@@ -12,8 +12,18 @@ const SIZES: std::ops::RangeInclusive<i64> = 20..=100;
 /// are ordered: the marker of a page is the last key of the page before.
 pub(crate) fn page(
     name: &str,
-    mut entries: Vec<(String, Value)>,
+    entries: Vec<(String, Value)>,
     parameters: &Fields,
+) -> Result<Value, Fault> {
+    page_of(name, entries, parameters, |value| value)
+}
+
+/// Returns the same page of entries that are converted only if they are on it.
+pub(crate) fn page_of<T>(
+    name: &str,
+    mut entries: Vec<(String, T)>,
+    parameters: &Fields,
+    convert: impl Fn(T) -> Value,
 ) -> Result<Value, Fault> {
     let size = parameters.number("MaxRecords").unwrap_or(*SIZES.end());
     if !SIZES.contains(&size) {
@@ -34,7 +44,7 @@ pub(crate) fn page(
     if let Some((last, _)) = entries.last().filter(|_| !rest.is_empty()) {
         page.insert("Marker".to_owned(), encode(last).into());
     }
-    let entries = entries.into_iter().map(|(_, value)| value);
+    let entries = entries.into_iter().map(|(_, entry)| convert(entry));
     page.insert(name.to_owned(), entries.collect());
     Ok(page.into())
 }

@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_instance_is_synced_if_nothing_is_left() {
-        assert_eq!(condition(&[]).0, true);
+        assert!(condition(&[]).0);
         let (is_synced, reason, message) = condition(&[
             ("port", Outcome::Requested),
             (

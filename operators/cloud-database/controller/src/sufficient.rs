@@ -1,0 +1,92 @@
+//! Description of an instance for a reconciliation: one from a sweep if it only confirms what is recorded, and
+//! otherwise one from a single call.
+//!
+//! A description from a sweep is old by seconds or minutes, so that nothing is written because of it, and nothing
+//! irreversible follows from it.
+
+use std::time::Duration;
+
+use aws_sdk_rds::types::DbInstance;
+use kube::ResourceExt;
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_controller::ReconcileError;
+
+use crate::applied_values;
+use crate::call_error::CallError;
+use crate::credentials::MasterUser;
+use crate::drift;
+use crate::recent::Description;
+use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
+use crate::recorded_instance::RecordedInstance;
+use crate::tags;
+
+impl RdsConfig {
+    /// Returns the maximum age of the description of an instance with a recorded status. It adds at most a quarter to
+    /// the time until a change by another client is noticed, or half to the time until the end of a change in
+    /// progress is noticed.
+    fn max_age(&self, phase: Option<&str>) -> Duration {
+        match phase {
+            Some("available") => self.resync_period / 4,
+            _ => self.poll_interval / 2,
+        }
+    }
+}
+
+impl CloudDatabaseReconciler {
+    /// Returns the instance of an object, or `None` if it does not exist.
+    pub(crate) async fn describe(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        record: &RecordedInstance<'_>,
+        user: &Result<MasterUser, ReconcileError>,
+    ) -> Result<Option<DbInstance>, CallError> {
+        if record.listed_id().is_none() {
+            return self.rds.describe(id).await;
+        }
+        let max_age = self.config.max_age(record.phase);
+        match self.rds.recent(id, max_age).await? {
+            Description::Single(instance) => Ok(instance.map(|it| *it)),
+            Description::Swept(instance) => {
+                if self.confirms(id, object, record, user, &instance) {
+                    return Ok(Some(DbInstance::clone(&instance)));
+                }
+                self.rds.describe(id).await
+            }
+        }
+    }
+
+    /// Returns true if a description leads to no write, and shows the recorded status.
+    fn confirms(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        record: &RecordedInstance<'_>,
+        user: &Result<MasterUser, ReconcileError>,
+        instance: &DbInstance,
+    ) -> bool {
+        let spec = &object.spec;
+        let enforced = drift::enforced(spec, instance, &record.enforced_fields);
+        let when = spec.apply_changes;
+        let change = drift::between(spec, when, instance, &enforced, &record.applied_storage);
+        let expected = tags::managed_tags(object, self.rds.cluster_name());
+        let removed = applied_values::removed_tags(&expected, instance, &record.applied_tags);
+        let missing = drift::missing_tags(expected, instance.tag_list());
+        let password = user.as_ref().ok().and_then(|user| {
+            let mut version = record.credentials_version.map(String::from);
+            self.password_to_set(id, user, &mut version)
+        });
+        instance.db_instance_status() == record.phase
+            && instance.dbi_resource_id() == record.resource_id
+            && tags::is_owned_by(instance, object.uid().as_deref())
+            && change.is_empty()
+            && removed.is_empty()
+            && missing.is_empty()
+            && password.is_none()
+    }
+}
+
+#[cfg(test)]
+mod measurement;
+#[cfg(test)]
+mod tests;
