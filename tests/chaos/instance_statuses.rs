@@ -1,4 +1,4 @@
-//! Statuses that instances have for a while, as in RDS: some pass by themselves, and some need somebody who comes later.
+//! Statuses that instances have for a while, as in RDS: some pass by themselves, and some end when an administrator acts.
 
 use std::time::Duration;
 

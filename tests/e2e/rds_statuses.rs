@@ -36,7 +36,7 @@ const PASSING: [&str; 12] = [
     "of-a-later-release",
 ];
 
-/// Statuses that need somebody, with the reason of the object.
+/// Statuses in which an administrator has to act, with the reason of the object.
 const STALLED: [(&str, &str); 12] = [
     ("failed", "InstanceFailed"),
     ("inaccessible-encryption-credentials", "EncryptionKeyLost"),

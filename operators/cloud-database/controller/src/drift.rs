@@ -118,7 +118,7 @@ pub(crate) fn between(
     }
 }
 
-/// Returns true if a value is to be requested: it is neither in effect nor accepted as it is to be, or another value has
+/// Returns true if a value is to be requested: it is neither in effect nor accepted in the way that the spec demands, or another value has
 /// been accepted.
 fn differs<T: Copy + PartialEq>(
     wanted: Option<T>,

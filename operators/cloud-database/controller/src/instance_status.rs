@@ -15,7 +15,7 @@ pub(crate) enum Accepts {
 pub(crate) struct Problem {
     /// Reason for programs.
     pub(crate) reason: &'static str,
-    /// What is wrong, and what to do.
+    /// Problem, and what to do.
     pub(crate) message: &'static str,
 }
 

@@ -34,9 +34,9 @@ pub(crate) enum Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
     fields: Vec<(String, Outcome)>,
-    /// What cannot be changed.
+    /// Differences that cannot be changed.
     differences: Vec<String>,
-    /// What RDS has accepted and applies later.
+    /// Fields whose change RDS has accepted and applies later.
     pending: Vec<String>,
     /// Maintenance window in which RDS applies it, if the spec demands that.
     window: Option<String>,
