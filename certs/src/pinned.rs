@@ -6,9 +6,10 @@ use rcgen::{
     CertificateParams, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use time::OffsetDateTime;
-use x509_parser::pem::parse_x509_pem;
 
-use crate::ca::authority::{AuthorityError, CLOCK_SKEW, CertKeyPair, Validity, common_name};
+use crate::ca::authority::{
+    AuthorityError, CLOCK_SKEW, CertKeyPair, Validity, common_name, is_key_of,
+};
 
 impl CertKeyPair {
     /// Generates a key and a certificate that is signed by this key.
@@ -38,25 +39,14 @@ impl CertKeyPair {
     /// Returns the time until the certificate needs to be renewed, after two thirds of its lifetime. None if it needs that
     /// now, or cannot be served under this name.
     pub fn renewal_in(&self, dns_name: &str, now: SystemTime) -> Option<Duration> {
-        if !self.covers_dns_names(&[dns_name.to_owned()]) || !self.has_matching_key() {
+        if !self.covers_dns_names(&[dns_name.to_owned()])
+            || !is_key_of(&self.key, &self.certificate)
+        {
             return None;
         }
         let validity = Validity::of(&self.certificate).ok()?;
         let left = validity.renewal_at() - OffsetDateTime::from(now);
         Duration::try_from(left).ok().filter(|left| !left.is_zero())
-    }
-
-    fn has_matching_key(&self) -> bool {
-        let Ok(key) = KeyPair::from_pem(&self.key) else {
-            return false;
-        };
-        let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {
-            return false;
-        };
-        pem.parse_x509().is_ok_and(|certificate| {
-            let held = &certificate.public_key().subject_public_key.data;
-            **held == *key.public_key_raw()
-        })
     }
 }
 

@@ -42,6 +42,20 @@ pub struct CertKeyPair {
     pub key: String,
 }
 
+/// Returns true if a key is the one of a certificate, and false if one of them cannot be parsed.
+pub(crate) fn is_key_of(key: &str, certificate: &str) -> bool {
+    let Ok(key) = KeyPair::from_pem(key) else {
+        return false;
+    };
+    let Ok((_, pem)) = parse_x509_pem(certificate.as_bytes()) else {
+        return false;
+    };
+    pem.parse_x509().is_ok_and(|certificate| {
+        let held = &certificate.public_key().subject_public_key.data;
+        **held == *key.public_key_raw()
+    })
+}
+
 impl CertificateAuthority {
     /// Generates a new CA.
     pub fn generate(lifetime: Duration, now: OffsetDateTime) -> Result<Self, AuthorityError> {
@@ -90,16 +104,7 @@ impl CertificateAuthority {
 impl CertificateAuthority {
     /// Returns true if the key matches the certificate, and false if one of them cannot be parsed.
     pub(crate) fn has_matching_key(&self) -> bool {
-        let Ok(key) = KeyPair::from_pem(&self.key) else {
-            return false;
-        };
-        let Ok((_, pem)) = parse_x509_pem(self.certificate.as_bytes()) else {
-            return false;
-        };
-        pem.parse_x509().is_ok_and(|certificate| {
-            let held = &certificate.public_key().subject_public_key.data;
-            **held == *key.public_key_raw()
-        })
+        is_key_of(&self.key, &self.certificate)
     }
 }
 
