@@ -150,7 +150,7 @@ impl CatalogueLearner {
         }
     }
 
-    /// Records that an image cannot be asked yet, and why. After [five minutes](Attempts::wait), the attempt has failed.
+    /// Records that an image cannot be asked yet, and why. After five minutes, the attempt has failed.
     pub fn wait(&self, wanted: &VersionToLearn, why: &str) -> LearningState {
         let VersionToLearn { version, image, .. } = wanted;
         let now = Instant::now();
