@@ -57,11 +57,16 @@ impl TestEnv {
             "name": "config-check", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
             "state": {"terminated": ended},
         });
-        let status = json!({"status": {"phase": phase, "containerStatuses": [container]}});
-        let (pod, patch) = (format!("pod/{name}"), status.to_string());
+        let status = json!({"phase": phase, "containerStatuses": [container]});
+        self.patch_pod_status(&format!("pod/{name}"), &status);
+    }
+
+    /// Changes the status of a Pod as a kubelet does.
+    pub fn patch_pod_status(&self, pod: &str, status: &Value) {
+        let patch = json!({"status": status}).to_string();
         let arguments = [
             "patch",
-            &pod,
+            pod,
             "--subresource=status",
             "--type=merge",
             "--patch",

@@ -151,17 +151,7 @@ impl TestEnv {
         let ready = json!([{"type": "Ready", "status": "True"}]);
         let status =
             json!({"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}], "conditions": ready});
-        let patch = json!({"status": status}).to_string();
-        let arguments = [
-            "patch",
-            &pod,
-            "--subresource=status",
-            "--type=merge",
-            "--patch",
-            &patch,
-        ];
-        self.kubectl(&arguments)
-            .unwrap_or_else(|error| self.fail(&error));
+        self.patch_pod_status(&pod, &status);
     }
 
     async fn validator_state(&self, is_so: impl Fn(&Value) -> bool) {

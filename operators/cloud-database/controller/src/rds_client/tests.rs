@@ -1,0 +1,131 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aws_config::Region;
+use aws_credential_types::Credentials;
+use aws_smithy_runtime_api::client::http::{
+    HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+
+use super::*;
+
+/// RDS with two pages of instances, each with one that was created for an object of this name.
+#[derive(Clone, Debug, Default)]
+struct TwoPages(Arc<AtomicUsize>);
+
+impl HttpConnector for TwoPages {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let body = request.body().bytes().unwrap_or_default();
+        let is_second = String::from_utf8_lossy(body).contains("Marker=more");
+        let (id, marker) = if is_second {
+            ("cdb-2", "")
+        } else {
+            ("cdb-1", "<Marker>more</Marker>")
+        };
+        let response = format!(
+            "<DescribeDBInstancesResponse><DescribeDBInstancesResult>{marker}<DBInstances><DBInstance>\
+             <DBInstanceIdentifier>{id}</DBInstanceIdentifier><TagList><Tag>\
+             <Key>database.example.com/object</Key><Value>shop/orders</Value></Tag></TagList>\
+             </DBInstance></DBInstances></DescribeDBInstancesResult></DescribeDBInstancesResponse>"
+        );
+        let response = http::Response::new(response.into());
+        HttpConnectorFuture::ready(Ok(HttpResponse::try_from(response).expect("an answer")))
+    }
+}
+
+#[tokio::test]
+async fn instances_of_earlier_objects_are_searched_on_every_page() {
+    let pages = TwoPages::default();
+    let connector = pages.clone();
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("eu-central-1"))
+        .credentials_provider(Credentials::new("AKIA", "secret", None, None, "tests"))
+        .http_client(http_client_fn(move |_, _| {
+            SharedHttpConnector::new(connector.clone())
+        }))
+        .load()
+        .await;
+    let instances = RdsClient::of(
+        config,
+        Leadership::always(),
+        RateLimiter::unlimited(),
+        None,
+        AwsRequests::default(),
+    );
+    let object = serde_json::json!({
+        "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+        "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
+        "spec": {
+            "engine": "postgres", "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
+            "credentials": {"username": "app", "secretName": "s"},
+        },
+    });
+    let object = serde_json::from_value(object).expect("a database");
+    let found = instances.of_earlier_objects(&object).await;
+    let found = found.expect("two pages");
+    let found: Vec<_> = found
+        .iter()
+        .filter_map(|it| it.db_instance_identifier())
+        .collect();
+    assert_eq!(found, ["cdb-1", "cdb-2"]);
+    assert_eq!(pages.0.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn rds_is_not_called_if_the_region_is_unknown() {
+    let config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .build();
+    let instances = RdsClient::of(
+        config,
+        Leadership::always(),
+        RateLimiter::unlimited(),
+        None,
+        AwsRequests::default(),
+    );
+    let error = instances.location().await.expect_err("no region");
+    let is_so =
+        matches!(&error, ReconcileError::Permanent { reason, .. } if *reason == "RegionUnknown");
+    assert!(is_so, "{error:?}");
+}
+
+#[tokio::test]
+async fn a_write_that_could_be_executed_after_the_lease_has_expired_is_not_sent() {
+    // Without a region, a call that is sent fails with another error.
+    let config = SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .build();
+    let instances = |leadership| {
+        RdsClient::of(
+            config.clone(),
+            leadership,
+            RateLimiter::unlimited(),
+            None,
+            AwsRequests::default(),
+        )
+    };
+    let message = |response: Result<(), CallError>| response.expect_err("no server exists").message;
+    let late = instances(Leadership::pending());
+    let change = Modification::default();
+    for message in [
+        message(late.delete("cdb-1", None).await),
+        message(
+            late.modify("cdb-1", &change, ApplyChanges::Immediately)
+                .await
+                .map(drop),
+        ),
+        message(late.tag("arn", &BTreeMap::new()).await),
+    ] {
+        assert_eq!(
+            message,
+            "not sent: the lease may expire before the response"
+        );
+    }
+    let leading = instances(Leadership::always());
+    let message = message(leading.delete("cdb-1", None).await);
+    assert!(!message.contains("not sent"), "{message}");
+    let error = ReconcileError::from(CallError::without_response(&message));
+    assert!(matches!(error, ReconcileError::Transient { .. }), "{error}");
+}
