@@ -88,6 +88,7 @@ fn webhook_container(install: &InstallOptions<'_>) -> Value {
         format!("--policy={POLICY_FOLDER}/policy.yaml"),
         "--shutdown-delay=10s".to_owned(),
     ];
+    args.extend(admission_checks(install));
     args.extend(install.common_args());
     json!({
         "name": "webhook",
@@ -159,6 +160,7 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
         format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
         format!("--webhook-deployment={}", names::APP),
     ];
+    args.extend(admission_checks(install));
     let converted = install
         .validators
         .iter()
@@ -168,6 +170,12 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
             .map(|ruleset| format!("--inject-conversion-crd={}", crds::name(ruleset.as_ref()))),
     );
     container(install, args)
+}
+
+/// Returns the argument of both containers with the socket of the admission checks.
+fn admission_checks(install: &InstallOptions<'_>) -> Option<String> {
+    let socket = format!("--admission-check-socket={KEYS}/checks.sock");
+    install.has_admission_checks.then_some(socket)
 }
 
 /// Returns a controller container with additional arguments.

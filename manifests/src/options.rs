@@ -22,6 +22,8 @@ pub struct InstallOptions<'a> {
     pub policy_folder_args: Vec<&'static str>,
     /// Names of optional `ConfigMap`s that both containers mount, each with the name of the argument that gets the folder.
     pub config_map_args: Vec<(&'static str, &'static str)>,
+    /// If true, the webhook asks the controller in its Pod for checks that need the cluster.
+    pub has_admission_checks: bool,
     /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole
     /// cluster.
     pub namespaces: Vec<String>,

@@ -35,7 +35,8 @@
 //! # Hooks
 //!
 //! An operator can add subcommands to the program ([`Operator::subcommand`]), give its rules a value such as a cache
-//! ([`Operator::ruleset_extension`]), which may be [read again](RulesetExtension) when files change, and supply related objects to `audit` ([`AuditSnapshot`]).
+//! ([`Operator::ruleset_extension`]), which may be [read again](RulesetExtension) when files change, and supply related objects to `audit` ([`AuditSnapshot`]). An [`AdmissionCheck`] is
+//! asked by the webhook and needs the cluster.
 //!
 //! # Command line
 //!
@@ -48,6 +49,7 @@
 //! [`shared_validation`] with the rules, and [`anyhow`], [`clap`], [`kube`] and [`serde_json`], whose types occur in
 //! this interface.
 
+mod admission_checks;
 mod args;
 mod check;
 mod cli;
@@ -70,8 +72,10 @@ pub use clap;
 pub use kube;
 pub use lockstep_controller as controller;
 pub use lockstep_shared_validation as shared_validation;
+pub use lockstep_webhook::{AdmissionCheckRequest, AdmissionCheckResult, Finding};
 pub use serde_json;
 
+pub use crate::admission_checks::AdmissionCheck;
 pub use crate::args::input_format::InputFormat;
 pub use crate::check::diagnostic::on_one_line;
 pub use crate::check::yaml::document::describe_yaml_error;

@@ -18,15 +18,19 @@ use std::sync::Arc;
 use clap::{Args, Parser};
 use futures::FutureExt;
 use lockstep_controller::{OwnedType, Reconciler};
+use lockstep_shared_validation::Policy;
 use serde_json::Value;
 
+use crate::admission_checks::AdmissionCheck;
 use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
 use crate::operator::extension::ExtensionDefinition;
 use crate::operator::extension_files::RulesetExtension;
-use crate::operator::registration::{Definition, KindDefinition, Registration, SetUpFn, StartFn};
+use crate::operator::registration::{
+    CheckFn, Definition, KindDefinition, Registration, SetUpFn, StartFn,
+};
 use crate::operator::subcommand::Subcommand;
 
 /// An operator: one or several kinds, each with its ruleset and its reconciler.
@@ -42,6 +46,7 @@ pub struct Operator<S = ()> {
     definition: Definition,
     set_up: SetUpFn<S>,
     starts: Vec<StartFn<S>>,
+    check: Option<CheckFn<S>>,
 }
 
 impl Operator {
@@ -109,11 +114,13 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 policy_folder_arg: None,
                 config_map_arg: None,
                 audit_snapshot: None,
+                admission_check: None,
                 #[cfg(feature = "dev")]
                 dev_services: Vec::new(),
             },
             set_up,
             starts: Vec::new(),
+            check: None,
         }
     }
 
@@ -230,6 +237,21 @@ impl<S: Send + Sync + 'static> Operator<S> {
         self
     }
 
+    /// Sets a check that the webhook asks the controller in its Pod for. `is_wanted` returns true if the policy demands it for
+    /// a kind of this operator; `create` is called once.
+    #[must_use]
+    pub fn admission_check<C: AdmissionCheck>(
+        mut self,
+        is_wanted: fn(&str, &Policy) -> bool,
+        create: impl Fn(&S, &OperatorContext) -> C + Send + Sync + 'static,
+    ) -> Self {
+        self.definition.admission_check = Some(is_wanted);
+        self.check = Some(Arc::new(move |state, context| {
+            Arc::new(create(state, context))
+        }));
+        self
+    }
+
     /// Adds a service that the command `dev` starts for the operator.
     #[cfg(feature = "dev")]
     #[must_use]
@@ -241,6 +263,11 @@ impl<S: Send + Sync + 'static> Operator<S> {
 
 impl<S: Send + Sync + 'static> From<Operator<S>> for Registration {
     fn from(operator: Operator<S>) -> Self {
-        Self::new(operator.definition, operator.set_up, operator.starts)
+        Self::new(
+            operator.definition,
+            operator.set_up,
+            operator.starts,
+            operator.check,
+        )
     }
 }

@@ -12,6 +12,7 @@ use lockstep_controller::{
 use lockstep_shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 use serde_json::Value;
 
+use crate::admission_checks::{CheckOfKind, IsWanted};
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
@@ -76,6 +77,15 @@ impl Registry {
                 files.watch(metrics, interval, on_change.clone());
             }
         }
+    }
+
+    /// Returns the groups and kinds that have admission checks.
+    pub(crate) fn checked_kinds(&self) -> Vec<(&'static str, &'static str, IsWanted)> {
+        let kinds = self.kinds().filter_map(|(operator, kind)| {
+            let is_wanted = operator.definition.admission_check?;
+            Some((kind.group, kind.kind, is_wanted))
+        });
+        kinds.collect()
     }
 
     /// Returns the subcommand of an operator.
@@ -184,6 +194,12 @@ impl SelectedKinds<'_> {
         args.collect()
     }
 
+    /// Returns true if an operator of the installed kinds has admission checks.
+    pub(crate) fn have_admission_checks(&self) -> bool {
+        let mut operators = self.operators().into_iter();
+        operators.any(|operator| operator.definition.admission_check.is_some())
+    }
+
     /// Returns the services that the command `dev` starts for the installed kinds.
     #[cfg(feature = "dev")]
     pub(crate) fn dev_services(&self) -> impl Iterator<Item = &DevService> {
@@ -233,6 +249,7 @@ pub(crate) struct Operators {
     deletion_timeouts: DeletionTimeouts,
     config: Config,
     controllers: Vec<(Arc<dyn Validator>, ControllerFactory)>,
+    checks: Vec<CheckOfKind>,
     policy: PolicyHandle,
     /// The watched namespaces; empty for all.
     namespaces: Vec<String>,
@@ -247,24 +264,38 @@ impl Operators {
         kinds: &SelectedKinds<'_>,
         policy: PolicyHandle,
     ) -> anyhow::Result<Self> {
-        let mut controllers = Vec::new();
+        let (mut controllers, mut checks) = (Vec::new(), Vec::new());
         for operator in kinds.operators() {
             let context = context.with_extension(operator.extension.clone());
-            let factories = (operator.set_up)(matches, context)?.await?;
-            for (registered, factory) in operator.definition.kinds.iter().zip(factories) {
-                if let Some(ruleset) = kinds.ruleset(operator, registered.kind) {
-                    controllers.push((Arc::clone(ruleset), factory));
-                }
+            let running = (operator.set_up)(matches, context)?.await?;
+            let registered = operator.definition.kinds.iter();
+            for (registered, factory) in registered.zip(running.controllers) {
+                let Some(ruleset) = kinds.ruleset(operator, registered.kind) else {
+                    continue;
+                };
+                controllers.push((Arc::clone(ruleset), factory));
+                let check = running.admission_check.iter().map(|check| CheckOfKind {
+                    group: registered.group,
+                    kind: registered.kind,
+                    check: Arc::clone(check),
+                });
+                checks.extend(check);
             }
         }
         Ok(Self {
             namespaces: context.namespaces,
             client: context.client,
             controllers,
+            checks,
             policy,
             deletion_timeouts: args.deletion_timeouts()?,
             config: args.config(),
         })
+    }
+
+    /// Returns the admission checks, which are served once.
+    pub(crate) fn take_checks(&mut self) -> Vec<CheckOfKind> {
+        std::mem::take(&mut self.checks)
     }
 
     /// Creates the controllers for one leadership term: one for each kind, and for each watched namespace if only

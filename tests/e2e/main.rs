@@ -66,6 +66,7 @@ mod vector;
 mod vector_catalogues;
 mod vector_config_check;
 mod vector_config_check_warm;
+mod vector_exact;
 mod vector_examples;
 mod vector_kaasops;
 mod vector_pod_refresh;

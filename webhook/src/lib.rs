@@ -14,6 +14,11 @@
 //! The middleware comes first. Then a request goes one way: its bytes are decoded as an `AdmissionReview`, its object
 //! is validated, and the validation result becomes the response. A `ConversionReview` goes the same way.
 //!
+//! # Checks by another process
+//!
+//! [`RemoteChecks`] are asked about an object that the rules accept, if the policy demands it. They take time and may come to
+//! no result. Then the result of the rules counts, and a warning says so.
+//!
 //! # Limits
 //!
 //! [`Limits`] bound the time, size and number of requests, and the memory that all of them use. A request beyond a
@@ -32,6 +37,9 @@ mod metrics;
 mod middleware;
 mod webhook;
 
+pub use crate::admission::check::{
+    AdmissionCheckRequest, AdmissionCheckResult, Finding, RemoteChecks,
+};
 pub use crate::webhook::Webhook;
 pub use limits::Limits;
 pub use metrics::Metrics;

@@ -14,8 +14,9 @@ use lockstep_http_server::ActiveRequest;
 use lockstep_shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 use serde::Serialize;
 
+use crate::admission::check::{Checks, RemoteChecks};
 use crate::admission::error::RequestError;
-use crate::admission::handler::{Handler, Mode};
+use crate::admission::handler::{Handled, Handler, Mode};
 use crate::admission::response::AdmissionReview;
 use crate::body::MemoryBudget;
 use crate::concurrency_limit::ConcurrencyLimit;
@@ -39,6 +40,12 @@ enum Endpoint {
     Validate,
     Mutate,
     Convert,
+}
+
+/// Response of an endpoint, or the check that decides about it.
+enum Responded {
+    Admission(Handled),
+    Converted(ConversionReview),
 }
 
 /// Response body of an endpoint.
@@ -82,6 +89,7 @@ impl Webhook {
                 validators,
                 policy: PolicyHandle::default(),
                 crd_status: Arc::new(|_| CrdMatch::Unknown),
+                checks: None,
                 metrics: metrics.clone(),
             },
             budget: MemoryBudget::new(&limits, &metrics),
@@ -106,6 +114,13 @@ impl Webhook {
         crd_status: impl Fn(&dyn Validator) -> CrdMatch + Send + Sync + 'static,
     ) -> Self {
         self.handler.crd_status = Arc::new(crd_status);
+        self
+    }
+
+    /// Sets checks of objects that the rules accept.
+    #[must_use]
+    pub fn with_checks(mut self, checks: Arc<dyn RemoteChecks>) -> Self {
+        self.handler.checks = Some(Checks::new(checks));
         self
     }
 
@@ -163,24 +178,27 @@ impl Webhook {
         let respond = move |body: &[u8]| {
             middleware::catch_panic(&webhook.metrics, || webhook.respond(endpoint, body))
         };
-        self.concurrency.run(&self.budget, body, respond).await
+        let review = match self.concurrency.run(&self.budget, body, respond).await? {
+            Responded::Converted(review) => return Ok(EndpointResponse::Converted(review)),
+            Responded::Admission(Handled::Done(review)) => review,
+            Responded::Admission(Handled::Pending(pending)) => {
+                self.handler.complete(*pending).await
+            }
+        };
+        Ok(EndpointResponse::Review(review))
     }
 
     /// Decodes a body, validates or converts its objects, and returns the response.
-    fn respond(&self, endpoint: Endpoint, body: &[u8]) -> Result<EndpointResponse, RequestError> {
-        match endpoint {
-            Endpoint::Validate => self
-                .handler
-                .handle(Mode::Validate, body)
-                .map(EndpointResponse::Review),
-            Endpoint::Mutate => self
-                .handler
-                .handle(Mode::Mutate, body)
-                .map(EndpointResponse::Review),
+    fn respond(&self, endpoint: Endpoint, body: &[u8]) -> Result<Responded, RequestError> {
+        let mode = match endpoint {
+            Endpoint::Validate => Mode::Validate,
+            Endpoint::Mutate => Mode::Mutate,
             Endpoint::Convert => {
-                conversion::convert(body, &self.handler.validators).map(EndpointResponse::Converted)
+                let converted = conversion::convert(body, &self.handler.validators);
+                return converted.map(Responded::Converted);
             }
-        }
+        };
+        self.handler.handle(mode, body).map(Responded::Admission)
     }
 }
 

@@ -6,18 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use async_trait::async_trait;
 use lockstep_controller::Reconciler;
+use lockstep_sdk::shared_validation::{Policy, ValidatedResource};
 use lockstep_sdk::{
-    AuditSnapshot, ExtensionReload, Operator, OperatorContext, RulesetExtension, duration,
+    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, AuditSnapshot, ExtensionReload,
+    Finding, Operator, OperatorContext, RulesetExtension, duration,
 };
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::{
     Catalogues, ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
-    VectorContext, VectorPipeline,
+    VectorContext, VectorPipeline, is_exact,
 };
 use lockstep_vector_controller::{
-    CatalogueLearner, CheckSlots, Installation, PodChecks, RunsPipelines, ValidateOnlyReconciler,
-    WorkloadReconciler, owned,
+    CatalogueLearner, CheckSlots, ExactCheck, Installation, PodChecks, RunsPipelines,
+    ValidateOnlyReconciler, Verdict, WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
@@ -74,7 +77,52 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
         .ruleset_extension(context)
         .policy_folder_arg(CATALOGUES)
         .config_map_arg(CATALOGUES_CONFIG_MAP, CATALOGUES)
+        .admission_check(is_checked, |_, context| {
+            PipelineCheck(ExactCheck::new(
+                context.client.clone(),
+                vector_context(context),
+                &context.installed_kinds,
+            ))
+        })
         .own_namespace_rules(CatalogueLearner::rbac_rules(CATALOGUES_CONFIG_MAP))
+}
+
+/// Returns true if the policy demands that Vector itself is asked about objects of a kind.
+fn is_checked(kind: &str, policy: &Policy) -> bool {
+    let is_pipeline = [VectorPipeline::KIND, ClusterVectorPipeline::KIND].contains(&kind);
+    is_pipeline && is_exact(policy.settings("vector"))
+}
+
+/// Check of pipelines by the Vector of the workloads that select them.
+struct PipelineCheck(ExactCheck);
+
+#[async_trait]
+impl AdmissionCheck for PipelineCheck {
+    async fn check(&self, request: &AdmissionCheckRequest) -> Result<AdmissionCheckResult, String> {
+        let verdict = self.0.check(&request.object, request.old_object.as_ref());
+        let Verdict {
+            rejections,
+            warnings,
+        } = verdict.await?;
+        Ok(AdmissionCheckResult {
+            errors: rejections
+                .into_iter()
+                .map(|it| finding("rejected-by-vector", it))
+                .collect(),
+            warnings: warnings
+                .into_iter()
+                .map(|it| finding("not-checked", it))
+                .collect(),
+        })
+    }
+}
+
+fn finding(rule: &str, message: String) -> Finding {
+    Finding {
+        rule: rule.to_owned(),
+        field: "spec".to_owned(),
+        message,
+    }
 }
 
 /// Finds out whether the cluster has the API type `PodMonitor`, and the image of this program. If the API type is

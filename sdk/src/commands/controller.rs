@@ -2,6 +2,7 @@
 //! cluster credentials.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -19,6 +20,7 @@ use lockstep_webhook_lifecycle::{
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 
+use crate::admission_checks;
 use crate::args::cert::CertArgs;
 use crate::args::crd_status::CrdStatusReporterArgs;
 use crate::args::kinds::KindArgs;
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// Namespace of the installation.
     #[arg(long, env = "POD_NAMESPACE", default_value = lockstep_manifests::names::NAMESPACE)]
     namespace: String,
+    /// Unix socket on which the webhook in the same Pod asks for checks that need the cluster. Default: none are served.
+    #[arg(long, value_name = "FILE")]
+    admission_check_socket: Option<PathBuf>,
     /// Name of the Lease that is used for leader election.
     #[arg(long, help_heading = LEADER_ELECTION, default_value = lockstep_manifests::names::LEASE)]
     leader_election_id: String,
@@ -133,7 +138,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         metrics: of_operators.clone(),
     };
     let set_up = Operators::new(context, &args.reconciliation, &matches, &kinds, policy);
-    let operators = tokio::select! {
+    let mut operators = tokio::select! {
         operators = set_up => operators?,
         // An operator may still wait for the API server or for an external system.
         () = runtime::stopped(stop.clone()) => {
@@ -141,6 +146,9 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
             return Ok(());
         }
     };
+    if let Some(socket) = &args.admission_check_socket {
+        admission_checks::serve(socket, operators.take_checks()).await?;
+    }
     let mut registry = of_operators.take();
     let has_webhook = args.scope.has_webhook();
     let webhook_tasks = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));
@@ -255,7 +263,14 @@ mod tests {
             let options = options.filter(|option| option.get_help_heading() == heading);
             options.filter_map(clap::Arg::get_long).collect()
         };
-        assert_eq!(below(None), ["health-probe-bind-address", "namespace"]);
+        assert_eq!(
+            below(None),
+            [
+                "health-probe-bind-address",
+                "namespace",
+                "admission-check-socket"
+            ]
+        );
         let expected = ["leader-election-id", "leader-election-identity"];
         assert_eq!(below(Some(LEADER_ELECTION)), expected);
         let expected = [

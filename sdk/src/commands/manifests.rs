@@ -99,6 +99,7 @@ fn with_options(
         own_namespace_rules: chosen.own_namespace_rules(),
         policy_folder_args: chosen.policy_folder_args(),
         config_map_args: chosen.config_map_args(),
+        has_admission_checks: chosen.have_admission_checks(),
         controller_args: kinds.argument().into_iter().chain(webhook_only).collect(),
         webhook_only: scope.is_some_and(InstallScopeArgs::is_webhook_only),
         no_webhook: scope.is_some_and(InstallScopeArgs::is_without_webhook),

@@ -12,6 +12,7 @@ use lockstep_webhook::{Metrics, Webhook};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+use crate::admission_checks::SocketClient;
 use crate::args::crd_status::CrdStatusArgs;
 use crate::args::limits::LimitArgs;
 use crate::args::policy;
@@ -39,6 +40,10 @@ pub(crate) struct Args {
     /// is reloaded when it changes. Default: no client certificate is required.
     #[arg(long, value_name = "FILE")]
     client_ca_file: Option<PathBuf>,
+    /// Unix socket of the controller in the same Pod, which checks what needs the cluster if the policy demands it. Default:
+    /// objects are validated by rules only.
+    #[arg(long, value_name = "FILE")]
+    admission_check_socket: Option<PathBuf>,
     /// Time to keep serving after SIGTERM, so that the endpoint can be removed from the Service first.
     #[arg(long, default_value = "10s", value_parser = runtime::duration)]
     shutdown_delay: Duration,
@@ -69,9 +74,15 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     let metrics = Metrics::register(&mut registry, server_metrics.clone());
     let server_limits = args.limits.server();
     let crds = args.crd_status.watch(&validators);
-    let webhook = Webhook::new(validators, metrics, args.limits.webhook())
+    let checked_kinds = environment.registry().checked_kinds();
+    let checks = args.admission_check_socket;
+    let checks = checks.map(|socket| Arc::new(SocketClient::new(socket, checked_kinds)));
+    let mut webhook = Webhook::new(validators, metrics, args.limits.webhook())
         .with_policy(policy)
         .with_crd_status(move |validator| crds.get(validator));
+    if let Some(checks) = checks {
+        webhook = webhook.with_checks(checks);
+    }
     let keys = CertWatcher::new(&args.cert_dir);
     tokio::spawn(Arc::clone(&keys).run(server_metrics.clone()));
     let tls = match args.client_ca_file {
@@ -130,6 +141,7 @@ mod tests {
             "metrics-bind-address",
             "cert-dir",
             "client-ca-file",
+            "admission-check-socket",
             "shutdown-delay",
         ];
         let options: Vec<_> = options.filter_map(clap::Arg::get_long).collect();

@@ -104,6 +104,7 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         controller_args: Vec::new(),
         policy_folder_args: Vec::new(),
         config_map_args: Vec::new(),
+        has_admission_checks: false,
         namespaces: installation.namespaces.clone(),
         webhook_only: installation.is_webhook_only,
         no_webhook: !installation.has_webhook && !installation.is_namespaced(),

@@ -10,6 +10,7 @@ use lockstep_controller::{DeletionEffect, FinalizeRequest, Reconciler, Runnable}
 use lockstep_shared_validation::{Ruleset, ValidatedResource, Validator};
 use serde_json::Value;
 
+use crate::admission_checks::{AdmissionCheck, IsWanted};
 use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
@@ -41,6 +42,8 @@ pub(crate) struct Definition {
     /// Name of an optional `ConfigMap`, and of an argument of the extension that gets its folder.
     pub(crate) config_map_arg: Option<(&'static str, &'static str)>,
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
+    /// Returns true if a policy demands the admission checks of a kind.
+    pub(crate) admission_check: Option<IsWanted>,
     #[cfg(feature = "dev")]
     pub(crate) dev_services: Vec<DevService>,
 }
@@ -99,9 +102,20 @@ pub(crate) type StartFn<S> = Arc<
         + Sync,
 >;
 
+/// Creates the admission check of an operator from its state.
+pub(crate) type CheckFn<S> =
+    Arc<dyn Fn(&S, &OperatorContext) -> Arc<dyn AdmissionCheck> + Send + Sync>;
+
 /// Creates the controller of a kind, once its operator is set up.
 pub(crate) type ControllerFactory =
     Box<dyn Fn(Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync>;
+
+/// Operator that is set up.
+pub(crate) struct RunningOperator {
+    /// Factories of its controllers, in the order of its kinds.
+    pub(crate) controllers: Vec<ControllerFactory>,
+    pub(crate) admission_check: Option<Arc<dyn AdmissionCheck>>,
+}
 
 /// An operator as the program stores it.
 pub(crate) struct Registration {
@@ -110,8 +124,8 @@ pub(crate) struct Registration {
     pub(crate) extension: Option<Extension>,
     /// Files of the extension, until they are watched.
     pub(crate) extension_files: Mutex<Option<ExtensionFiles>>,
-    /// Sets up the operator and returns the factories of its controllers, in the order of its kinds.
-    pub(crate) set_up: SetUpFn<Vec<ControllerFactory>>,
+    /// Sets up the operator.
+    pub(crate) set_up: SetUpFn<RunningOperator>,
 }
 
 impl Registration {
@@ -119,6 +133,7 @@ impl Registration {
         definition: Definition,
         set_up: SetUpFn<S>,
         starts: Vec<StartFn<S>>,
+        check: Option<CheckFn<S>>,
     ) -> Self {
         Self {
             definition,
@@ -126,22 +141,27 @@ impl Registration {
             extension_files: Mutex::default(),
             set_up: Box::new(move |matches, context| {
                 let state = set_up(matches, context.clone())?;
-                let starts = starts.clone();
-                Ok(async move { Ok(factories(state.await?, &context, starts)) }.boxed())
+                let (starts, check) = (starts.clone(), check.clone());
+                Ok(async move { Ok(running(state.await?, &context, starts, check)) }.boxed())
             }),
         }
     }
 }
 
-fn factories<S: Send + Sync + 'static>(
+fn running<S: Send + Sync + 'static>(
     state: S,
     context: &OperatorContext,
     starts: Vec<StartFn<S>>,
-) -> Vec<ControllerFactory> {
+    check: Option<CheckFn<S>>,
+) -> RunningOperator {
     let state = Arc::new(state);
-    let factories = starts.into_iter().map(|start| -> ControllerFactory {
+    let admission_check = check.map(|check| check(&state, context));
+    let controllers = starts.into_iter().map(|start| -> ControllerFactory {
         let (state, context) = (Arc::clone(&state), context.clone());
         Box::new(move |ruleset, wiring| start(&state, &context, ruleset, wiring))
     });
-    factories.collect()
+    RunningOperator {
+        controllers: controllers.collect(),
+        admission_check,
+    }
 }

@@ -138,18 +138,13 @@ impl Fleet {
     pub fn start_controller(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "controller", &pod.name)?;
-        let container = container.with_config_maps_in(&self.directory);
+        let container = container.with_volumes_in(&self.directory, &self.keys(index));
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
             .arg(format!(
                 "--health-probe-bind-address=127.0.0.1:{}",
                 pod.controller_health
-            ))
-            .arg(format!("--cert-dir={}", self.keys(index).display()))
-            .arg(format!(
-                "--crd-status-file={}/crds.json",
-                self.keys(index).display()
             ))
             .args(&self.options.controller_args)
             .env_clear()
@@ -166,15 +161,10 @@ impl Fleet {
     pub fn start_webhook(&mut self, index: usize) -> Result<(), Error> {
         let pod = &self.pods[index];
         let container = Container::of(&self.deployment, "webhook", &pod.name)?;
-        let container = container.with_config_maps_in(&self.directory);
+        let container = container.with_volumes_in(&self.directory, &self.keys(index));
         let mut command = pod.network.command(&self.options.program);
         command
             .args(container.args)
-            .arg(format!("--cert-dir={}", self.keys(index).display()))
-            .arg(format!(
-                "--crd-status-file={}/crds.json",
-                self.keys(index).display()
-            ))
             .args(&self.webhook_args)
             .envs(container.env);
         let name = format!("webhook-{}", pod.name);

@@ -100,7 +100,7 @@ impl Installation {
     /// Starts the webhook process.
     pub fn start_webhook(&mut self) -> Result<(), Error> {
         let container = Container::of(&self.deployment, "webhook", "pod-0")?;
-        let container = container.with_config_maps_in(&self.config_maps);
+        let container = container.with_volumes_in(&self.config_maps, &self.keys);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
@@ -111,11 +111,6 @@ impl Installation {
             .arg(format!(
                 "--health-probe-bind-address=127.0.0.1:{}",
                 self.webhook_health_port
-            ))
-            .arg(format!("--cert-dir={}", self.keys.display()))
-            .arg(format!(
-                "--crd-status-file={}/crds.json",
-                self.keys.display()
             ))
             .arg("--shutdown-delay=0s")
             .env_clear()
@@ -156,17 +151,12 @@ impl Installation {
 
     fn start_replica(&self, pod: &str, health_port: u16) -> Result<Process, Error> {
         let container = Container::of(&self.deployment, "controller", pod)?;
-        let container = container.with_config_maps_in(&self.config_maps);
+        let container = container.with_volumes_in(&self.config_maps, &self.keys);
         let mut command = Command::new(&self.options.program);
         command
             .args(container.args)
             .arg(format!(
                 "--health-probe-bind-address=127.0.0.1:{health_port}"
-            ))
-            .arg(format!("--cert-dir={}", self.keys.display()))
-            .arg(format!(
-                "--crd-status-file={}/crds.json",
-                self.keys.display()
             ))
             .args(&self.options.controller_args)
             .env_clear()

@@ -9,6 +9,9 @@ use crate::error::Error;
 /// Path at which the manifests mount the `ConfigMap` with the policy.
 const MOUNTS: &str = "/etc/lockstep/";
 
+/// Path at which the manifests mount the volume with the TLS key pair, which both containers share.
+const KEYS: &str = "/run/lockstep/tls";
+
 /// Command line and environment of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Container {
@@ -56,11 +59,13 @@ impl Container {
         Ok(Self { args, env })
     }
 
-    /// Replaces the paths of mounted `ConfigMap`s, such as that with the policy, by folders in a directory of this machine.
-    pub(crate) fn with_config_maps_in(mut self, directory: &Path) -> Self {
-        let directory = format!("{}/", directory.display());
+    /// Replaces the paths of mounted volumes by paths of this machine: those of `ConfigMap`s, such as that with the policy, by
+    /// folders in a directory, and that of the volume which both containers share.
+    pub(crate) fn with_volumes_in(mut self, config_maps: &Path, keys: &Path) -> Self {
+        let config_maps = format!("{}/", config_maps.display());
+        let keys = keys.display().to_string();
         for arg in &mut self.args {
-            *arg = arg.replace(MOUNTS, &directory);
+            *arg = arg.replace(MOUNTS, &config_maps).replace(KEYS, &keys);
         }
         self
     }

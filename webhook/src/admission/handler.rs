@@ -9,6 +9,7 @@ use lockstep_shared_validation::{
 use serde_json::Value;
 use tracing::Span;
 
+use crate::admission::check::{Checks, PendingCheck};
 use crate::admission::error::RequestError;
 use crate::admission::request::{self, AdmissionRequest, LazyObject};
 use crate::admission::response::{self, AdmissionReview, Outcome};
@@ -27,7 +28,22 @@ pub(crate) struct Handler {
     pub(crate) validators: ValidatorRegistry,
     pub(crate) policy: PolicyHandle,
     pub(crate) crd_status: CrdStatusSource,
+    /// Checks of objects that the rules accept.
+    pub(crate) checks: Option<Checks>,
     pub(crate) metrics: Metrics,
+}
+
+/// Response to a request, or the check that decides about it.
+pub(crate) enum Handled {
+    Done(AdmissionReview),
+    Pending(Box<Pending>),
+}
+
+/// Request whose object the rules accept, and which a check decides about.
+pub(crate) struct Pending {
+    check: PendingCheck,
+    request: AdmissionRequest<()>,
+    result: ValidationResult,
 }
 
 /// Kind of answer that a request needs.
@@ -40,16 +56,42 @@ pub(crate) enum Mode {
 }
 
 impl Handler {
-    /// Decodes a body, validates its object, and returns the response.
-    pub(crate) fn handle(&self, mode: Mode, body: &[u8]) -> Result<AdmissionReview, RequestError> {
+    /// Decodes a body, validates its object, and returns the response, unless a check decides about it.
+    pub(crate) fn handle(&self, mode: Mode, body: &[u8]) -> Result<Handled, RequestError> {
         let mut request = request::parse(body)?;
-        let outcome = self.validate(mode, &mut request)?;
-        let review = AdmissionReview::from_outcome(&request, &outcome);
-        if let Outcome::Validated(result) = &outcome {
-            self.record_metrics(&request, result, &review);
+        let mut check = None;
+        let outcome = self.validate(mode, &mut request, &mut check)?;
+        let Some(check) = check else {
+            return Ok(Handled::Done(self.respond(&request, &outcome)));
+        };
+        Ok(match accepted(outcome) {
+            Ok(result) => Handled::Pending(Box::new(Pending {
+                check,
+                request: request.map(|_| ()),
+                result,
+            })),
+            Err(outcome) => Handled::Done(self.respond(&request, &outcome)),
+        })
+    }
+
+    /// Does a check, and returns the response.
+    pub(crate) async fn complete(&self, pending: Pending) -> AdmissionReview {
+        let Pending {
+            check,
+            request,
+            mut result,
+        } = pending;
+        check.add_to(&mut result).await;
+        self.respond(&request, &Outcome::Validated(result))
+    }
+
+    fn respond<T>(&self, request: &AdmissionRequest<T>, outcome: &Outcome) -> AdmissionReview {
+        let review = AdmissionReview::from_outcome(request, outcome);
+        if let Outcome::Validated(result) = outcome {
+            self.record_metrics(request, result, &review);
         }
-        record_span_fields(&request, &review);
-        Ok(review)
+        record_span_fields(request, &review);
+        review
     }
 
     /// Validates the object of a request, or computes the defaults that it lacks.
@@ -57,6 +99,7 @@ impl Handler {
         &self,
         mode: Mode,
         request: &mut AdmissionRequest<LazyObject<'_>>,
+        check: &mut Option<PendingCheck>,
     ) -> Result<Outcome, RequestError> {
         let ruleset = self
             .validators
@@ -102,16 +145,25 @@ impl Handler {
             Mode::Validate => ruleset.is_trivially_valid(&object, old.as_ref(), crd),
             Mode::Mutate => ruleset.has_all_defaults(&object, crd),
         };
-        if passes {
-            if crd == CrdMatch::Same {
-                self.metrics.crd_validation_skipped.inc();
-            }
+        if passes && crd == CrdMatch::Same {
+            self.metrics.crd_validation_skipped.inc();
+        }
+        let policy = self.policy.get();
+        let checks = self.checks.as_ref().filter(|checks| {
+            matches!(mode, Mode::Validate) && checks.are_wanted(&request.kind, &policy)
+        });
+        if passes && checks.is_none() {
             return Ok(Outcome::Allowed);
         }
         let (object, old) = (Value::from(object), old.map(Value::from));
+        if let Some(checks) = checks {
+            *check = checks.of(&request.kind, &object, old.as_ref());
+        }
+        if passes {
+            return Ok(Outcome::Allowed);
+        }
         let last_validated = old.as_ref().and_then(LastValidated::from_status_of);
         let request = ValidationRequest::for_update(&object, old.as_ref(), last_validated.as_ref());
-        let policy = self.policy.get();
         let request = request.with_policy(&policy).with_crd_match(crd);
         Ok(match mode {
             Mode::Mutate => Outcome::Defaulted(ruleset.default_patch(&request)),
@@ -135,9 +187,9 @@ impl Handler {
     }
 
     /// Counts violations and logs a denial: user, kind and rules, never the object.
-    fn record_metrics(
+    fn record_metrics<T>(
         &self,
-        request: &AdmissionRequest<LazyObject<'_>>,
+        request: &AdmissionRequest<T>,
         result: &ValidationResult,
         review: &AdmissionReview,
     ) {
@@ -171,6 +223,22 @@ impl Handler {
                 "denied"
             );
         }
+    }
+}
+
+/// Returns the result of the rules if they accept the object, and the outcome otherwise.
+fn accepted(outcome: Outcome) -> Result<ValidationResult, Outcome> {
+    match outcome {
+        Outcome::Validated(result) if result.is_valid() => Ok(result),
+        Outcome::Allowed => Ok(ValidationResult {
+            object: Value::Null,
+            defaults: json_patch::Patch::default(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            audit_violations: Vec::new(),
+            ratcheted: Vec::new(),
+        }),
+        other => Err(other),
     }
 }
 

@@ -49,7 +49,7 @@ impl<'a> LazyObject<'a> {
 
 impl<T> AdmissionRequest<T> {
     /// Converts the objects of the request to another type.
-    fn map<U>(self, of: impl Fn(T) -> U) -> AdmissionRequest<U> {
+    pub(crate) fn map<U>(self, of: impl Fn(T) -> U) -> AdmissionRequest<U> {
         AdmissionRequest {
             uid: self.uid,
             kind: self.kind,

@@ -24,6 +24,7 @@ pub use crate::catalogues::Catalogues;
 pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
 pub use crate::rules::context::VectorContext;
+pub use crate::tenancy::policy::is_exact;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
     Aggregator, Autoscaling, ClusterVectorAggregator, ClusterVectorAggregatorSpec,

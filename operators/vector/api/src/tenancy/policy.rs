@@ -36,6 +36,8 @@ pub(crate) struct Section {
     pub(crate) version: Option<VectorVersion>,
     /// Source of catalogues of versions that workloads run.
     catalogue: CatalogueMode,
+    /// If true, the webhook asks the validators of the workloads that select a pipeline.
+    pub(crate) exact: bool,
     /// If true, agents and aggregators replace environment variables in their configuration.
     pub(crate) env_var_interpolation: bool,
     /// If true, another operator runs the pipelines and joins the parts of a name with dashes only.
@@ -62,6 +64,13 @@ impl Section {
             Interpolation::Off
         }
     }
+}
+
+/// Returns true if the webhook is to ask the validators of the workloads that select a pipeline. `settings` is the section of
+/// the policy.
+#[must_use]
+pub fn is_exact(settings: Option<&Value>) -> bool {
+    Section::of(settings).exact
 }
 
 /// Source of catalogues of versions that workloads run.
@@ -211,8 +220,8 @@ fn check_structure(section: &Value) -> Result<(), String> {
     for (key, value) in section {
         match key.as_str() {
             preset::KEY => Preset::check(value)?,
-            "envVarInterpolation" | "forbidDashesInNames" if value.is_boolean() => {}
-            "envVarInterpolation" | "forbidDashesInNames" => {
+            "envVarInterpolation" | "exact" | "forbidDashesInNames" if value.is_boolean() => {}
+            "envVarInterpolation" | "exact" | "forbidDashesInNames" => {
                 return Err(format!("{key}: the value must be true or false"));
             }
             "catalogue" if CatalogueMode::deserialize(value).is_ok() => {}
@@ -225,7 +234,7 @@ fn check_structure(section: &Value) -> Result<(), String> {
             "version" => check_version(value)?,
             _ => {
                 return Err(format!(
-                    "{key}: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`"
+                    "{key}: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `exact`, `forbidDashesInNames`, `preset`, `tenants` and `version`"
                 ));
             }
         }

@@ -20,7 +20,7 @@ use crate::owned::{self, Cluster, Validator};
 use crate::run::cluster_features::Installation;
 use crate::run::names::Names;
 use crate::run::validator::credentials::Credentials;
-pub(crate) use crate::run::validator::session::{Reply, Session};
+pub(crate) use crate::run::validator::session::{Access, Reply, Session};
 use crate::run::workload::RunsPipelines;
 
 /// State of a validator that answers.

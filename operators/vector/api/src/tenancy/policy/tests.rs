@@ -45,7 +45,7 @@ fn unknown_names_and_invalid_patterns_are_rejected() {
         ),
         (
             json!({"tenant": {}}),
-            "tenant: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `forbidDashesInNames`, `preset`, `tenants` and `version`",
+            "tenant: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `exact`, `forbidDashesInNames`, `preset`, `tenants` and `version`",
         ),
         (
             json!({"version": 0.57}),
@@ -83,7 +83,7 @@ fn unknown_names_and_invalid_patterns_are_rejected() {
     }
     assert_eq!(check(&json!({})), Ok(()));
     let lists = LISTS.map(|key| (key.to_owned(), json!([])));
-    let all = json!({"tenants": serde_json::Map::from_iter(lists), "envVarInterpolation": true, "forbidDashesInNames": true});
+    let all = json!({"tenants": serde_json::Map::from_iter(lists), "envVarInterpolation": true, "exact": true, "forbidDashesInNames": true});
     assert_eq!(check(&all), Ok(()));
 }
 

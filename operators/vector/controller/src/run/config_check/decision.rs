@@ -236,7 +236,7 @@ impl Pipelines<'_> {
 }
 
 /// Returns a message with the names that the author of the pipeline gave its components.
-fn own_names(part: &PipelinePart, message: &str) -> String {
+pub(crate) fn own_names(part: &PipelinePart, message: &str) -> String {
     if part.prefix.is_empty() {
         return message.to_owned();
     }

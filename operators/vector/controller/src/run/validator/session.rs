@@ -1,5 +1,6 @@
 //! Questions to a validator within one reconciliation.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,13 @@ const ASK_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) struct Session {
     connection: Connection,
     ends_at: Instant,
+}
+
+/// Labels of the Pods of a validator, and its credentials.
+pub(crate) struct Access<'a> {
+    pub(crate) labels: &'a BTreeMap<String, String>,
+    pub(crate) certificate: &'a str,
+    pub(crate) token: &'a str,
 }
 
 /// Reply to a question.
@@ -45,18 +53,34 @@ impl Session {
         let Some(desired) = validator.desired.as_ref().filter(|_| validator.is_running) else {
             return Ok(None);
         };
+        let access = Access {
+            labels: &validator.labels,
+            certificate: &desired.certificate,
+            token: &desired.token,
+        };
+        Self::connect(client, namespace, &access).await
+    }
+
+    /// Connects to the validator with these labels and credentials. None if no Pod is ready.
+    ///
+    /// # Errors
+    ///
+    /// There is a Pod, and it is not the validator: another certificate, or nothing listens.
+    pub(crate) async fn connect(
+        client: &Client,
+        namespace: &str,
+        access: &Access<'_>,
+    ) -> Result<Option<Self>, String> {
         let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let labels = validator
-            .labels
-            .iter()
-            .map(|(key, it)| format!("{key}={it}"));
+        let labels = access.labels.iter();
+        let labels = labels.map(|(key, it)| format!("{key}={it}"));
         let params = ListParams::default().labels(&labels.collect::<Vec<_>>().join(","));
         let pods = pods.list(&params).await;
         let pods = pods.map_err(|error| format!("its Pod cannot be found: {error}"))?;
         let Some(address) = pods.items.iter().find_map(address) else {
             return Ok(None);
         };
-        let client = validator::Client::new(desired.certificate.as_bytes(), &desired.token);
+        let client = validator::Client::new(access.certificate.as_bytes(), access.token);
         let client = client.map_err(|error| error.to_string())?;
         let connection = client.connect(address).await;
         Ok(Some(Self {

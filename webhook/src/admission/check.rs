@@ -1,0 +1,188 @@
+//! Checks of objects that the rules accept: they take time, and another process does them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lockstep_shared_validation::{
+    FieldError, FieldPath, Layer, Policy, ValidationResult, Violation,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::admission::request::GroupVersionKind;
+
+/// Id in the warning of an object that was not checked.
+const UNCHECKED: &str = "not-checked";
+
+/// Time in which a check must come to a result. A user waits for it, and the time-out of the API server is longer.
+const TIME_LIMIT: Duration = Duration::from_secs(2);
+
+/// Maximum number of checks at the same time. They do not count against the limit on requests in flight.
+const MAX_IN_FLIGHT: usize = 32;
+
+/// Object that is to be checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AdmissionCheckRequest {
+    /// API group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// The object.
+    pub object: Value,
+    /// The object that it replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_object: Option<Value>,
+}
+
+/// Result of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AdmissionCheckResult {
+    /// Errors. If there is one, the object is denied.
+    #[serde(default)]
+    pub errors: Vec<Finding>,
+    /// Warnings, such as why an object could not be checked.
+    #[serde(default)]
+    pub warnings: Vec<Finding>,
+}
+
+/// Error or warning of a check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Id of the check, as that of a rule.
+    pub rule: String,
+    /// Path of the field, such as `spec`.
+    pub field: String,
+    /// Description.
+    pub message: String,
+}
+
+/// Checks that another process does.
+#[async_trait]
+pub trait RemoteChecks: Send + Sync {
+    /// Returns true if the policy demands checks of a kind.
+    fn are_wanted(&self, group: &str, kind: &str, policy: &Policy) -> bool;
+
+    /// Returns the result of a check.
+    ///
+    /// # Errors
+    ///
+    /// There is no result, for this reason.
+    async fn check(&self, request: &AdmissionCheckRequest) -> Result<AdmissionCheckResult, String>;
+}
+
+/// Checks, and the limit on those at the same time.
+#[derive(Clone)]
+pub(crate) struct Checks {
+    remote: Arc<dyn RemoteChecks>,
+    in_flight: Arc<Semaphore>,
+}
+
+impl Checks {
+    pub(crate) fn new(remote: Arc<dyn RemoteChecks>) -> Self {
+        Self {
+            remote,
+            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+        }
+    }
+
+    /// Returns true if the policy demands checks of a kind.
+    pub(crate) fn are_wanted(&self, kind: &GroupVersionKind, policy: &Policy) -> bool {
+        self.remote.are_wanted(&kind.group, &kind.kind, policy)
+    }
+
+    /// Returns the check of an object. An object that is being deleted is not checked: its finalizers must be removable.
+    /// Neither is an update that leaves everything that a check depends on as it was.
+    pub(crate) fn of(
+        &self,
+        kind: &GroupVersionKind,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Option<PendingCheck> {
+        let is_deleted = object.pointer("/metadata/deletionTimestamp").is_some();
+        if is_deleted || old.is_some_and(|old| is_same(object, old)) {
+            return None;
+        }
+        Some(PendingCheck {
+            checks: self.clone(),
+            request: AdmissionCheckRequest {
+                group: kind.group.clone(),
+                kind: kind.kind.clone(),
+                object: object.clone(),
+                old_object: old.cloned(),
+            },
+        })
+    }
+}
+
+/// Returns true if two objects differ only in what decides nothing about them.
+fn is_same(object: &Value, old: &Value) -> bool {
+    let fields = ["/spec", "/metadata/labels", "/metadata/annotations"];
+    fields
+        .iter()
+        .all(|field| object.pointer(field) == old.pointer(field))
+}
+
+/// Check that is to be done.
+pub(crate) struct PendingCheck {
+    checks: Checks,
+    request: AdmissionCheckRequest,
+}
+
+impl PendingCheck {
+    /// Does the check, and adds what it finds to the result of the rules. Without a result, that of the rules counts, and a
+    /// warning says so.
+    pub(crate) async fn add_to(self, result: &mut ValidationResult) {
+        let found = match self.checks.in_flight.try_acquire() {
+            Ok(_permit) => {
+                let checked = timeout(TIME_LIMIT, self.checks.remote.check(&self.request)).await;
+                checked.unwrap_or_else(|_| {
+                    Err(format!(
+                        "there was no result within {} s",
+                        TIME_LIMIT.as_secs()
+                    ))
+                })
+            }
+            Err(_) => Err("too many other objects are being checked".to_owned()),
+        };
+        match found {
+            Ok(found) => {
+                result
+                    .errors
+                    .extend(found.errors.into_iter().map(violation));
+                result
+                    .warnings
+                    .extend(found.warnings.into_iter().map(violation));
+            }
+            Err(why) => {
+                tracing::warn!(kind = self.request.kind, why, "an object was not checked");
+                result.warnings.push(violation(Finding {
+                    rule: UNCHECKED.to_owned(),
+                    field: "spec".to_owned(),
+                    message: format!("was validated by rules only: {why}"),
+                }));
+            }
+        }
+    }
+}
+
+fn violation(finding: Finding) -> Violation {
+    let Finding {
+        rule,
+        field,
+        message,
+    } = finding;
+    let path = FieldPath::new(&field);
+    let message = format!("{message} [{rule}]");
+    Violation {
+        rule,
+        layer: Layer::Rust,
+        at: path.clone(),
+        error: FieldError::invalid_hidden(path, message),
+        inputs: None,
+        is_of_related: false,
+    }
+}
