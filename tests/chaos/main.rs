@@ -20,12 +20,14 @@ mod vector_objects;
 mod vector_state;
 mod workload;
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use kube::Config;
 use libtest_mimic::{Arguments, Trial};
 use lockstep_envtest::{Cluster, Moto};
 use rds_simulator::Simulator;
+use serde_json::Value;
 
 use crate::env::{EnvOptions, TestEnv};
 use crate::fault_proxy::FaultSchedule;
@@ -155,10 +157,18 @@ async fn survives(seed: u64) {
     );
 }
 
+/// Returns the permissions that users are to give to the controller.
+fn iam_policy() -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    let output = command.arg("iam-policy").output().expect("lockstep runs");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
 /// Starts RDS with room for all instances and all final snapshots. It takes a while to create, change and delete an
 /// instance, and to list a new one.
 async fn simulator() -> Simulator {
     let rds = Simulator::start().await.expect("a simulator");
+    rds.set_policy(Simulator::ACCESS_KEY, &iam_policy());
     rds.set_quotas(|quotas| {
         quotas.instances = 10_000;
         quotas.storage = 10_000_000;

@@ -144,6 +144,7 @@ impl TestEnv {
 
     pub async fn start_on_simulator_with(options: EnvOptions) -> (Self, Simulator) {
         let simulator = Simulator::start().await.expect("a simulator");
+        simulator.set_policy(Simulator::ACCESS_KEY, &iam_policy());
         let cluster = options.start_cluster().await;
         let env = Self::install(cluster, simulator.clone(), options);
         (Box::pin(env).await, simulator)
@@ -481,6 +482,15 @@ pub fn database_without_warning(name: &str) -> Value {
     let mut object = database(name);
     object["spec"]["deletionPolicy"] = json!("Snapshot");
     object
+}
+
+/// Returns the permissions that users are to give to the controller.
+pub fn iam_policy() -> Value {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    let output = command.args(["iam-policy", "--kms-key=*"]).output();
+    let output = output.expect("lockstep runs");
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 /// Root folder of the repository.

@@ -25,6 +25,7 @@ mod echo;
 mod env;
 mod failure_policy;
 mod handshakes;
+mod iam_policy;
 mod image;
 mod install;
 mod kubernetes_fields;

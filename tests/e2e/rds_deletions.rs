@@ -1,19 +1,10 @@
 //! Deletions of instances, on a simulator of RDS.
 
 use lockstep_envtest::eventually;
-use rds_simulator::{Disturbance, Simulator};
+use rds_simulator::Disturbance;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, database};
-
-async fn start() -> (TestEnv, Simulator) {
-    let rds = Simulator::start().await.expect("a simulator");
-    let options = EnvOptions {
-        aws_endpoint: Some(rds.endpoint()),
-        ..EnvOptions::default()
-    };
-    (TestEnv::start_with(options).await, rds)
-}
 
 async fn uid(env: &TestEnv, name: &str) -> String {
     let object = env.databases().get(name).await.expect("the object");
@@ -22,7 +13,7 @@ async fn uid(env: &TestEnv, name: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_tells_its_final_snapshot_which_has_the_tags() {
-    let (env, rds) = start().await;
+    let (env, rds) = TestEnv::start_on_simulator().await;
     let mut object = database("orders");
     object["spec"]["deletionPolicy"] = json!("Snapshot");
     // RDS does not copy the tags.
@@ -74,14 +65,12 @@ async fn a_deletion_tells_its_final_snapshot_which_has_the_tags() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_without_an_instance_goes_at_once() {
-    let rds = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
-        aws_endpoint: Some(rds.endpoint()),
         // It would keep the object for a minute.
         controller_args: vec!["--rds-not-found-grace-period=1m".to_owned()],
         ..EnvOptions::default()
     };
-    let env = TestEnv::start_with(options).await;
+    let (env, rds) = TestEnv::start_on_simulator_with(options).await;
     let mut object = database("orders");
     object["spec"]["credentials"]["secretName"] = json!("none");
     env.kubectl_apply(&object)

@@ -107,14 +107,12 @@ async fn start() -> (TestEnv, Simulator) {
 }
 
 async fn start_with(controller_args: &[&str]) -> (TestEnv, Simulator) {
-    let rds = Simulator::start().await.expect("a simulator");
     let args = controller_args.iter();
     let options = EnvOptions {
-        aws_endpoint: Some(rds.endpoint()),
         controller_args: args.map(|it| (*it).to_owned()).collect(),
         ..EnvOptions::default()
     };
-    (TestEnv::start_with(options).await, rds)
+    TestEnv::start_on_simulator_with(options).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,9 +2,9 @@
 
 use lockstep_envtest::eventually;
 
-use rds_simulator::{End, Simulator};
+use rds_simulator::End;
 
-use crate::env::{EnvOptions, TestEnv, condition, database};
+use crate::env::{TestEnv, condition, database};
 
 /// Statuses in which clients are served.
 const SERVING: [&str; 10] = [
@@ -57,12 +57,7 @@ const STALLED: [(&str, &str); 12] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_status_of_an_instance_has_its_meaning_in_the_conditions() {
-    let rds = Simulator::start().await.expect("a simulator");
-    let options = EnvOptions {
-        aws_endpoint: Some(rds.endpoint()),
-        ..EnvOptions::default()
-    };
-    let env = TestEnv::start_with(options).await;
+    let (env, rds) = TestEnv::start_on_simulator().await;
     env.kubectl_apply(&database("orders")).expect("stored");
     env.condition("orders", "Synced", "True").await;
     let [id] = &rds.instance_ids()[..] else {

@@ -1,5 +1,7 @@
 //! `CloudDatabase`: AWS RDS instances.
 
+mod iam_policy;
+
 use std::num::NonZeroU32;
 #[cfg(feature = "dev")]
 use std::path::PathBuf;
@@ -56,7 +58,8 @@ pub(crate) struct Rds {
 pub(crate) fn operator() -> Operator<Rds> {
     let operator = Operator::with_args(connect)
         .kind(reconciler)
-        .rbac_rules(lockstep_cloud_database_controller::rbac_rules());
+        .rbac_rules(lockstep_cloud_database_controller::rbac_rules())
+        .subcommand(iam_policy::run);
     #[cfg(feature = "dev")]
     let operator = operator.dev_service(moto());
     operator

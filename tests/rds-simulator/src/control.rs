@@ -1,5 +1,6 @@
 //! Control of a simulator by a test.
 
+pub(crate) mod authorization;
 pub(crate) mod injection;
 mod instances;
 pub(crate) mod journal;

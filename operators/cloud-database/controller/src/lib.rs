@@ -12,6 +12,7 @@ mod deletion_policy;
 mod descriptions;
 mod drift;
 mod finalization;
+mod iam_policy;
 mod instance_status;
 mod known_passwords;
 mod location;
@@ -29,6 +30,7 @@ mod sync;
 mod tags;
 
 pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
+pub use crate::iam_policy::{IamPolicyScope, iam_policy};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 

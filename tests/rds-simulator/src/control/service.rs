@@ -1,12 +1,13 @@
 //! Request → answer: authentication, faults, the operation, and the journal.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::clock::Clock;
+use crate::control::authorization::{self, Policy};
 use crate::control::injection::{Disturbance, Injections};
 use crate::control::journal::{JournalEntry, Outcome, without_secrets};
 use crate::fields::Fields;
@@ -29,6 +30,10 @@ pub(crate) struct Service {
     pub(crate) config: Config,
     /// Accounts, by access key.
     pub(crate) accounts: HashMap<String, String>,
+    /// IAM policies, by access key. A caller without one may do everything.
+    pub(crate) policies: HashMap<String, Policy>,
+    /// Actions that callers with a policy have needed, each with a resource.
+    pub(crate) needed: BTreeSet<(String, String)>,
     pub(crate) regions: BTreeMap<Place, Region>,
     pub(crate) injections: Injections,
     pub(crate) journal: Vec<JournalEntry>,
@@ -57,6 +62,8 @@ impl Service {
             clock: Clock::start(),
             config: Config::default(),
             accounts: HashMap::new(),
+            policies: HashMap::new(),
+            needed: BTreeSet::new(),
             regions: BTreeMap::new(),
             injections: Injections::default(),
             journal: Vec::new(),
@@ -137,7 +144,10 @@ impl Service {
         let result = match &disturbance {
             Some(Disturbance::Error(code, message)) => Err(Fault::new(code, message)),
             Some(Disturbance::LostRequest) => Ok(Value::Null),
-            _ => parameters.and_then(|parameters| self.run(operation, place, &parameters)),
+            _ => parameters.and_then(|parameters| {
+                self.authorize(operation, place, &parameters, &access_key)?;
+                self.run(operation, place, &parameters)
+            }),
         };
         let mut outcome = match &result {
             Ok(_) => Outcome::Succeeded,
@@ -172,6 +182,31 @@ impl Service {
             at: self.clock.now(),
         });
         answer
+    }
+
+    /// Rejects a call that the policy of its caller does not allow. This is also reported at the end of the test: the client
+    /// may have hidden it.
+    fn authorize(
+        &mut self,
+        operation: &str,
+        place: &Place,
+        parameters: &Fields,
+        access_key: &str,
+    ) -> Result<(), Fault> {
+        let Some(policy) = self.policies.get(access_key) else {
+            return Ok(());
+        };
+        for (action, resource) in authorization::needed(operation, parameters, place) {
+            if !policy.allows(&action, &resource) {
+                let message = format!(
+                    "User is not authorized to perform: {action} on resource: {resource} because no identity-based policy allows the {action} action"
+                );
+                self.violations.push(message.clone());
+                return Err(Fault::new("AccessDenied", message));
+            }
+            self.needed.insert((action, resource));
+        }
+        Ok(())
     }
 
     pub(crate) fn run(

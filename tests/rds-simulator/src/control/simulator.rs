@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
+use crate::control::authorization::Policy;
 use crate::control::injection::Disturbance;
 use crate::control::journal::{JournalEntry, Outcome};
 use crate::control::service::Service;
@@ -110,6 +112,18 @@ impl Simulator {
     /// Removes an access key, so that calls with it are rejected.
     pub fn remove_access_key(&self, access_key: &str) {
         self.lock().accounts.remove(access_key);
+    }
+
+    /// Sets the IAM policy of an access key. Calls that it does not allow are rejected, and the drop of the last clone of
+    /// the simulator reports them. Only statements without conditions that allow something are supported.
+    pub fn set_policy(&self, access_key: &str, document: &Value) {
+        let policy = Policy::parse(document);
+        self.lock().policies.insert(access_key.to_owned(), policy);
+    }
+
+    /// Returns the actions that callers with a policy have needed, each with a resource.
+    pub fn needed_permissions(&self) -> Vec<(String, String)> {
+        self.lock().needed.iter().cloned().collect()
     }
 
     /// Returns the simulated time.
