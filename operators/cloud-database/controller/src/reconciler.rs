@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
 use kube::{Client, ResourceExt};
-use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
+use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, MasterUserSecret};
 use lockstep_controller::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, Readiness, ReconcileError,
-    ReconcileOutput, Reconciler, SyncRequest,
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, Readiness,
+    ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,7 @@ use crate::drift;
 use crate::known_passwords::KnownPasswords;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
+use crate::owned_secrets;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::StepError;
@@ -258,12 +259,27 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<ReconcileOutput, ReconcileError> {
         let object = request.parent();
         let id = identifier(object.uid().as_deref())?;
-        let (user, secret) = credentials::read(&self.client, object).await;
-        let done = Box::pin(self.sync(&id, request, user)).await;
+        let credentials = credentials::read(&self.client, object).await;
+        let is_stored = credentials.is_stored();
+        let done = Box::pin(self.sync(&id, request, credentials.user)).await;
+        let mut output = done.unwrap_or_else(StepError::into_output);
+        if output.error.is_none() {
+            owned_secrets::add(&mut output, request, credentials.secret)?;
+        }
         Ok(ReconcileOutput {
-            reads: vec![secret],
-            ..done.unwrap_or_else(StepError::into_output)
+            reads: credentials.reads,
+            // A generated password is used by the next reconciliation, once it is stored.
+            reads_children: !is_stored,
+            ..output
         })
+    }
+
+    fn owns(&self) -> Vec<OwnedType> {
+        vec![owned_secrets::owned_type()]
+    }
+
+    fn rbac_rules(&self) -> Vec<Value> {
+        crate::rbac_rules()
     }
 
     fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
@@ -316,7 +332,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 18] = [
+const RECORDED: [&str; 20] = [
     "arn",
     "resourceId",
     "region",
@@ -334,6 +350,8 @@ const RECORDED: [&str; 18] = [
     "appliedStorage",
     "appliedTags",
     "credentialsVersion",
+    "masterUserSecret",
+    "ownedSecrets",
     "deletionRequest",
 ];
 
@@ -357,8 +375,17 @@ pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
     // A null would remove the recorded value.
     let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
     let pending = Some(pending).filter(|pending| !pending.is_empty());
+    let secret = instance
+        .master_user_secret()
+        .map(|secret| MasterUserSecret {
+            arn: secret.secret_arn().unwrap_or_default().to_owned(),
+            status: secret.secret_status().map(String::from),
+        });
     shown
-        .chain([("pendingModifications".to_owned(), json!(pending))])
+        .chain([
+            ("pendingModifications".to_owned(), json!(pending)),
+            ("masterUserSecret".to_owned(), json!(secret)),
+        ])
         .collect()
 }
 
