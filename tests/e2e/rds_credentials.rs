@@ -136,10 +136,45 @@ fn set_password(env: &TestEnv, secret: &str, password: &str) {
         .unwrap_or_else(|error| env.fail(&error));
 }
 
+/// Sets if a state of instances lasts for a time longer than the test.
+fn lasts(rds: &Simulator, state: &str, is_long: bool) {
+    rds.set_timing(|timing| {
+        if is_long {
+            timing
+                .states
+                .insert(state.to_owned(), Duration::from_hours(1));
+        } else {
+            timing.states.remove(state);
+        }
+    });
+}
+
+/// Returns the values of the Secret for applications with a password, which is also given as a part of a URI.
+fn expected(orders: &App<'_>, password: &str, encoded: &str) -> Option<BTreeMap<String, String>> {
+    let instance = orders.rds.instance(&orders.id)?;
+    let endpoint = &instance["Endpoint"];
+    let host = endpoint["Address"].as_str()?;
+    let port = endpoint["Port"].to_string();
+    let uri = format!("postgresql://app:{encoded}@{host}:{port}/shop?sslmode=require");
+    let values = [
+        ("database", "shop"),
+        ("engine", "postgres"),
+        ("host", host),
+        ("password", password),
+        ("port", &port),
+        ("uri", &uri),
+        ("username", "app"),
+    ];
+    let values = values.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Some(BTreeMap::from(values))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn applications_connect_with_a_secret_whatever_the_way_to_the_password_is() {
     let (mut env, rds) = TestEnv::start_on_simulator().await;
     the_secret_follows_the_instance(&env, &rds).await;
+    a_password_is_published_when_the_instance_has_it(&env, &rds).await;
+    a_secret_that_is_not_asked_for_is_deleted(&env, &rds).await;
     a_secret_of_another_owner_is_left_alone(&env, &rds).await;
     let used = a_generated_password_stays_and_can_be_replaced(&mut env, &rds).await;
     rds_can_take_over_the_password_and_give_it_back(&env, &rds).await;
@@ -157,14 +192,7 @@ async fn applications_connect_with_a_secret_whatever_the_way_to_the_password_is(
 async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
     env.make_secret("orders-db", &json!({"password": "correct-horse"}))
         .await;
-    let hour = Duration::from_hours(1);
-    let last = |state: &'static str, length: Option<Duration>| {
-        rds.set_timing(|timing| match length {
-            Some(length) => drop(timing.states.insert(state.to_owned(), length)),
-            None => drop(timing.states.remove(state)),
-        });
-    };
-    last("creating", Some(hour));
+    lasts(rds, "creating", true);
     let spec = json!({
         "databaseName": "shop", "connectionSecret": {},
         "credentials": {"username": "app", "secretName": "orders-db"},
@@ -176,27 +204,10 @@ async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
     creating.await.expect("an instance");
     let name = orders.connection();
     assert_eq!(values(env, &name).await, None, "there is no endpoint yet");
-    last("creating", None);
+    lasts(rds, "creating", false);
     rds.release(&orders.id);
     orders.is_synced().await;
-    let endpoint = rds.instance(&orders.id).expect("the instance")["Endpoint"].clone();
-    let host = endpoint["Address"].as_str().expect("a host").to_owned();
-    let port = endpoint["Port"].to_string();
-    let expected = |password: &str, encoded: &str| {
-        let uri = format!("postgresql://app:{encoded}@{host}:{port}/shop?sslmode=require");
-        let values = [
-            ("database", "shop"),
-            ("engine", "postgres"),
-            ("host", &host),
-            ("password", password),
-            ("port", &port),
-            ("uri", &uri),
-            ("username", "app"),
-        ];
-        let values = values.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        Some(BTreeMap::from(values))
-    };
-    let first = expected("correct-horse", "correct-horse");
+    let first = expected(&orders, "correct-horse", "correct-horse");
     assert_eq!(values(env, &name).await, first);
     let secret = secrets(env).get(&name).await.expect("the Secret");
     let [owner] = secret.owner_references() else {
@@ -217,8 +228,13 @@ async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
     orders.kubectl(&["delete", "secret", &name]);
     let repaired = eventually("another Secret", is_repaired).await;
     repaired.unwrap_or_else(|error| env.fail(&error.to_string()));
+}
 
-    // A password that RDS rejects does not reach applications, nor does one that it has not applied yet.
+/// A password that RDS rejects does not reach applications, nor does one that it has not applied yet.
+async fn a_password_is_published_when_the_instance_has_it(env: &TestEnv, rds: &Simulator) {
+    let orders = App::of(env, rds, "orders").await;
+    let name = orders.connection();
+    let first = values(env, &name).await;
     rds.refuse(
         "ModifyDBInstance",
         "MasterUserPassword",
@@ -229,7 +245,7 @@ async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
     env.condition_because("orders", "Synced", "Rejected").await;
     assert_eq!(values(env, &name).await, first);
     rds.clear_injections();
-    last(RESETTING, Some(hour));
+    lasts(rds, RESETTING, true);
     set_password(env, "orders-db", "a:b?c#d%e&f+");
     let resetting = eventually("the new password in RDS", async || {
         let status = orders.status().await;
@@ -243,10 +259,10 @@ async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
         first,
         "RDS has not applied it yet"
     );
-    last(RESETTING, None);
+    lasts(rds, RESETTING, false);
     rds.release(&orders.id);
     orders.publishes("a:b?c#d%e&f+").await;
-    let second = expected("a:b?c#d%e&f+", "a%3Ab%3Fc%23d%25e%26f%2B");
+    let second = expected(&orders, "a:b?c#d%e&f+", "a%3Ab%3Fc%23d%25e%26f%2B");
     assert_eq!(values(env, &name).await, second);
     orders.is_synced().await;
 
@@ -257,8 +273,21 @@ async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
         (secret.resource_version(), rds.writes().len())
     };
     stays(WHILE, "the Secret, or the number of writes,", state).await;
+}
 
-    // A Secret that is no longer asked for is deleted, also if it was renamed.
+/// A Secret that is no longer asked for is deleted, also if it was renamed, and if its password is unknown by then.
+async fn a_secret_that_is_not_asked_for_is_deleted(env: &TestEnv, rds: &Simulator) {
+    let orders = App::of(env, rds, "orders").await;
+    let name = orders.connection();
+    let second = values(env, &name).await;
+    orders.kubectl(&["delete", "secret", "orders-db"]);
+    let unknown = env.condition("orders", "Synced", "False").await;
+    assert!(
+        unknown.message.contains("'orders-db'"),
+        "{}",
+        unknown.message
+    );
+    assert_eq!(values(env, &name).await, second);
     orders.patch(&json!({"connectionSecret": {"name": "orders-app"}}));
     gone(env, &name).await;
     assert_eq!(values(env, "orders-app").await, second);
@@ -272,7 +301,6 @@ async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
     forgotten
         .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
-    assert!(values(env, "orders-db").await.is_some());
 }
 
 async fn a_secret_of_another_owner_is_left_alone(env: &TestEnv, rds: &Simulator) {
@@ -398,14 +426,9 @@ async fn rds_can_take_over_the_password_and_give_it_back(env: &TestEnv, rds: &Si
     ledger.is_synced().await;
 
     rds.clear_journal();
-    let back = json!({"credentials": {"managed": null, "secretName": "orders-db"}});
-    env.kubectl(&[
-        "patch",
-        "secret/orders-db",
-        "--patch",
-        r#"{"stringData":{"password":"battery-staple"}}"#,
-    ])
-    .unwrap_or_else(|error| env.fail(&error));
+    let back = json!({"credentials": {"managed": null, "secretName": "ledger-db"}});
+    env.make_secret("ledger-db", &json!({"password": "battery-staple"}))
+        .await;
     ledger.patch(&back);
     let back = eventually("the password of the user", async || {
         let values = values(env, &ledger.connection()).await?;

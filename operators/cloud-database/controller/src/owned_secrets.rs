@@ -6,6 +6,8 @@ use lockstep_cloud_database_api::{CloudDatabase, connection_secret_name, generat
 use lockstep_controller::{OwnedType, ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Value, json};
 
+use crate::connection_secret::Published;
+
 /// Status field with the names of the Secrets.
 const OWNED_SECRETS: &str = "ownedSecrets";
 
@@ -60,6 +62,29 @@ pub(crate) fn add(
     let names = Some(names).filter(|names| !names.is_empty());
     output.status.insert(OWNED_SECRETS.to_owned(), json!(names));
     Ok(())
+}
+
+/// Returns what applications were given before. Of a Secret that has another name now, it is what the Secret with the earlier
+/// name has.
+pub(crate) fn published(
+    request: &SyncRequest<'_, CloudDatabase>,
+) -> Result<Option<Published>, ReconcileError> {
+    let object = request.parent();
+    let Some(name) = connection_secret_name(object) else {
+        return Ok(None);
+    };
+    let generated = generated_secret_name(object);
+    let owned = request.raw_parent()["status"][OWNED_SECRETS].as_array();
+    let owned = owned.into_iter().flatten().filter_map(Value::as_str);
+    let others = owned.filter(|it| *it != name && *it != generated);
+    for name in std::iter::once(name.as_str()).chain(others) {
+        let secret = request.children().get::<Secret>(name)?;
+        let published = secret.as_ref().and_then(Published::before);
+        if published.is_some() {
+            return Ok(published);
+        }
+    }
+    Ok(None)
 }
 
 /// Returns true if the instance has the password of a Secret, although the spec demands another one.

@@ -4,12 +4,9 @@
 //! describe → owner? → tags → modifications → `Ready` by the status of the instance, `Synced` by what still differs
 
 use aws_sdk_rds::types::DbInstance;
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use lockstep_cloud_database_api::{
-    ApplyChanges, CloudDatabase, REPLACES_INSTANCE, connection_secret_name,
-};
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
 
@@ -21,6 +18,7 @@ use crate::master_user::{KnownPassword, MANAGED_VERSION, MasterPassword, MasterU
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::{PASSWORD, PasswordChange, TagChange};
 use crate::modify::Target;
+use crate::owned_secrets;
 use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
@@ -67,14 +65,11 @@ impl CloudDatabaseReconciler {
             .await;
         status.extend(applied.status);
         let mut output = self.report(id, object, &instance, status, outcomes)?;
-        if let Some(name) = connection_secret_name(object) {
-            let before = request.children().get::<Secret>(&name)?;
-            let before = before.as_ref().and_then(Published::before);
-            let published = applied.published.or(before);
-            let secret =
-                published.and_then(|it| connection_secret::of_instance(object, &instance, &it));
-            output.children.extend(secret);
-        }
+        let before = owned_secrets::published(request)?;
+        let published = applied.published.or(before);
+        let secret =
+            published.and_then(|it| connection_secret::of_instance(object, &instance, &it));
+        output.children.extend(secret);
         Ok(output)
     }
 

@@ -465,7 +465,7 @@ async fn the_values_in_force_modify_nothing() {
 async fn rds_can_manage_the_password_in_a_secret() {
     let (simulator, client) = start().await;
     available(&simulator, &client, "orders").await;
-    let status = |instance: &DbInstance| {
+    let progress = |instance: &DbInstance| {
         let secret = instance.master_user_secret()?;
         secret.secret_status().map(String::from)
     };
@@ -473,14 +473,14 @@ async fn rds_can_manage_the_password_in_a_secret() {
     let answer = request.apply_immediately(true).send().await;
     let answer = answer.expect("an answer");
     let instance = answer.db_instance().expect("an instance");
-    assert_eq!(status(instance).as_deref(), Some("creating"));
+    assert_eq!(progress(instance).as_deref(), Some("creating"));
     assert_eq!(
         simulator.password("orders").as_deref(),
         Some("correct-horse")
     );
     settle(&simulator);
     let instance = describe(&client, "orders").await.expect("the instance");
-    assert_eq!(status(&instance).as_deref(), Some("active"));
+    assert_eq!(progress(&instance).as_deref(), Some("active"));
     let first = simulator.password("orders");
     assert_ne!(first.as_deref(), Some("correct-horse"));
     let secret = async || {
@@ -499,7 +499,7 @@ async fn rds_can_manage_the_password_in_a_secret() {
     let answer = rotate.apply_immediately(true).send().await;
     let answer = answer.expect("an answer");
     let instance = answer.db_instance().expect("an instance");
-    assert_eq!(status(instance).as_deref(), Some("rotating"));
+    assert_eq!(progress(instance).as_deref(), Some("rotating"));
     let states = states(&simulator, &client, "orders").await;
     assert_eq!(
         states,
