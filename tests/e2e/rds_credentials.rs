@@ -10,13 +10,16 @@ use lockstep_envtest::{eventually, stays};
 use rds_simulator::{Outcome, Simulator};
 use serde_json::{Value, json};
 
-use crate::env::{NAMESPACE, TestEnv, database};
+use crate::env::{EnvOptions, NAMESPACE, TestEnv, database};
 
 /// Long enough for the test's controller, which polls RDS every 300 ms, to make a forbidden call.
 const WHILE: Duration = Duration::from_secs(2);
 
 /// Status of an instance while RDS sets a password.
 const RESETTING: &str = "resetting-master-credentials";
+
+/// Certificates that the controller is given for applications.
+const CA_BUNDLE: &str = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n";
 
 /// Database with a Secret for applications.
 struct App<'a> {
@@ -157,6 +160,7 @@ fn expected(orders: &App<'_>, password: &str, encoded: &str) -> Option<BTreeMap<
     let port = endpoint["Port"].to_string();
     let uri = format!("postgresql://app:{encoded}@{host}:{port}/shop?sslmode=require");
     let values = [
+        ("ca.crt", CA_BUNDLE),
         ("database", "shop"),
         ("engine", "postgres"),
         ("host", host),
@@ -171,7 +175,14 @@ fn expected(orders: &App<'_>, password: &str, encoded: &str) -> Option<BTreeMap<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn applications_connect_with_a_secret_whatever_the_way_to_the_password_is() {
-    let (mut env, rds) = TestEnv::start_on_simulator().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let ca_bundle = folder.path().join("ca.pem");
+    std::fs::write(&ca_bundle, CA_BUNDLE).expect("a file");
+    let options = EnvOptions {
+        controller_args: vec![format!("--rds-ca-bundle={}", ca_bundle.display())],
+        ..EnvOptions::default()
+    };
+    let (mut env, rds) = TestEnv::start_on_simulator_with(options).await;
     the_secret_follows_the_instance(&env, &rds).await;
     a_password_is_published_when_the_instance_has_it(&env, &rds).await;
     a_secret_that_is_not_asked_for_is_deleted(&env, &rds).await;

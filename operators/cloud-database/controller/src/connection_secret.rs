@@ -18,6 +18,7 @@ const USERNAME: &str = "username";
 const PASSWORD: &str = "password";
 const URI: &str = "uri";
 const ENGINE: &str = "engine";
+const CA: &str = "ca.crt";
 const SECRET_ARN: &str = "masterUserSecretArn";
 
 /// Characters that a part of a URI cannot contain: all but the unreserved ones of RFC 3986.
@@ -44,11 +45,13 @@ impl Published {
     }
 }
 
-/// Returns the Secret of an instance that has an endpoint, if the object asks for one.
+/// Returns the Secret of an instance that has an endpoint, if the object asks for one. `ca_bundle` has the CA certificates of
+/// RDS, which RDS does not return.
 pub(crate) fn of_instance(
     object: &CloudDatabase,
     instance: &DbInstance,
     published: &Published,
+    ca_bundle: Option<&str>,
 ) -> Option<Value> {
     let name = connection_secret_name(object)?;
     let endpoint = instance.endpoint()?;
@@ -59,11 +62,13 @@ pub(crate) fn of_instance(
         database: database(object),
         username: instance.master_username()?,
     };
+    let mut values = target.values(published);
+    values.extend(ca_bundle.map(|bundle| (CA.to_owned(), json!(bundle))));
     Some(json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name},
-        "stringData": target.values(published),
+        "stringData": values,
     }))
 }
 
@@ -154,7 +159,7 @@ mod tests {
     }
 
     fn secret(spec: &Value, published: &Published) -> Value {
-        of_instance(&object(spec), &instance(), published).expect("a Secret")
+        of_instance(&object(spec), &instance(), published, None).expect("a Secret")
     }
 
     fn password(text: &str) -> Published {
@@ -190,6 +195,14 @@ mod tests {
     }
 
     #[test]
+    fn the_ca_certificates_are_in_the_secret_if_they_are_known() {
+        let ca = "-----BEGIN CERTIFICATE-----";
+        let object = object(&json!({}));
+        let secret = of_instance(&object, &instance(), &password("correct-horse"), Some(ca));
+        assert_eq!(secret.expect("a Secret")["stringData"]["ca.crt"], ca);
+    }
+
+    #[test]
     fn a_password_in_secrets_manager_is_not_in_the_secret() {
         let arn = Published::SecretArn("arn:aws:secretsmanager:x".to_owned());
         let secret = secret(&json!({"connectionSecret": {"name": "app"}}), &arn);
@@ -203,12 +216,11 @@ mod tests {
     fn there_is_no_secret_before_the_endpoint_is_known_or_if_none_is_asked_for() {
         let creating = DbInstance::builder().master_username("app").build();
         let published = password("correct-horse");
-        assert_eq!(
-            of_instance(&object(&json!({})), &creating, &published),
-            None
-        );
-        let none = object(&json!({"connectionSecret": null}));
-        assert_eq!(of_instance(&none, &instance(), &published), None);
+        let of = |spec: &Value, instance: &DbInstance| {
+            of_instance(&object(spec), instance, &published, None)
+        };
+        assert_eq!(of(&json!({}), &creating), None);
+        assert_eq!(of(&json!({"connectionSecret": null}), &instance()), None);
     }
 
     #[test]

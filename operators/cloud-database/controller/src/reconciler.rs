@@ -2,7 +2,7 @@
 //! [finalization](crate::finalization) are separate modules.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -67,6 +67,8 @@ pub struct CloudDatabaseReconciler {
     pub(crate) config: RdsConfig,
     pub(crate) requested: RequestedModifications,
     pub(crate) passwords: KnownPasswords,
+    /// CA certificates of RDS for applications, in PEM format.
+    pub(crate) ca_bundle: Option<Arc<str>>,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
@@ -85,9 +87,17 @@ impl CloudDatabaseReconciler {
             config,
             requested: RequestedModifications::default(),
             passwords: KnownPasswords::default(),
+            ca_bundle: None,
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
         }
+    }
+
+    /// Sets the CA certificates of RDS, in PEM format, which applications get with the Secret to connect.
+    #[must_use]
+    pub fn with_ca_bundle(mut self, ca_bundle: Option<Arc<str>>) -> Self {
+        self.ca_bundle = ca_bundle;
+        self
     }
 
     /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost

@@ -67,8 +67,9 @@ impl CloudDatabaseReconciler {
         let mut output = self.report(id, object, &instance, status, outcomes)?;
         let before = owned_secrets::published(request)?;
         let published = applied.published.or(before);
-        let secret =
-            published.and_then(|it| connection_secret::of_instance(object, &instance, &it));
+        let secret = published.and_then(|it| {
+            connection_secret::of_instance(object, &instance, &it, self.ca_bundle.as_deref())
+        });
         output.children.extend(secret);
         Ok(output)
     }
