@@ -207,12 +207,18 @@ impl SelectedKinds<'_> {
         operators.flat_map(|operator| &operator.definition.dev_services)
     }
 
-    /// Returns true if an operator of the installed kinds may create objects in the cluster, such as Deployments.
+    /// Returns true if an operator of the installed kinds may create objects on which other controllers work, such as
+    /// Deployments. None works on Secrets.
     #[cfg(feature = "dev")]
     pub(crate) fn create_objects(&self) -> bool {
         let rules = self.rbac_rules();
+        let is_only_secrets = |rule: &&Value| {
+            let mut resources = rule["resources"].as_array().into_iter().flatten();
+            rule["resources"].is_array() && resources.all(|it| it == "secrets")
+        };
         let verbs = rules
             .iter()
+            .filter(|rule| !is_only_secrets(rule))
             .flat_map(|rule| rule["verbs"].as_array().into_iter().flatten());
         verbs
             .into_iter()

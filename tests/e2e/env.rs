@@ -85,7 +85,7 @@ pub struct EnvOptions {
     /// Additional arguments of `lockstep manifests`.
     pub manifest_args: &'static [&'static str],
     /// If true, the cluster has the components for workloads, which it otherwise has only for other kinds than the
-    /// default ones. `CloudDatabase` creates no objects in the cluster, and each start of the components takes seconds.
+    /// default ones. `CloudDatabase` creates nothing but Secrets in the cluster, and each start of the components takes seconds.
     pub workloads: bool,
 }
 

@@ -3,10 +3,11 @@
 mod iam_policy;
 
 use std::num::NonZeroU32;
-#[cfg(feature = "dev")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use lockstep_cloud_database_controller::{
     AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CloudDatabaseReconciler, RdsClient, RdsConfig,
 };
@@ -46,12 +47,17 @@ struct CloudDatabaseArgs {
     /// has the same namespace and name.
     #[arg(long, value_name = "NAME")]
     cluster_name: Option<String>,
+    /// File with the CA certificates of RDS in PEM format, which AWS publishes. It is copied into connection Secrets, under
+    /// the key `ca.crt`. Without it, they have no such key. The file is read once.
+    #[arg(long, value_name = "FILE")]
+    rds_ca_bundle: Option<PathBuf>,
 }
 
 /// Access to RDS, shared by all leadership terms.
 pub(crate) struct Rds {
     client: RdsClient,
     config: RdsConfig,
+    ca_bundle: Option<Arc<str>>,
 }
 
 /// Returns the operator.
@@ -66,12 +72,15 @@ pub(crate) fn operator() -> Operator<Rds> {
 }
 
 async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
+    let ca_bundle = args.rds_ca_bundle.as_deref().map(read_ca_bundle);
+    let ca_bundle = ca_bundle.transpose()?;
     let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
     let requests = context.register_metric(AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests::default());
     let client =
         RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
     Ok(Rds {
         client: client.await,
+        ca_bundle,
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,
@@ -81,8 +90,20 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
     })
 }
 
+/// Reads a file with certificates.
+fn read_ca_bundle(path: &Path) -> anyhow::Result<Arc<str>> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    anyhow::ensure!(
+        text.contains("-----BEGIN CERTIFICATE-----"),
+        "{shown} contains no certificate in PEM format"
+    );
+    Ok(text.into())
+}
+
 fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
     CloudDatabaseReconciler::new(context.client.clone(), rds.client.clone(), rds.config)
+        .with_ca_bundle(rds.ca_bundle.clone())
 }
 
 /// Returns moto, which simulates AWS in `dev`.

@@ -15,11 +15,19 @@ const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CH
 const MODIFY: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";
 const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
+/// Reference of the rules on the Secret for applications.
+const CONNECTION_SECRET: &str =
+    "Lockstep's own: Secret that the controller creates for applications";
+const SECRETS_MANAGER: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-secrets-manager.html";
 const NAMES: &str = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/";
 
 /// References for the rules in the CRD, by rule id or field path.
 const SOURCES: &[(&str, &str)] = &[
     ("spec", CREATE),
+    ("spec.connectionSecret", CONNECTION_SECRET),
+    ("spec.connectionSecret.name", NAMES),
+    ("spec.credentials.managed", SECRETS_MANAGER),
     ("spec.credentials.secretName", NAMES),
     (
         "spec.credentials.selectors",
@@ -39,6 +47,10 @@ const SOURCES: &[(&str, &str)] = &[
     ),
     ("spec.storage", STORAGE),
     ("spec.tags", TAGS),
+    (
+        "credentials-exclusive",
+        "Lockstep's own: one way to get the password",
+    ),
     (
         "max-size-above-size",
         "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html",

@@ -5,12 +5,15 @@
     reason = "doc comments here become CRD descriptions, read by users"
 )]
 
+mod connection_secret;
 mod crd;
+mod credentials;
 mod engine;
 mod kind;
 mod references;
 mod reserved_names;
 mod schemas;
+mod secret_names;
 mod spec;
 mod status;
 mod validation;
@@ -18,13 +21,18 @@ mod versions;
 mod window;
 
 pub use crate::validation::{check_password, check_username};
+pub use connection_secret::ConnectionSecret;
+pub use credentials::{Credentials, GeneratedPassword, ManagedPassword, SecretSelectors};
 pub use engine::{Engine, compare_versions, version_matches};
 pub use kind::ruleset;
+pub use secret_names::{connection_secret_name, generated_secret_name};
 pub use spec::{
-    ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy,
-    Encryption, Network, SecretSelectors, Storage, StorageType,
+    ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, DeletionPolicy, Encryption, Network,
+    Storage, StorageType,
 };
-pub use status::{AppliedStorage, CloudDatabaseStatus, DeletionRequest, Endpoint};
+pub use status::{
+    AppliedStorage, CloudDatabaseStatus, DeletionRequest, Endpoint, MasterUserSecret,
+};
 
 /// Finalizer that keeps an object until its instance is deleted.
 pub const FINALIZER: &str = "database.example.com/finalizer";
@@ -32,3 +40,7 @@ pub const FINALIZER: &str = "database.example.com/finalizer";
 /// Annotation with which a user requests a new, empty instance in place of others: their resource IDs, separated by
 /// commas. It has no effect on instances that it does not list, and thus none on the new instance.
 pub const REPLACES_INSTANCE: &str = "database.example.com/replaces-instance";
+
+/// Annotation with which a user requests another password from the controller, if it generates the password. Each new value
+/// leads to one new password.
+pub const ROTATE_PASSWORD: &str = "database.example.com/rotate-password";

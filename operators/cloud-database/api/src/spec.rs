@@ -6,6 +6,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::connection_secret::ConnectionSecret;
+use crate::credentials::Credentials;
 use crate::engine::Engine;
 use crate::status::CloudDatabaseStatus;
 
@@ -68,6 +70,11 @@ pub struct CloudDatabaseSpec {
 
     /// Credentials of the master user.
     pub credentials: Credentials,
+
+    /// Secret that the controller creates for applications, with everything that they need to connect. If not set, there is
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection_secret: Option<ConnectionSecret>,
 
     /// Network placement and access.
     #[serde(default)]
@@ -218,59 +225,6 @@ impl StorageType {
             Self::Io2 => "io2",
         }
     }
-}
-
-/// Credentials of the master user: the username, from the spec or a Secret, and the password, always from a Secret.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Credentials {
-    /// Master username. It takes precedence over the username in the Secret.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 16), regex(pattern = r"^[A-Za-z][A-Za-z0-9_]*$"))]
-    pub username: Option<String>,
-
-    /// Name of the Secret with the password, in the namespace of the object.
-    #[schemars(
-        length(min = 1, max = 253),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
-    )]
-    pub secret_name: String,
-
-    /// Keys of the username and the password in the Secret.
-    #[serde(default)]
-    pub selectors: SecretSelectors,
-}
-
-/// Keys of the username and the password in a Secret.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SecretSelectors {
-    /// Key of the username. It is read only if `spec.credentials.username` is not set.
-    #[serde(default = "default_username_key")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
-    pub username: String,
-
-    /// Key of the password.
-    #[serde(default = "default_password_key")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
-    pub password: String,
-}
-
-impl Default for SecretSelectors {
-    fn default() -> Self {
-        Self {
-            username: default_username_key(),
-            password: default_password_key(),
-        }
-    }
-}
-
-fn default_username_key() -> String {
-    "username".to_owned()
-}
-
-fn default_password_key() -> String {
-    "password".to_owned()
 }
 
 /// Network placement and access of an instance.

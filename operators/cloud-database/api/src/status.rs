@@ -102,6 +102,15 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 128))]
     pub credentials_version: Option<String>,
 
+    /// Secret in AWS Secrets Manager with the password, if RDS manages it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub master_user_secret: Option<MasterUserSecret>,
+
+    /// Names of the Secrets that the controller has created for the object, in its namespace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 8), inner(length(max = 253)))]
+    pub owned_secrets: Vec<String>,
+
     /// Request to delete the instance, recorded before it is sent and removed if RDS rejects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_request: Option<DeletionRequest>,
@@ -117,6 +126,19 @@ pub struct AppliedStorage {
     /// Provisioned throughput in MiB per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_mibps: Option<i32>,
+}
+
+/// Secret in AWS Secrets Manager that RDS manages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MasterUserSecret {
+    /// ARN of the secret.
+    #[schemars(length(max = 2048))]
+    pub arn: String,
+    /// Status of the secret as reported by RDS: `creating`, `active`, `rotating` or `impaired`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub status: Option<String>,
 }
 
 /// Request to RDS to delete an instance.

@@ -1,5 +1,6 @@
 //! Validation rules of CloudDatabase that neither the schema nor CEL can express.
 
+mod connection_secret;
 mod database_name;
 mod engine_versions;
 mod risks;
@@ -32,6 +33,7 @@ const SHORTEST_WINDOW: u32 = 30;
 
 pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     let mut all = own();
+    all.extend(connection_secret::rules());
     all.extend(database_name::rules());
     all.extend(engine_versions::rules());
     all.extend(risks::rules());

@@ -110,6 +110,22 @@ fn all_errors_are_returned_together_sorted_by_path() {
 }
 
 #[test]
+fn the_default_name_of_the_secret_for_applications_is_not_that_of_the_credentials() {
+    let with_secret = |name: &str| {
+        let credentials = json!({"secretName": name});
+        let object = database(&json!({"credentials": credentials, "connectionSecret": {}}));
+        errors(&rules().validate(&ValidationRequest::create(&object)))
+    };
+    assert_eq!(with_secret("orders-db"), Vec::<String>::new());
+    assert_eq!(
+        with_secret("orders-connection"),
+        [
+            r#"spec.connectionSecret.name: Invalid value: "orders-connection": is the Secret with the credentials, which the controller does not overwrite; choose another name [connection-secret-name]"#
+        ]
+    );
+}
+
+#[test]
 fn transitions_are_validated_against_the_last_validated_values_rather_than_the_old_object() {
     let rules = rules();
     let filled = database(&json!({}));

@@ -16,8 +16,8 @@ use lockstep_controller::{ReconcileError, ReconcileOutput};
 use serde_json::{Value, json};
 
 use crate::call_error::CallError;
-use crate::credentials::MasterUser;
 use crate::drift;
+use crate::master_user::{MasterPassword, MasterUser};
 use crate::preconditions;
 use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
@@ -46,6 +46,11 @@ impl CloudDatabaseReconciler {
         }
         preconditions::require_current_object(&self.client, object).await?;
         let user = user?;
+        if matches!(user.password, MasterPassword::NotStored) {
+            let message = format!("the RDS instance '{id}' is created once its password is stored");
+            let status = fields([("message", json!(message))]);
+            return Ok(self.in_progress(status, message));
+        }
         if record.region.is_none() || record.account_id.is_none() {
             self.require_first(object).await?;
             return Ok(self.locating(id, &user).await?);
@@ -95,7 +100,7 @@ impl CloudDatabaseReconciler {
         let status = fields([
             ("region", json!(location.region)),
             ("accountId", json!(location.account_id)),
-            ("credentialsVersion", json!(user.version)),
+            ("credentialsVersion", json!(user.password.version())),
             ("message", json!(message)),
         ]);
         Ok(ReconcileOutput {

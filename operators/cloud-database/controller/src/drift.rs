@@ -8,7 +8,9 @@ use lockstep_cloud_database_api::{
     AppliedStorage, ApplyChanges, CloudDatabaseSpec, compare_versions, version_matches,
 };
 
-use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE, storage};
+use crate::modification::{
+    COPY_TAGS_TO_SNAPSHOT, Modification, PASSWORD, PUBLICLY_ACCESSIBLE, storage,
+};
 use crate::rds_client::names_minor_version;
 
 /// Fields that are enforced from the start, because the instance was created with the values of the spec.
@@ -195,10 +197,7 @@ pub(crate) fn pending(instance: &DbInstance) -> Vec<String> {
             "backup.retentionDays",
         ),
         (pending.port().is_some(), "port"),
-        (
-            pending.master_user_password().is_some(),
-            "the password of the master user",
-        ),
+        (pending.master_user_password().is_some(), PASSWORD),
         (
             pending.db_instance_identifier().is_some(),
             "DBInstanceIdentifier",
@@ -311,6 +310,30 @@ pub(crate) fn unrepairable(
 pub(crate) fn other_user(wanted: &str, instance: &DbInstance) -> Option<String> {
     let actual = instance.master_username()?;
     (wanted != actual).then(|| format!("its master user is '{actual}', as it was created"))
+}
+
+/// Returns the difference of the KMS key of the secret in which RDS keeps the password, which cannot be changed. RDS reports
+/// the ARN of the key, with which an alias cannot be compared.
+pub(crate) fn other_secret_key(wanted: Option<&str>, instance: &DbInstance) -> Option<String> {
+    let wanted = wanted.filter(|it| !it.contains("alias/"))?;
+    let actual = instance.master_user_secret()?.kms_key_id()?;
+    let is_same = wanted == actual || actual.rsplit('/').next() == Some(wanted);
+    (!is_same).then(|| {
+        format!(
+            "the secret of its master user is encrypted with the key '{actual}', and RDS cannot change this; to change it, use another way for the password for a while"
+        )
+    })
+}
+
+/// Returns what is wrong with the secret in which RDS keeps the password.
+pub(crate) fn impaired_secret(instance: &DbInstance) -> Option<String> {
+    let secret = instance.master_user_secret()?;
+    (secret.secret_status() == Some("impaired")).then(|| {
+        format!(
+            "RDS can no longer rotate the secret '{}' of its master user; let RDS use the secret and its KMS key, or use another way for the password for a while",
+            secret.secret_arn().unwrap_or_default()
+        )
+    })
 }
 
 /// Returns the tags that an instance or a snapshot lacks or has with another value. Tags of other clients are kept.

@@ -6,24 +6,29 @@ mod account;
 mod applied_values;
 mod aws_metrics;
 mod call_error;
+mod connection_secret;
 mod creation;
 mod credentials;
 mod deletion_policy;
 mod descriptions;
 mod drift;
 mod finalization;
+mod generated_password;
 mod iam_policy;
 mod instance_status;
 mod known_passwords;
 mod location;
+mod master_user;
 mod modification;
 mod modify;
+mod owned_secrets;
 mod preconditions;
 mod rds_client;
 mod recent;
 mod reconciler;
 mod recorded_instance;
 mod replacement;
+mod secrets;
 mod step_error;
 mod sufficient;
 mod sync;
@@ -34,11 +39,9 @@ pub use crate::iam_policy::{IamPolicyScope, iam_policy};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 
-/// Returns the RBAC rules that the operator needs besides those for its own kind: it reads the Secret of an
-/// object, and watches it.
+/// Returns the RBAC rules that the operator needs besides those for its own kind: it reads and watches the Secret of an
+/// object, and owns the Secrets that it creates.
 #[must_use]
 pub fn rbac_rules() -> Vec<serde_json::Value> {
-    vec![
-        serde_json::json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}),
-    ]
+    vec![owned_secrets::owned_type().rbac_rule()]
 }

@@ -29,8 +29,8 @@ pub(crate) struct Modification {
     pub(crate) publicly_accessible: Option<bool>,
     pub(crate) security_groups: Option<Vec<String>>,
     pub(crate) copy_tags_to_snapshot: Option<bool>,
-    /// Password of the master user.
-    pub(crate) password: Option<Password>,
+    /// Password of the master user, or who manages it.
+    pub(crate) password: Option<PasswordChange>,
     /// Tags, which have calls of their own.
     pub(crate) tags: Option<TagChange>,
 }
@@ -42,9 +42,49 @@ pub(crate) struct TagChange {
     pub(crate) removed: Vec<String>,
 }
 
-/// Password, which is never printed.
+/// Name of the field of a [`PasswordChange`], for messages.
+pub(crate) const PASSWORD: &str = "the password of the master user";
+
+/// Change of the password. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Password(pub(crate) String);
+pub(crate) enum PasswordChange {
+    /// Sets another password.
+    Set(String),
+    /// Sets a password on an instance whose password RDS manages, which ends that.
+    Unmanage(String),
+    /// Lets RDS manage the password in Secrets Manager.
+    Manage {
+        /// KMS key of the secret.
+        kms_key: Option<String>,
+    },
+}
+
+impl PasswordChange {
+    /// Returns the password to set.
+    pub(crate) fn password(&self) -> Option<&str> {
+        match self {
+            Self::Set(password) | Self::Unmanage(password) => Some(password),
+            Self::Manage { .. } => None,
+        }
+    }
+
+    /// Returns true if RDS is to manage the password, false if it no longer is, and none if that does not change.
+    pub(crate) fn is_managed(&self) -> Option<bool> {
+        match self {
+            Self::Set(_) => None,
+            Self::Unmanage(_) => Some(false),
+            Self::Manage { .. } => Some(true),
+        }
+    }
+
+    /// Returns the KMS key of the secret.
+    pub(crate) fn kms_key(&self) -> Option<&str> {
+        match self {
+            Self::Manage { kms_key } => kms_key.as_deref(),
+            Self::Set(_) | Self::Unmanage(_) => None,
+        }
+    }
+}
 
 impl Modification {
     pub(crate) fn is_empty(&self) -> bool {
@@ -78,7 +118,7 @@ impl Modification {
             (self.publicly_accessible.is_some(), PUBLICLY_ACCESSIBLE),
             (self.security_groups.is_some(), "network.securityGroups"),
             (self.copy_tags_to_snapshot.is_some(), COPY_TAGS_TO_SNAPSHOT),
-            (self.password.is_some(), "the password of the master user"),
+            (self.password.is_some(), PASSWORD),
             (self.tags.is_some(), "tags"),
         ]
         .into_iter()

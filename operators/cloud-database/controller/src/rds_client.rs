@@ -18,10 +18,10 @@ use tokio::time::Instant;
 use crate::account::Account;
 use crate::aws_metrics::{AwsRequests, CountRequests};
 use crate::call_error::CallError;
-use crate::credentials::MasterUser;
 use crate::descriptions::{Descriptions, PAGE_SIZE};
 use crate::location::Location;
-use crate::modification::Modification;
+use crate::master_user::{MasterPassword, MasterUser};
+use crate::modification::{Modification, PasswordChange};
 use crate::tags;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
@@ -247,6 +247,16 @@ impl RdsClient {
         let storage = &spec.storage;
         let network = &spec.network;
         let groups = &network.security_groups;
+        let (password, managed) = match &user.password {
+            MasterPassword::Known(known) => (Some(known.text.clone()), None),
+            MasterPassword::Managed { kms_key } => (None, Some(kms_key.clone())),
+            // It would be lost if this process ended now.
+            MasterPassword::NotStored => {
+                return Err(CallError::without_response(
+                    "not sent: the password is not stored",
+                ));
+            }
+        };
         let response = self
             .client
             .create_db_instance()
@@ -263,7 +273,9 @@ impl RdsClient {
             .set_storage_throughput(storage.throughput_mibps)
             .set_db_name(spec.database_name.clone())
             .master_username(&user.name)
-            .master_user_password(&user.password)
+            .set_master_user_password(password)
+            .set_manage_master_user_password(managed.is_some().then_some(true))
+            .set_master_user_secret_kms_key_id(managed.flatten())
             .multi_az(spec.multi_az.unwrap_or_default())
             .backup_retention_period(spec.backup.retention_days.unwrap_or(RETENTION_DAYS))
             .set_preferred_backup_window(spec.backup.window.clone())
@@ -293,6 +305,7 @@ impl RdsClient {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
         let storage = &change.storage;
+        let password = change.password.as_ref();
         let storage_type = storage.storage_type.map(StorageType::as_str);
         let response = self
             .client
@@ -317,7 +330,11 @@ impl RdsClient {
             .set_publicly_accessible(change.publicly_accessible)
             .set_vpc_security_group_ids(change.security_groups.clone())
             .set_copy_tags_to_snapshot(change.copy_tags_to_snapshot)
-            .set_master_user_password(change.password.as_ref().map(|it| it.0.clone()))
+            .set_master_user_password(password.and_then(|it| it.password().map(String::from)))
+            .set_manage_master_user_password(password.and_then(PasswordChange::is_managed))
+            .set_master_user_secret_kms_key_id(
+                password.and_then(|it| it.kms_key().map(String::from)),
+            )
             .send()
             .await?;
         response.db_instance.ok_or_else(without_instance)

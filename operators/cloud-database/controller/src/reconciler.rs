@@ -2,16 +2,16 @@
 //! [finalization](crate::finalization) are separate modules.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
 use kube::{Client, ResourceExt};
-use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
+use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, MasterUserSecret};
 use lockstep_controller::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, Readiness, ReconcileError,
-    ReconcileOutput, Reconciler, SyncRequest,
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, Readiness,
+    ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,6 +21,7 @@ use crate::drift;
 use crate::known_passwords::KnownPasswords;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
+use crate::owned_secrets;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::StepError;
@@ -66,6 +67,8 @@ pub struct CloudDatabaseReconciler {
     pub(crate) config: RdsConfig,
     pub(crate) requested: RequestedModifications,
     pub(crate) passwords: KnownPasswords,
+    /// CA certificates of RDS for applications, in PEM format.
+    pub(crate) ca_bundle: Option<Arc<str>>,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
@@ -84,9 +87,17 @@ impl CloudDatabaseReconciler {
             config,
             requested: RequestedModifications::default(),
             passwords: KnownPasswords::default(),
+            ca_bundle: None,
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
         }
+    }
+
+    /// Sets the CA certificates of RDS, in PEM format, which applications get with the Secret to connect.
+    #[must_use]
+    pub fn with_ca_bundle(mut self, ca_bundle: Option<Arc<str>>) -> Self {
+        self.ca_bundle = ca_bundle;
+        self
     }
 
     /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost
@@ -258,12 +269,27 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<ReconcileOutput, ReconcileError> {
         let object = request.parent();
         let id = identifier(object.uid().as_deref())?;
-        let (user, secret) = credentials::read(&self.client, object).await;
-        let done = Box::pin(self.sync(&id, request, user)).await;
+        let credentials = credentials::read(&self.client, object).await;
+        let is_stored = credentials.is_stored();
+        let done = Box::pin(self.sync(&id, request, credentials.user)).await;
+        let mut output = done.unwrap_or_else(StepError::into_output);
+        if output.error.is_none() {
+            owned_secrets::add(&mut output, request, credentials.secret)?;
+        }
         Ok(ReconcileOutput {
-            reads: vec![secret],
-            ..done.unwrap_or_else(StepError::into_output)
+            reads: credentials.reads,
+            // A generated password is used by the next reconciliation, once it is stored.
+            reads_children: !is_stored,
+            ..output
         })
+    }
+
+    fn owns(&self) -> Vec<OwnedType> {
+        vec![owned_secrets::owned_type()]
+    }
+
+    fn rbac_rules(&self) -> Vec<Value> {
+        crate::rbac_rules()
     }
 
     fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
@@ -316,7 +342,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 18] = [
+const RECORDED: [&str; 20] = [
     "arn",
     "resourceId",
     "region",
@@ -334,6 +360,8 @@ const RECORDED: [&str; 18] = [
     "appliedStorage",
     "appliedTags",
     "credentialsVersion",
+    "masterUserSecret",
+    "ownedSecrets",
     "deletionRequest",
 ];
 
@@ -357,8 +385,17 @@ pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
     // A null would remove the recorded value.
     let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
     let pending = Some(pending).filter(|pending| !pending.is_empty());
+    let secret = instance
+        .master_user_secret()
+        .map(|secret| MasterUserSecret {
+            arn: secret.secret_arn().unwrap_or_default().to_owned(),
+            status: secret.secret_status().map(String::from),
+        });
     shown
-        .chain([("pendingModifications".to_owned(), json!(pending))])
+        .chain([
+            ("pendingModifications".to_owned(), json!(pending)),
+            ("masterUserSecret".to_owned(), json!(secret)),
+        ])
         .collect()
 }
 

@@ -13,8 +13,8 @@ use lockstep_controller::ReconcileError;
 
 use crate::applied_values;
 use crate::call_error::CallError;
-use crate::credentials::MasterUser;
 use crate::drift;
+use crate::master_user::MasterUser;
 use crate::recent::Description;
 use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
 use crate::recorded_instance::RecordedInstance;
@@ -74,7 +74,7 @@ impl CloudDatabaseReconciler {
         let missing = drift::missing_tags(expected, instance.tag_list());
         let password = user.as_ref().ok().and_then(|user| {
             let mut version = record.credentials_version.map(String::from);
-            self.password_to_set(id, user, &mut version)
+            self.password_change(id, &user.password, instance, &mut version)
         });
         instance.db_instance_status() == record.phase
             && instance.dbi_resource_id() == record.resource_id

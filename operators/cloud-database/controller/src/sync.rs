@@ -11,12 +11,14 @@ use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
 
 use crate::applied_values;
-use crate::credentials::MasterUser;
+use crate::connection_secret::{self, Published};
 use crate::drift;
 use crate::instance_status::{self, Accepts, Meaning};
-use crate::modification::outcomes::Outcomes;
-use crate::modification::{Password, TagChange};
+use crate::master_user::{KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser};
+use crate::modification::outcomes::{Outcome, Outcomes};
+use crate::modification::{PASSWORD, PasswordChange, TagChange};
 use crate::modify::Target;
+use crate::owned_secrets;
 use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
@@ -26,8 +28,16 @@ use crate::tags;
 /// Version of the credentials of an instance whose password is unknown.
 const UNKNOWN_VERSION: &str = "unknown";
 
-/// Beginning of the name of the group with the password in the outcomes.
-const PASSWORD: &str = "the password";
+/// Status of an instance whose password RDS is changing.
+const RESETTING: &str = "resetting-master-credentials";
+
+/// Result of the requests of a reconciliation.
+struct Applied {
+    /// Status fields that record them.
+    status: Map<String, Value>,
+    /// Password that the instance has, or where it is. None while RDS is changing it.
+    published: Option<Published>,
+}
 
 impl CloudDatabaseReconciler {
     /// Brings the instance to its desired state.
@@ -50,14 +60,21 @@ impl CloudDatabaseReconciler {
         self.record_seen(id);
         let mut outcomes = Outcomes::default();
         let mut status = observed(&instance);
-        let compared = self
+        let applied = self
             .apply(id, object, &instance, &record, user, &mut outcomes)
             .await;
-        status.extend(compared);
-        self.report(id, object, &instance, status, outcomes)
+        status.extend(applied.status);
+        let mut output = self.report(id, object, &instance, status, outcomes)?;
+        let before = owned_secrets::published(request)?;
+        let published = applied.published.or(before);
+        let secret = published.and_then(|it| {
+            connection_secret::of_instance(object, &instance, &it, self.ca_bundle.as_deref())
+        });
+        output.children.extend(secret);
+        Ok(output)
     }
 
-    /// Requests what differs from the spec, and returns status fields that record it.
+    /// Requests what differs from the spec.
     async fn apply(
         &self,
         id: &str,
@@ -66,7 +83,7 @@ impl CloudDatabaseReconciler {
         record: &RecordedInstance<'_>,
         user: Result<MasterUser, ReconcileError>,
         outcomes: &mut Outcomes,
-    ) -> Map<String, Value> {
+    ) -> Applied {
         let meaning = meaning_of(instance);
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
@@ -89,7 +106,12 @@ impl CloudDatabaseReconciler {
         match &user {
             Ok(user) => {
                 outcomes.add_differences(drift::other_user(&user.name, instance));
-                change.password = self.password_to_set(id, user, &mut version);
+                outcomes.add_differences(drift::impaired_secret(instance));
+                if let MasterPassword::Managed { kms_key } = &user.password {
+                    let other = drift::other_secret_key(kms_key.as_deref(), instance);
+                    outcomes.add_differences(other);
+                }
+                change.password = self.password_change(id, &user.password, instance, &mut version);
             }
             Err(error) => outcomes.add_differences([format!(
                 "the password of the master user is unknown: {error}"
@@ -97,10 +119,14 @@ impl CloudDatabaseReconciler {
         }
         let arn = instance.db_instance_arn().unwrap_or_default();
         change.tags = self.tags_to_change(object, instance, record);
+        let is_settled = change.password.is_none() && !is_changing_password(instance);
+        let published = user.as_ref().ok().filter(|_| is_settled);
+        let published = published.and_then(|user| published_by(&user.password, instance));
         let fields = change.fields();
         let pending = drift::pending(instance).into_iter();
-        let pending = pending
-            .filter(|field| !fields.contains(&field.as_str()) && drift::is_of_spec(spec, field));
+        let pending = pending.filter(|field| {
+            field != PASSWORD && !fields.contains(&field.as_str()) && drift::is_of_spec(spec, field)
+        });
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
@@ -117,8 +143,14 @@ impl CloudDatabaseReconciler {
         if let Ok(user) = &user
             && outcomes.has_accepted(PASSWORD)
         {
-            self.passwords.record(id, &user.password);
-            version = Some(user.version.clone());
+            if let MasterPassword::Known(known) = &user.password {
+                self.passwords.record(id, &known.text);
+            }
+            version = user.password.version().map(String::from).or(version);
+        }
+        if meaning.serves && !fields.contains(&PASSWORD) && has_pending_password(instance) {
+            // It never waits for the maintenance window.
+            outcomes.add(&[PASSWORD], Outcome::Accepted);
         }
         if outcomes.has_requested("storage.") {
             let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -138,25 +170,52 @@ impl CloudDatabaseReconciler {
             ),
             ("credentialsVersion".to_owned(), json!(version)),
         ]);
-        status
+        Applied { status, published }
+    }
+
+    /// Returns the change of the password, if the instance has another one, or one that is kept elsewhere. `version` is the
+    /// recorded version of the credentials.
+    pub(crate) fn password_change(
+        &self,
+        id: &str,
+        password: &MasterPassword,
+        instance: &DbInstance,
+        version: &mut Option<String>,
+    ) -> Option<PasswordChange> {
+        let is_managed = instance.master_user_secret().is_some();
+        if is_managed {
+            self.passwords.forget(id);
+            *version = Some(MANAGED_VERSION.to_owned());
+        }
+        match password {
+            MasterPassword::NotStored => None,
+            MasterPassword::Managed { .. } if is_managed => None,
+            MasterPassword::Managed { kms_key } => Some(PasswordChange::Manage {
+                kms_key: kms_key.clone(),
+            }),
+            MasterPassword::Known(known) if is_managed => {
+                Some(PasswordChange::Unmanage(known.text.clone()))
+            }
+            MasterPassword::Known(known) => self.password_to_set(id, known, version),
+        }
     }
 
     /// Returns the password to set, if the Secret has another one than the instance. `version` is the recorded version of
     /// the Secret. If none is recorded, the instance was created by a release that did not record it, and keeps its
     /// password.
-    pub(crate) fn password_to_set(
+    fn password_to_set(
         &self,
         id: &str,
-        user: &MasterUser,
+        known: &KnownPassword,
         version: &mut Option<String>,
-    ) -> Option<Password> {
-        let is_recorded = version.as_ref().is_none_or(|it| *it == user.version);
-        if is_recorded || self.passwords.has(id, &user.password) {
-            self.passwords.record(id, &user.password);
-            *version = Some(user.version.clone());
+    ) -> Option<PasswordChange> {
+        let is_recorded = version.as_ref().is_none_or(|it| *it == known.version);
+        if is_recorded || self.passwords.has(id, &known.text) {
+            self.passwords.record(id, &known.text);
+            *version = Some(known.version.clone());
             return None;
         }
-        Some(Password(user.password.clone()))
+        Some(PasswordChange::Set(known.text.clone()))
     }
 
     /// Returns the tags to add, to correct and to remove.
@@ -224,6 +283,31 @@ impl CloudDatabaseReconciler {
         output.conditions = vec![outcomes.condition()];
         output.events = outcomes.events();
         Ok(output)
+    }
+}
+
+/// Returns true while RDS has accepted a change of the password and has not applied it.
+fn has_pending_password(instance: &DbInstance) -> bool {
+    let pending = instance.pending_modified_values();
+    let secret = instance.master_user_secret();
+    pending.is_some_and(|it| it.master_user_password().is_some())
+        || secret.is_some_and(|it| it.secret_status() == Some("creating"))
+}
+
+/// Returns true while RDS may be changing the password.
+fn is_changing_password(instance: &DbInstance) -> bool {
+    has_pending_password(instance) || instance.db_instance_status() == Some(RESETTING)
+}
+
+/// Returns the password of an instance that has it, or where it is.
+fn published_by(password: &MasterPassword, instance: &DbInstance) -> Option<Published> {
+    match password {
+        MasterPassword::Known(known) => Some(Published::Password(known.text.clone())),
+        MasterPassword::NotStored => None,
+        MasterPassword::Managed { .. } => {
+            let arn = instance.master_user_secret()?.secret_arn()?;
+            Some(Published::SecretArn(arn.to_owned()))
+        }
     }
 }
 

@@ -108,6 +108,11 @@ impl Simulator {
         self.with_instance(id, |instance, _| instance.overrides.overlay(&members));
     }
 
+    /// Ends all changes of what is reported of an instance.
+    pub fn clear_report(&self, id: &str) {
+        self.with_instance(id, |instance, _| instance.overrides = Fields::default());
+    }
+
     /// Replaces the tags of an instance.
     pub fn set_tags(&self, id: &str, tags: &[(&str, &str)]) {
         let tags = tags.iter();

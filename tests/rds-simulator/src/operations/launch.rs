@@ -58,6 +58,9 @@ impl Launch {
         let resource_id = call.region.next_resource_id();
         let mut instance = Instance::new(self.settings, resource_id, call.now);
         instance.password = self.password;
+        if instance.settings.flag("ManageMasterUserPassword") {
+            instance.generate_password();
+        }
         instance.tags = self.tags;
         instance.source = self.source;
         instance.listed_from = call.now + call.config.timing.listing_delay;
@@ -185,6 +188,10 @@ fn encryption(call: &Call<'_>, settings: &mut Fields) -> Result<(), Fault> {
                 .unwrap_or(SECRET_KEY),
         )?;
         settings.set("MasterUserSecretKmsKeyId", key);
+    } else if settings.has("MasterUserSecretKmsKeyId") {
+        return Err(Fault::combination(
+            "You can't specify MasterUserSecretKmsKeyId unless ManageMasterUserPassword is enabled.",
+        ));
     }
     Ok(())
 }

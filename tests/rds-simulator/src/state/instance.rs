@@ -32,6 +32,8 @@ pub(crate) struct Instance {
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) resource_id: String,
     pub(crate) password: Option<String>,
+    /// Number of passwords that RDS has generated for the secret in Secrets Manager.
+    generated_passwords: u32,
     /// Time of creation, once the instance has been created.
     pub(crate) created: Option<Timestamp>,
     pub(crate) listed_from: Timestamp,
@@ -58,6 +60,7 @@ impl Instance {
             tags: BTreeMap::new(),
             resource_id,
             password: None,
+            generated_passwords: 0,
             created: None,
             listed_from: now,
             backed_up: None,
@@ -72,6 +75,12 @@ impl Instance {
 
     pub(crate) fn id(&self) -> &str {
         self.settings.text("DBInstanceIdentifier")
+    }
+
+    /// Replaces the password by one that RDS generates, and keeps in Secrets Manager.
+    pub(crate) fn generate_password(&mut self) {
+        self.generated_passwords += 1;
+        self.password = Some(format!("generated-by-rds-{}", self.generated_passwords));
     }
 
     pub(crate) fn status(&self) -> &str {
@@ -213,7 +222,10 @@ impl Instance {
         if let Some(name) = changed.take("NewDBInstanceIdentifier") {
             self.settings.set("DBInstanceIdentifier", name);
         }
-        changed.take("RotateMasterUserPassword");
+        let is_rotated = changed.take("RotateMasterUserPassword").is_some();
+        if is_rotated || changed.given_flag("ManageMasterUserPassword") == Some(true) {
+            self.generate_password();
+        }
         if let Some(password) = changed.take("MasterUserPassword") {
             self.password = password.as_str().map(String::from);
         }

@@ -112,7 +112,8 @@ pub(crate) fn instance(region: &Region, instance: &Instance, now: Timestamp) -> 
     reported.set("PendingModifiedValues", pending(instance));
     reported.set("TagList", tags::list(&instance.tags));
     replication(region, instance, &mut reported);
-    if settings.flag("ManageMasterUserPassword") {
+    let will_be_managed = instance.soon.flag("ManageMasterUserPassword");
+    if settings.flag("ManageMasterUserPassword") || will_be_managed {
         reported.set("MasterUserSecret", master_user_secret(region, instance));
     }
     if let Some(created) = instance.created {
@@ -224,14 +225,20 @@ fn replication(region: &Region, instance: &Instance, reported: &mut Fields) {
 fn master_user_secret(region: &Region, instance: &Instance) -> Value {
     let place = &region.place;
     let name = instance.resource_id.to_ascii_lowercase();
-    let status = if instance.created.is_some() {
-        "active"
-    } else {
+    let (settings, soon) = (&instance.settings, &instance.soon);
+    let is_being_created = instance.created.is_none() || !settings.flag("ManageMasterUserPassword");
+    let status = if is_being_created {
         "creating"
+    } else if soon.flag("RotateMasterUserPassword") {
+        "rotating"
+    } else {
+        "active"
     };
+    let key = soon.given_text("MasterUserSecretKmsKeyId");
+    let key = key.or_else(|| settings.given_text("MasterUserSecretKmsKeyId"));
     json!({
         "SecretArn": format!("arn:aws:secretsmanager:{}:{}:secret:rds!{name}", place.name, place.account),
         "SecretStatus": status,
-        "KmsKeyId": instance.settings.given_text("MasterUserSecretKmsKeyId"),
+        "KmsKeyId": key,
     })
 }

@@ -132,6 +132,9 @@ const REJECTED: &[(&str, Change)] = &[
     ("InvalidParameterCombination", |it| {
         it.manage_master_user_password(true)
     }),
+    ("InvalidParameterCombination", |it| {
+        it.master_user_secret_kms_key_id("alias/aws/secretsmanager")
+    }),
     ("InvalidParameterValue", |it| it.db_name("order-s")),
     ("InvalidParameterValue", |it| it.port(80)),
     ("InvalidParameterValue", |it| it.backup_retention_period(36)),

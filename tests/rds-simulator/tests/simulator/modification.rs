@@ -332,6 +332,13 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
             it.rotate_master_user_password(true)
         }),
         ("InvalidParameterCombination", |it| {
+            it.master_user_secret_kms_key_id("alias/aws/secretsmanager")
+        }),
+        ("InvalidParameterCombination", |it| {
+            let it = it.manage_master_user_password(true);
+            it.master_user_password("battery-staple")
+        }),
+        ("InvalidParameterCombination", |it| {
             it.database_insights_mode(DatabaseInsightsMode::Advanced)
         }),
         ("InvalidParameterCombination", |it| it.engine("mysql")),
@@ -458,34 +465,47 @@ async fn the_values_in_force_modify_nothing() {
 async fn rds_can_manage_the_password_in_a_secret() {
     let (simulator, client) = start().await;
     available(&simulator, &client, "orders").await;
+    let progress = |instance: &DbInstance| {
+        let secret = instance.master_user_secret()?;
+        secret.secret_status().map(String::from)
+    };
     let request = modification(&client, "orders").manage_master_user_password(true);
-    request
-        .apply_immediately(true)
-        .send()
-        .await
-        .expect("an answer");
+    let answer = request.apply_immediately(true).send().await;
+    let answer = answer.expect("an answer");
+    let instance = answer.db_instance().expect("an instance");
+    assert_eq!(progress(instance).as_deref(), Some("creating"));
+    assert_eq!(
+        simulator.password("orders").as_deref(),
+        Some("correct-horse")
+    );
     settle(&simulator);
+    let instance = describe(&client, "orders").await.expect("the instance");
+    assert_eq!(progress(&instance).as_deref(), Some("active"));
+    let first = simulator.password("orders");
+    assert_ne!(first.as_deref(), Some("correct-horse"));
     let secret = async || {
         let instance = describe(&client, "orders").await.expect("the instance");
         let secret = instance.master_user_secret().cloned()?;
         secret.secret_arn
     };
     let arn = secret().await.expect("a secret");
+    let key = modification(&client, "orders").master_user_secret_kms_key_id("alias/aws/rds");
+    assert_eq!(outcome(key.send().await), "InvalidParameterCombination");
     assert!(
         arn.starts_with("arn:aws:secretsmanager:eu-central-1:123456789012:secret:rds!db-"),
         "{arn}"
     );
     let rotate = modification(&client, "orders").rotate_master_user_password(true);
-    rotate
-        .apply_immediately(true)
-        .send()
-        .await
-        .expect("an answer");
+    let answer = rotate.apply_immediately(true).send().await;
+    let answer = answer.expect("an answer");
+    let instance = answer.db_instance().expect("an instance");
+    assert_eq!(progress(instance).as_deref(), Some("rotating"));
     let states = states(&simulator, &client, "orders").await;
     assert_eq!(
         states,
         ["available", "resetting-master-credentials", "available"]
     );
+    assert_ne!(simulator.password("orders"), first);
     let back = || modification(&client, "orders").manage_master_user_password(false);
     assert_eq!(outcome(back().send().await), "InvalidParameterCombination");
     let back = back().master_user_password("battery-staple").send().await;

@@ -1,6 +1,6 @@
 use super::*;
 use aws_sdk_rds::types::{
-    DbSubnetGroup, Endpoint, PendingModifiedValues, VpcSecurityGroupMembership,
+    DbSubnetGroup, Endpoint, MasterUserSecret, PendingModifiedValues, VpcSecurityGroupMembership,
 };
 use lockstep_cloud_database_api::{
     Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, Storage, StorageType,
@@ -21,9 +21,10 @@ fn spec() -> CloudDatabaseSpec {
         database_name: None,
         credentials: Credentials {
             username: Some("app".to_owned()),
-            secret_name: "s".to_owned(),
-            selectors: Default::default(),
+            secret_name: Some("s".to_owned()),
+            ..Credentials::default()
         },
+        connection_secret: None,
         multi_az: None,
         apply_changes: ApplyChanges::Immediately,
         backup: Backup::default(),
@@ -52,6 +53,19 @@ fn instance() -> aws_sdk_rds::types::builders::DbInstanceBuilder {
 fn between(spec: &CloudDatabaseSpec, instance: &DbInstance, enforced: &[&str]) -> Modification {
     let when = spec.apply_changes;
     super::between(spec, when, instance, enforced, &AppliedStorage::default())
+}
+
+#[test]
+fn the_key_of_a_managed_secret_is_compared_if_it_is_no_alias() {
+    let key = "arn:aws:kms:eu-central-1:1:key/1234";
+    let secret = MasterUserSecret::builder().kms_key_id(key).build();
+    let instance = instance().master_user_secret(secret).build();
+    let is_other = |wanted: Option<&str>| other_secret_key(wanted, &instance).is_some();
+    for wanted in [None, Some(key), Some("1234"), Some("alias/databases")] {
+        assert!(!is_other(wanted), "{wanted:?}");
+    }
+    assert!(is_other(Some("234")));
+    assert!(is_other(Some("arn:aws:kms:eu-central-1:1:key/5678")));
 }
 
 #[test]

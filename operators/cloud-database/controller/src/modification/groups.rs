@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
     use crate::modification::storage::StorageChange;
-    use crate::modification::{Password, TagChange};
+    use crate::modification::{PasswordChange, TagChange};
 
     fn everything() -> Modification {
         Modification {
@@ -144,7 +144,7 @@ mod tests {
             security_groups: Some(vec!["sg-1".to_owned()]),
             copy_tags_to_snapshot: Some(true),
             auto_minor_version_upgrade: Some(false),
-            password: Some(Password("secret".to_owned())),
+            password: Some(PasswordChange::Set("secret".to_owned())),
             tags: Some(TagChange::default()),
         }
     }

@@ -9,6 +9,7 @@ use crate::operations::launch::require_storage;
 use crate::protocol::fault::Fault;
 use crate::rules::{identifier, limits, master_user, storage, window};
 use crate::state::instance::Instance;
+use crate::state::resources::SECRET_KEY;
 
 /// Checks a modification, and completes it with what RDS derives from it.
 pub(super) fn check(
@@ -28,6 +29,7 @@ pub(super) fn check(
     check_version(call, &instance.settings, parameters, changed)?;
     check_password(instance, parameters)?;
     check_rotation(instance, parameters)?;
+    check_secret_key(instance, changed)?;
     check_subnet_group(call, changed)?;
     check_windows(&current, changed)?;
     check_replicas(call, instance, changed)?;
@@ -131,6 +133,24 @@ fn check_rotation(instance: &Instance, parameters: &Fields) -> Result<(), Fault>
         return Err(Fault::combination(
             "You can rotate only a master user password that is managed in Secrets Manager, and only immediately.",
         ));
+    }
+    Ok(())
+}
+
+/// Checks the KMS key of a secret that RDS manages, and adds the default key to a new secret.
+fn check_secret_key(instance: &Instance, changed: &mut Fields) -> Result<(), Fault> {
+    const KEY: &str = "MasterUserSecretKmsKeyId";
+    let is_new = changed.flag("ManageMasterUserPassword");
+    if changed.has(KEY) && !is_new {
+        let why = if instance.settings.flag("ManageMasterUserPassword") {
+            "You can't change the KMS key of a secret that is already managed in Secrets Manager."
+        } else {
+            "You can't specify MasterUserSecretKmsKeyId unless ManageMasterUserPassword is enabled."
+        };
+        return Err(Fault::combination(why));
+    }
+    if is_new {
+        changed.set_default(KEY, SECRET_KEY);
     }
     Ok(())
 }

@@ -1,0 +1,135 @@
+//! Secrets that the controller creates for an object: one for applications, and one with a generated password.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use lockstep_cloud_database_api::{CloudDatabase, connection_secret_name, generated_secret_name};
+use lockstep_controller::{OwnedType, ReconcileError, ReconcileOutput, SyncRequest};
+use serde_json::{Value, json};
+
+use crate::connection_secret::Published;
+
+/// Status field with the names of the Secrets.
+const OWNED_SECRETS: &str = "ownedSecrets";
+
+/// Returns the type of the Secrets. They are watched only in namespaces with an object that has one, or has had one that is
+/// yet to be deleted.
+pub(crate) fn owned_type() -> OwnedType {
+    OwnedType::namespaced::<Secret>().watch_in(namespaces)
+}
+
+fn namespaces(object: &Value) -> Vec<String> {
+    let spec = &object["spec"];
+    let has_secrets = spec["connectionSecret"].is_object()
+        || spec["credentials"]["generate"].is_object()
+        || object["status"][OWNED_SECRETS]
+            .as_array()
+            .is_some_and(|names| !names.is_empty());
+    let namespace = object["metadata"]["namespace"].as_str();
+    let namespace = namespace.filter(|_| has_secrets);
+    namespace.map(String::from).into_iter().collect()
+}
+
+/// Adds the Secrets to the result of a reconciliation, which has the one for applications if its content is known. `generated`
+/// is the one with a generated password.
+pub(crate) fn add(
+    output: &mut ReconcileOutput,
+    request: &SyncRequest<'_, CloudDatabase>,
+    generated: Option<Value>,
+) -> Result<(), ReconcileError> {
+    let object = request.parent();
+    let find = |name: &str| request.children().get::<Secret>(name);
+    // While RDS does not describe the instance, the Secret stays as it is.
+    if output.children.is_empty()
+        && let Some(name) = connection_secret_name(object)
+        && find(&name)?.is_some()
+    {
+        output.children.push(unchanged(&name));
+    }
+    match generated {
+        Some(secret) => output.children.push(secret),
+        None => {
+            let name = generated_secret_name(object);
+            let version = output.status.get("credentialsVersion");
+            let version = version.unwrap_or(&request.raw_parent()["status"]["credentialsVersion"]);
+            let is_demanded = object.spec.credentials.generate.is_some();
+            if find(&name)?.is_some_and(|secret| is_demanded || is_in_use(&secret, version)) {
+                output.children.push(unchanged(&name));
+            }
+        }
+    }
+    let names = output.children.iter();
+    let names: Vec<_> = names.map(|it| it["metadata"]["name"].clone()).collect();
+    let names = Some(names).filter(|names| !names.is_empty());
+    output.status.insert(OWNED_SECRETS.to_owned(), json!(names));
+    Ok(())
+}
+
+/// Returns what applications were given before. Of a Secret that has another name now, it is what the Secret with the earlier
+/// name has.
+pub(crate) fn published(
+    request: &SyncRequest<'_, CloudDatabase>,
+) -> Result<Option<Published>, ReconcileError> {
+    let object = request.parent();
+    let Some(name) = connection_secret_name(object) else {
+        return Ok(None);
+    };
+    let generated = generated_secret_name(object);
+    let owned = request.raw_parent()["status"][OWNED_SECRETS].as_array();
+    let owned = owned.into_iter().flatten().filter_map(Value::as_str);
+    let others = owned.filter(|it| *it != name && *it != generated);
+    for name in std::iter::once(name.as_str()).chain(others) {
+        let secret = request.children().get::<Secret>(name)?;
+        let published = secret.as_ref().and_then(Published::before);
+        if published.is_some() {
+            return Ok(published);
+        }
+    }
+    Ok(None)
+}
+
+/// Returns true if the instance has the password of a Secret, although the spec demands another one.
+fn is_in_use(secret: &Secret, version: &Value) -> bool {
+    let uid = secret.uid().unwrap_or_default();
+    let version = version.as_str().and_then(|it| it.split_once('/'));
+    version.is_some_and(|(of, _)| of == uid)
+}
+
+/// Returns a child that is neither changed nor deleted.
+fn unchanged(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_watched_only_where_an_object_has_some() {
+        let of = |spec: Value, status: Value| {
+            namespaces(&json!({"metadata": {"namespace": "shop"}, "spec": spec, "status": status}))
+        };
+        let none = json!({});
+        let own = json!({"credentials": {"secretName": "s"}});
+        assert!(of(own.clone(), none.clone()).is_empty());
+        assert!(of(own.clone(), json!({"ownedSecrets": []})).is_empty());
+        let generated = json!({"credentials": {"generate": {}}});
+        let published = json!({"connectionSecret": {}});
+        for (spec, status) in [
+            (generated, none.clone()),
+            (published, none),
+            (own, json!({"ownedSecrets": ["orders-connection"]})),
+        ] {
+            assert_eq!(of(spec, status), ["shop"]);
+        }
+    }
+
+    #[test]
+    fn a_generated_password_is_kept_while_the_instance_has_it() {
+        let mut secret = Secret::default();
+        secret.metadata.uid = Some("1".to_owned());
+        assert!(is_in_use(&secret, &json!("1/7")));
+        assert!(!is_in_use(&secret, &json!("12/7")));
+        assert!(!is_in_use(&secret, &json!("managed")));
+        assert!(!is_in_use(&secret, &Value::Null));
+    }
+}
