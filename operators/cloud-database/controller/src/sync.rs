@@ -40,7 +40,12 @@ impl CloudDatabaseReconciler {
         let object = request.parent();
         let uid = object.uid();
         let record = RecordedInstance::from_status(request.raw_parent(), id);
-        let instance = self.describe(id, object, &record, &user).await;
+        let instance = if request.is_requested() {
+            self.requested.forget_refusals(id);
+            self.rds.describe(id).await
+        } else {
+            self.describe(id, object, &record, &user).await
+        };
         let instance = instance.map_err(|error| self.without_answer(id, error.into()))?;
         self.record_answer(id);
         let Some(instance) = instance else {
