@@ -15,6 +15,9 @@ const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CH
 const MODIFY: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";
 const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
+const REPLICAS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstanceReadReplica.html";
+const RESTORE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_RestoreDBInstanceFromDBSnapshot.html";
+const POINT_IN_TIME: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_RestoreDBInstanceToPointInTime.html";
 const NAMES: &str = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/";
 
 /// References for the rules in the CRD, by rule id or field path.
@@ -29,6 +32,31 @@ const SOURCES: &[(&str, &str)] = &[
         "spec.deletionPolicy",
         "Lockstep's own: policy for the instance when the object is deleted",
     ),
+    (
+        "spec.adopt",
+        "Lockstep's own: existing instance that the object takes over",
+    ),
+    (
+        "spec.managementPolicy",
+        "Lockstep's own: extent of the management of the instance",
+    ),
+    ("spec.replicaOf", REPLICAS),
+    ("spec.restoreFrom", RESTORE),
+    ("spec.restoreFrom.pointInTime", POINT_IN_TIME),
+    (
+        "adopt-immutable",
+        "Lockstep's own: the instance of an object never changes",
+    ),
+    (
+        "one-origin",
+        "Lockstep's own: the origin of an instance is unambiguous",
+    ),
+    (
+        "replica-final-snapshot",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DeleteDBInstance.html",
+    ),
+    ("replica-database-name", REPLICAS),
+    ("replica-kms-key", REPLICAS),
     (
         "spec.encryption",
         "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.html",
@@ -102,9 +130,18 @@ impl ValidatedResource for CloudDatabase {
 
     fn transition_fields() -> &'static [&'static str] {
         &[
+            "spec.adopt.identifier",
             "spec.credentials.username",
             "spec.deletionPolicy",
             "spec.deletionProtection",
+            "spec.managementPolicy",
+            "spec.replicaOf.identifier",
+            "spec.replicaOf.name",
+            "spec.restoreFrom.pointInTime.latest",
+            "spec.restoreFrom.pointInTime.sourceInstance",
+            "spec.restoreFrom.pointInTime.sourceResourceId",
+            "spec.restoreFrom.pointInTime.time",
+            "spec.restoreFrom.snapshot",
         ]
     }
 }

@@ -8,6 +8,7 @@
 mod crd;
 mod engine;
 mod kind;
+mod origin;
 mod references;
 mod reserved_names;
 mod schemas;
@@ -20,6 +21,7 @@ mod window;
 pub use crate::validation::{check_password, check_username};
 pub use engine::{Engine, compare_versions, version_matches};
 pub use kind::ruleset;
+pub use origin::{Adopt, ManagementPolicy, PointInTime, ReplicaOf, RestoreFrom};
 pub use spec::{
     ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy,
     Encryption, Network, SecretSelectors, Storage, StorageType,

@@ -102,6 +102,12 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 128))]
     pub credentials_version: Option<String>,
 
+    /// Identifier of the instance that the instance replicates, recorded while `spec.replicaOf` is set. If it is removed
+    /// from the spec, the replica is promoted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub replica_of: Option<String>,
+
     /// Request to delete the instance, recorded before it is sent and removed if RDS rejects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_request: Option<DeletionRequest>,

@@ -15,6 +15,9 @@ pub(crate) struct MasterUser {
     pub(crate) version: String,
 }
 
+/// Version of the credentials of an instance whose password is unknown.
+pub(crate) const UNKNOWN_VERSION: &str = "unknown";
+
 /// Reads the credentials from the Secret, and returns them with the Secret that was read, whose changes trigger the next
 /// reconciliation. A username in the spec takes precedence over one in the Secret. Values from the Secret are validated by
 /// the same rules as values in the object.

@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
 mod account;
+mod adoption;
 mod applied_values;
 mod aws_metrics;
 mod call_error;
@@ -12,17 +13,21 @@ mod deletion_policy;
 mod descriptions;
 mod drift;
 mod finalization;
+mod identity;
 mod instance_status;
 mod known_passwords;
 mod location;
 mod modification;
 mod modify;
+mod observation;
 mod preconditions;
 mod rds_client;
 mod recent;
 mod reconciler;
 mod recorded_instance;
+mod release;
 mod replacement;
+mod replication;
 mod step_error;
 mod sufficient;
 mod sync;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
-use kube::{Client, ResourceExt};
+use kube::Client;
 use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
 use lockstep_controller::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, Readiness, ReconcileError,
@@ -18,11 +18,13 @@ use serde_json::{Map, Value, json};
 use crate::credentials;
 use crate::deletion_policy;
 use crate::drift;
+use crate::identity::Identity;
 use crate::known_passwords::KnownPasswords;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
+use crate::replication;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
 
@@ -57,7 +59,7 @@ impl Default for RdsConfig {
 /// # Guarantees
 ///
 /// Each object has at most one instance, even if calls are lost or repeated: the identifier contains the UID of
-/// the object, and the instance has the UID as a tag. An instance without this tag is never modified. An instance
+/// the object or is in its spec, and the instance has the UID as a tag. An instance without this tag is never modified. An instance
 /// in another region or account is not searched for here. An instance that RDS has listed before and no longer
 /// finds is not replaced unless a user requests it.
 pub struct CloudDatabaseReconciler {
@@ -191,6 +193,7 @@ impl CloudDatabaseReconciler {
         self.record_answer(id);
         self.requested.retain(id, &[]);
         self.passwords.forget(id);
+        self.rds.descriptions.forget(id);
     }
 
     /// Records that RDS has answered a question about an instance.
@@ -233,7 +236,7 @@ impl Reconciler for CloudDatabaseReconciler {
         &self,
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<Map<String, Value>, ReconcileError> {
-        let id = identifier(request.parent().uid().as_deref())?;
+        let id = Identity::of(request.parent())?.id;
         let location = self.rds.location().await;
         let location = location.map_err(|error| self.without_answer(&id, error))?;
         location.require(
@@ -257,11 +260,20 @@ impl Reconciler for CloudDatabaseReconciler {
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<ReconcileOutput, ReconcileError> {
         let object = request.parent();
-        let id = identifier(object.uid().as_deref())?;
+        let identity = Identity::of(object)?;
         let (user, secret) = credentials::read(&self.client, object).await;
-        let done = Box::pin(self.sync(&id, request, user)).await;
+        let mut reads = vec![secret];
+        let source = match &object.spec.replica_of {
+            Some(replica_of) => {
+                let (source, read) = replication::source(&self.client, object, replica_of).await;
+                reads.extend(read);
+                Some(source)
+            }
+            None => None,
+        };
+        let done = Box::pin(self.sync(&identity, request, user, source)).await;
         Ok(ReconcileOutput {
-            reads: vec![secret],
+            reads,
             ..done.unwrap_or_else(StepError::into_output)
         })
     }
@@ -288,17 +300,6 @@ impl Reconciler for CloudDatabaseReconciler {
     }
 }
 
-/// Returns the identifier of an object's instance: at most 63 letters, digits and hyphens, starting with a letter.
-pub(crate) fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
-    match uid {
-        Some(uid) if !uid.is_empty() => Ok(format!("cdb-{}", uid.to_lowercase())),
-        _ => Err(ReconcileError::Permanent {
-            reason: "NoUid",
-            message: "the object has no UID".to_owned(),
-        }),
-    }
-}
-
 pub(crate) fn require_ours(
     instance: &DbInstance,
     id: &str,
@@ -316,7 +317,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 18] = [
+const RECORDED: [&str; 19] = [
     "arn",
     "resourceId",
     "region",
@@ -334,6 +335,7 @@ const RECORDED: [&str; 18] = [
     "appliedStorage",
     "appliedTags",
     "credentialsVersion",
+    "replicaOf",
     "deletionRequest",
 ];
 

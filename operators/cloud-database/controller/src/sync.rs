@@ -1,7 +1,7 @@
 //! Comparison of an instance with the spec of its object: what differs is requested from RDS, and what it means is
 //! reported.
 //!
-//! describe → owner? → tags → modifications → `Ready` by the status of the instance, `Synced` by what still differs
+//! describe → owner? → tags → modifications, unless it is only observed → `Ready` by the status of the instance, `Synced` by what still differs
 
 use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::Timestamp;
@@ -11,20 +11,20 @@ use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
 
 use crate::applied_values;
-use crate::credentials::MasterUser;
+use crate::credentials::{MasterUser, UNKNOWN_VERSION};
 use crate::drift;
+use crate::identity::Identity;
 use crate::instance_status::{self, Accepts, Meaning};
 use crate::modification::outcomes::Outcomes;
 use crate::modification::{Password, TagChange};
 use crate::modify::Target;
+use crate::observation::is_observed;
 use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
+use crate::replication::Replication;
 use crate::step_error::{StepError, with_status};
 use crate::tags;
-
-/// Version of the credentials of an instance whose password is unknown.
-const UNKNOWN_VERSION: &str = "unknown";
 
 /// Beginning of the name of the group with the password in the outcomes.
 const PASSWORD: &str = "the password";
@@ -33,10 +33,12 @@ impl CloudDatabaseReconciler {
     /// Brings the instance to its desired state.
     pub(crate) async fn sync(
         &self,
-        id: &str,
+        identity: &Identity,
         request: &SyncRequest<'_, CloudDatabase>,
         user: Result<MasterUser, ReconcileError>,
+        source: Option<Result<String, ReconcileError>>,
     ) -> Result<ReconcileOutput, StepError> {
+        let id = identity.id.as_str();
         let object = request.parent();
         let uid = object.uid();
         let record = RecordedInstance::from_status(request.raw_parent(), id);
@@ -48,17 +50,29 @@ impl CloudDatabaseReconciler {
         };
         let instance = instance.map_err(|error| self.without_answer(id, error.into()))?;
         self.record_answer(id);
+        let is_observed = is_observed(object);
         let Some(instance) = instance else {
-            return self.create(id, object, &record, user).await;
+            if identity.is_adopted || is_observed {
+                return self.absent(id, object, &record).await;
+            }
+            return self.create(id, object, &record, user, source).await;
         };
-        require_ours(&instance, id, uid.as_deref()).map_err(|error| self.requeue(error))?;
         self.record_seen(id);
+        if !identity.is_adopted {
+            require_ours(&instance, id, uid.as_deref()).map_err(|error| self.requeue(error))?;
+        } else if !is_observed && !tags::is_owned_by(&instance, uid.as_deref()) {
+            return self.adopt(id, object, &instance, user).await;
+        }
         let mut outcomes = Outcomes::default();
         let mut status = observed(&instance);
-        let compared = self
-            .apply(id, object, &instance, &record, user, &mut outcomes)
-            .await;
-        status.extend(compared);
+        if is_observed {
+            self.observe(id, object, &instance, &record, &user, &mut outcomes);
+        } else {
+            let compared = self
+                .apply(id, object, &instance, &record, user, &mut outcomes)
+                .await;
+            status.extend(compared);
+        }
         self.report(id, object, &instance, status, outcomes)
     }
 
@@ -91,7 +105,10 @@ impl CloudDatabaseReconciler {
             version = Some(UNKNOWN_VERSION.to_owned());
             self.passwords.forget(id);
         }
+        let replication = Replication::of(object, instance, record.replica_of);
         match &user {
+            // A replica has the users of its source.
+            _ if matches!(replication, Replication::Replica(_)) => {}
             Ok(user) => {
                 outcomes.add_differences(drift::other_user(&user.name, instance));
                 change.password = self.password_to_set(id, user, &mut version);
@@ -116,7 +133,17 @@ impl CloudDatabaseReconciler {
             when,
             storage_modified_at: record.storage_modified_at,
         };
-        self.modify(&target, change, outcomes).await;
+        match replication {
+            // Other modifications would have to wait until it is promoted.
+            Replication::ToPromote(_) => self.promote(id, object, instance, outcomes).await,
+            Replication::Promoted if meaning.serves => {
+                outcomes.add_differences([
+                    "it replicates no other instance any more; remove `spec.replicaOf`".to_owned(),
+                ]);
+                self.modify(&target, change, outcomes).await;
+            }
+            _ => self.modify(&target, change, outcomes).await,
+        }
 
         let mut status = Map::new();
         if let Ok(user) = &user
@@ -142,6 +169,7 @@ impl CloudDatabaseReconciler {
                 or_null(tags.is_empty(), json!(tags)),
             ),
             ("credentialsVersion".to_owned(), json!(version)),
+            ("replicaOf".to_owned(), json!(replication.recorded())),
         ]);
         status
     }
