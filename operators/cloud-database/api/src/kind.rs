@@ -102,7 +102,19 @@ impl ValidatedResource for CloudDatabase {
     }
 
     fn dynamic_defaults() -> Vec<DynamicDefault> {
+        /// Returns the engine of an instance that is to be created empty. Any other one has a version and a port: a
+        /// default would upgrade it to another major version, or restart it for another port.
         fn engine(object: &Value) -> Option<Engine> {
+            const FROM_ELSEWHERE: [&str; 4] = [
+                "/spec/adopt",
+                "/spec/replicaOf",
+                "/spec/restoreFrom",
+                "/status/engineVersion",
+            ];
+            let is_set = |pointer: &&str| object.pointer(pointer).is_some_and(|it| !it.is_null());
+            if FROM_ELSEWHERE.iter().any(is_set) {
+                return None;
+            }
             Engine::parse(object.pointer("/spec/engine")?.as_str()?)
         }
         vec![

@@ -68,7 +68,8 @@ pub struct CloudDatabaseSpec {
     pub engine: Engine,
 
     /// Engine version: a major version such as `17`, or an exact one such as `16.4`. RDS chooses the
-    /// components that are not set. Defaults to a current major version of the engine.
+    /// components that are not set. Defaults to a current major version of the engine for a new, empty instance; any
+    /// other one keeps its version if this is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 32),
@@ -125,7 +126,8 @@ pub struct CloudDatabaseSpec {
     )]
     pub maintenance_window: Option<String>,
 
-    /// Port that the database listens on. Defaults to the default port of the engine.
+    /// Port that the database listens on. Defaults to the default port of the engine for a new, empty instance; any
+    /// other one keeps its port if this is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1150, max = 65535))]
     pub port: Option<i32>,

@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    fn spec(fields: Value) -> CloudDatabaseSpec {
+    fn spec(fields: &Value) -> CloudDatabaseSpec {
         let mut spec = json!({
             "engine": "postgres", "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
             "engineVersion": "17", "databaseName": "shop",
@@ -144,19 +144,19 @@ mod tests {
             .db_name("shop")
             .publicly_accessible(true)
             .storage_encrypted(true);
-        let count = |fields: Value, instance: &DbInstance| conflicts(&spec(fields), instance);
+        let count = |fields: &Value, instance: &DbInstance| conflicts(&spec(fields), instance);
         let none = Vec::<String>::new();
-        assert_eq!(count(json!({}), &instance.clone().build()), none);
+        assert_eq!(count(&json!({}), &instance.clone().build()), none);
         for (fields, text) in [
             (json!({"engine": "mysql"}), "engine is 'postgres'"),
             (json!({"databaseName": "stock"}), "named 'shop'"),
             (json!({"encryption": {"enabled": false}}), "encrypted"),
             (json!({"engineVersion": "16"}), "downgraded"),
         ] {
-            let found = count(fields, &instance.clone().build());
+            let found = count(&fields, &instance.clone().build());
             assert!(found.iter().any(|it| it.contains(text)), "{found:?}");
         }
         let member = instance.db_cluster_identifier("blue").build();
-        assert_eq!(count(json!({}), &member).len(), 1);
+        assert_eq!(count(&json!({}), &member).len(), 1);
     }
 }

@@ -49,8 +49,8 @@ impl CloudDatabaseReconciler {
         record: &RecordedInstance<'_>,
         uid: Option<&str>,
     ) -> Result<(), ReconcileError> {
-        // Without a region, no instance was ever requested or seen.
-        if record.region.is_none() {
+        // Without a region, no instance was ever requested. One may have been adopted just now.
+        if record.region.is_none() && !identity.is_adopted {
             return Ok(());
         }
         let id = &identity.id;
