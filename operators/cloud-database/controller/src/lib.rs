@@ -27,6 +27,7 @@ mod reconciler;
 mod recorded_instance;
 mod release;
 mod replacement;
+mod replica_source;
 mod replication;
 mod step_error;
 mod sufficient;

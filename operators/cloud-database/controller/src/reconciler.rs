@@ -24,7 +24,7 @@ use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
-use crate::replication;
+use crate::replica_source;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
 
@@ -265,7 +265,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let mut reads = vec![secret];
         let source = match &object.spec.replica_of {
             Some(replica_of) => {
-                let (source, read) = replication::source(&self.client, object, replica_of).await;
+                let (source, read) = replica_source::read(&self.client, object, replica_of).await;
                 reads.extend(read);
                 Some(source)
             }

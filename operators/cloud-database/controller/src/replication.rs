@@ -1,66 +1,14 @@
-//! Replicas: the instance that an object's instance replicates, and its promotion once the spec does not name one any more.
+//! Replicas: the relation of an instance to its source, and its promotion once the spec does not name one any more.
 
 use aws_sdk_rds::types::DbInstance;
-use kube::api::Api;
-use kube::{Client, ResourceExt};
-use lockstep_cloud_database_api::{CloudDatabase, ReplicaOf};
-use lockstep_controller::{ReadObject, ReconcileError};
+use lockstep_cloud_database_api::CloudDatabase;
 
-use crate::identity::Identity;
 use crate::instance_status::{self, Accepts};
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::reconciler::CloudDatabaseReconciler;
 
 /// Name of the field in conditions and Events.
 const REPLICA_OF: &str = "replicaOf";
-
-/// Returns the identifier of the instance that the spec names, and the object that was read to find it, whose changes trigger
-/// the next reconciliation.
-pub(crate) async fn source(
-    client: &Client,
-    object: &CloudDatabase,
-    replica_of: &ReplicaOf,
-) -> (Result<String, ReconcileError>, Option<ReadObject>) {
-    let Some(name) = &replica_of.name else {
-        let identifier = replica_of.identifier.clone().unwrap_or_default();
-        return (Ok(identifier), None);
-    };
-    let namespace = object.namespace().unwrap_or_default();
-    let objects: Api<CloudDatabase> = Api::namespaced(client.clone(), &namespace);
-    let found = objects.get_opt(name).await;
-    let source = found.as_ref().ok().and_then(Option::as_ref);
-    let read = ReadObject::of::<CloudDatabase>(&namespace, name, source);
-    let result = match found {
-        Ok(Some(source)) => created(&source),
-        Ok(None) => Err(not_ready(format!(
-            "the CloudDatabase '{name}', which the instance is to replicate, does not exist in the namespace of the object"
-        ))),
-        Err(error) => Err(ReconcileError::Transient {
-            reason: "ObjectUnreadable",
-            message: format!("cannot read the CloudDatabase '{name}': {error}"),
-        }),
-    };
-    (result, Some(read))
-}
-
-/// Returns the identifier of an object's instance, if RDS has listed it.
-fn created(source: &CloudDatabase) -> Result<String, ReconcileError> {
-    let status = source.status.as_ref();
-    if status.is_some_and(|status| status.resource_id.is_some()) {
-        return Ok(Identity::of(source)?.id);
-    }
-    Err(not_ready(format!(
-        "the CloudDatabase '{}', which the instance is to replicate, has no instance yet",
-        source.name_any()
-    )))
-}
-
-fn not_ready(message: String) -> ReconcileError {
-    ReconcileError::Transient {
-        reason: "SourceNotReady",
-        message,
-    }
-}
 
 /// Relation of an instance to the spec of its object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,14 +114,5 @@ mod tests {
         assert_eq!(removed.recorded(), Some("orders"), "until it is promoted");
         assert_eq!(of(&unnamed, &replica, None), Replication::None, "adopted");
         assert_eq!(of(&unnamed, &own, Some("orders")), Replication::None);
-    }
-
-    #[test]
-    fn a_source_is_replicated_once_rds_has_listed_it() {
-        let mut source = object(Value::Null);
-        assert!(created(&source).is_err());
-        let status = json!({"resourceId": "db-A"});
-        source.status = serde_json::from_value(status).expect("a status");
-        assert_eq!(created(&source).as_deref(), Ok("cdb-1"));
     }
 }
