@@ -32,6 +32,7 @@ use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
+use crate::status::reconcile_request::ReconcileRequests;
 use crate::watch::namespace_watches::NamespaceWatches;
 use crate::watch::read_objects::ReadObjects;
 use crate::watch::sources::Sources;
@@ -122,6 +123,7 @@ impl<R: Reconciler> Controller<R> {
             written: WriteThrough::new(resource),
             recorder,
             backoffs,
+            reconcile_requests: ReconcileRequests::default(),
             metrics,
             policy,
         };

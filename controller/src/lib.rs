@@ -65,7 +65,7 @@
 //! # Status
 //!
 //! The runtime writes the conditions `Valid`, `Ready`, `Reconciling`, `Stalled`, `Paused` and `DeletionStalled`,
-//! the field `observedGeneration` and the last validated values. All other status fields are the operator's. Each
+//! the fields `observedGeneration` and `lastHandledReconcileAt`, and the last validated values. All other status fields are the operator's. Each
 //! write is one patch, and nothing is written if nothing has changed. Failures are also published as Events.
 //!
 //! # Finalizers

@@ -31,6 +31,7 @@ use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::validate::Stored;
 use crate::status::patch::Status;
 use crate::status::paused;
+use crate::status::reconcile_request::{HANDLED, ReconcileRequest};
 
 const VALID: &str = "Valid";
 const PAUSED: &str = "Paused";
@@ -63,6 +64,7 @@ pub(crate) async fn reconcile<R: Reconciler>(
     related: &[RelatedCache],
 ) -> Result<Action, kube::Error> {
     let reconciliation = Reconciliation::new(context, stored, related)?;
+    reconciliation.begin_request();
     let concluded = match Phase::of(stored) {
         Phase::Paused => Ok(reconciliation.pause()),
         Phase::Deleting => reconciliation.finalize().await,
@@ -88,6 +90,8 @@ pub(crate) struct Reconciliation<'a, R> {
     /// None if the kind is cluster-scoped.
     namespace: Option<String>,
     finalizers: Vec<String>,
+    /// Request of a user for this reconciliation.
+    request: Option<ReconcileRequest>,
     stored: Arc<Stored>,
     /// Children of the object when the reconciliation began.
     children: ChildMap,
@@ -104,7 +108,13 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
         let uid = stored.uid().unwrap_or_default();
         let mut children = context.written.children.children_of(&uid);
         let deletion = stored.metadata.deletion_timestamp.as_ref();
+        let handled = object["status"][HANDLED].as_str();
+        // A paused object is reconciled, and its request handled, when it is resumed.
+        let request = (!paused::is_paused(stored))
+            .then(|| context.reconcile_requests.open(&uid, stored, handled))
+            .flatten();
         let mut reconciliation = Self {
+            request,
             context,
             related,
             api: context.api(namespace.as_deref()),
@@ -165,6 +175,13 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     fn writer(&self) -> ChildWriter<'_> {
         self.context.writer(self.owner())
+    }
+
+    /// Ends the back-off of an object for a new request. Attempts that fail then have a back-off again.
+    fn begin_request(&self) {
+        if self.request.as_ref().is_some_and(|request| request.is_new) {
+            self.context.backoffs.reset(&self.uid);
+        }
     }
 
     async fn patch(&self, operations: Vec<PatchOperation>) -> Result<DynamicObject, kube::Error> {

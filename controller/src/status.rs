@@ -1,6 +1,7 @@
-//! The status of an object: conditions, patches and the paused annotation.
+//! The status of an object: conditions, patches, and the annotations that pause it and request its reconciliation.
 
 pub(crate) mod conditions;
 pub(crate) mod merge_patch;
 pub(crate) mod patch;
 pub(crate) mod paused;
+pub(crate) mod reconcile_request;

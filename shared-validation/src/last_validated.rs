@@ -28,7 +28,7 @@ pub struct LastValidated {
 }
 
 /// Maximum number of transition fields of a kind, which is `maxProperties` of the stored values.
-pub(crate) const MAX_FIELDS: usize = 16;
+pub(crate) const MAX_FIELDS: usize = 32;
 
 /// Maximum number of ratcheted errors that are stored for one object.
 const MAX_RATCHETED: usize = 16;

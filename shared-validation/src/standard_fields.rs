@@ -83,6 +83,7 @@ fn add_to_status(status: &mut Value) {
         ("lastValidated", last_validated()),
         ("conditions", conditions()),
         ("observedGeneration", observed_generation()),
+        ("lastHandledReconcileAt", last_handled_request()),
     ] {
         properties[name] = schema;
     }
@@ -103,6 +104,14 @@ fn observed_generation() -> Value {
         "description": "The `metadata.generation` for which this status was written.",
         "type": "integer", "format": "int64", "minimum": 0,
     })
+}
+
+/// Value of an annotation, whose limit is the one of all annotations of an object.
+fn last_handled_request() -> Value {
+    text(
+        "The value of the annotation `lockstep.dev/reconcile-requested-at` at the last reconciliation.",
+        262_144,
+    )
 }
 
 fn text(description: &str, longest: u32) -> Value {
@@ -205,11 +214,22 @@ mod tests {
         };
         assert_eq!(
             names(0),
-            ["conditions", "lastValidated", "observedGeneration", "phase"]
+            [
+                "conditions",
+                "lastHandledReconcileAt",
+                "lastValidated",
+                "observedGeneration",
+                "phase"
+            ]
         );
         assert_eq!(
             names(1),
-            ["conditions", "lastValidated", "observedGeneration"]
+            [
+                "conditions",
+                "lastHandledReconcileAt",
+                "lastValidated",
+                "observedGeneration"
+            ]
         );
         assert_eq!(names(2), ["phase"]);
         assert_eq!(status(0)["properties"]["phase"], json!({"type": "string"}));

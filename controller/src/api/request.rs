@@ -20,6 +20,7 @@ pub struct SyncRequest<'a, K> {
     pub(crate) children: Children<'a>,
     pub(crate) related: RelatedObjects<'a>,
     pub(crate) policy: &'a Policy,
+    pub(crate) is_requested: bool,
 }
 
 impl<'a, K> SyncRequest<'a, K> {
@@ -41,6 +42,12 @@ impl<'a, K> SyncRequest<'a, K> {
     /// Returns the policy with which the object was validated. All objects are reconciled when it changes.
     pub fn policy(&self) -> &'a Policy {
         self.policy
+    }
+
+    /// Returns true if a user has requested this reconciliation with the annotation `lockstep.dev/reconcile-requested-at`:
+    /// what the operator remembers of other systems is to be read again, and what has failed is to be tried again.
+    pub fn is_requested(&self) -> bool {
+        self.is_requested
     }
 
     /// Returns the children in their current state. A step whose result depends on them says so in the result, see

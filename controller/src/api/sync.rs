@@ -289,6 +289,7 @@ mod tests {
             children: Children::default(),
             related: RelatedObjects::default(),
             policy: &Policy::default(),
+            is_requested: false,
         };
         let output = response.failed(error.clone()).into_output(&request);
         assert_eq!(output.error, Some(error));

@@ -14,6 +14,7 @@ use crate::dynamic_object;
 use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
+use crate::status::reconcile_request::ReconcileRequests;
 use crate::watch::dependency::Watch;
 use crate::watch::namespace_watches::NamespaceWatches;
 use crate::watch::read_objects::ReadObjects;
@@ -47,6 +48,8 @@ pub(crate) struct Context<R> {
     pub(crate) written: WriteThrough,
     pub(crate) recorder: EventRecorder,
     pub(crate) backoffs: Backoffs,
+    /// Reconciliations that users have requested.
+    pub(crate) reconcile_requests: ReconcileRequests,
     pub(crate) metrics: Metrics,
     pub(crate) policy: PolicyHandle,
 }
@@ -108,6 +111,7 @@ impl<R> Context<R> {
     /// Removes all state of an object that no longer exists.
     pub(crate) fn forget(&self, uid: &str) {
         self.backoffs.reset(uid);
+        self.reconcile_requests.forget(uid);
         self.written.objects.forget(uid);
         self.recorder.forget(uid);
         self.metrics.violating_objects.forget(uid);

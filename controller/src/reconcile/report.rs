@@ -25,7 +25,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         match conclusion {
             Conclusion::Silent(action) => Ok(action),
             Conclusion::Status(mut status, action) => {
-                self.write_status(&mut status).await?;
+                self.write_report(&mut status).await?;
                 Ok(action)
             }
             Conclusion::Invalid {
@@ -43,6 +43,18 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         }
     }
 
+    /// Writes the status together with the request of a user that this reconciliation has handled.
+    async fn write_report(&self, status: &mut Status) -> Result<bool, kube::Error> {
+        let Some(request) = &self.request else {
+            return self.write_status(status).await;
+        };
+        status.set_handled_request(&request.value);
+        let written = self.write_status(status).await?;
+        let requests = &self.context.reconcile_requests;
+        requests.complete(&self.uid, request);
+        Ok(written)
+    }
+
     /// Reports an invalid object. It is suspended: nothing is changed until it is fixed.
     async fn invalid(
         &self,
@@ -57,7 +69,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             "Invalid",
             "Validation failed; reconciliation is suspended until the object is fixed",
         );
-        let written = self.write_status(&mut status).await?;
+        let written = self.write_report(&mut status).await?;
         self.context
             .recorder
             .warning(&self.reference, "Invalid", message)
@@ -98,7 +110,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Health::Reconciling
         };
         status.set_health(health, readiness.reason, &readiness.message);
-        match self.write_status(&mut status).await {
+        match self.write_report(&mut status).await {
             Err(kube::Error::Api(response)) if response.is_invalid() => {
                 // Retried without the operator's own fields.
                 let error = ReconcileError::Permanent {
@@ -209,7 +221,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         };
         tracing::warn!(reason, error = message, "reconciliation failed");
         status.set_health(health, reason, &message);
-        self.write_status(&mut status).await?;
+        self.write_report(&mut status).await?;
         let note = format!("{reason}: {message}");
         let recorder = &self.context.recorder;
         recorder

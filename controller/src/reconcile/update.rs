@@ -41,6 +41,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             children: self.observed_children(),
             related: self.related(),
             policy: &self.stored.policy,
+            is_requested: self.request.is_some(),
         };
         let status = self.identified(status, &request, &result).await?;
         let status = self.record_intent(status).await?;
@@ -199,7 +200,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Returns the stored validation result if the status describes the object in its current state.
     fn up_to_date(&self, status: &Status, request: &ValidationRequest<'_>) -> Option<UpToDate> {
-        if !status.is_unchanged() || !self.context.reconciler.is_up_to_date(request) {
+        let is_requested = self.request.is_some();
+        if is_requested || !status.is_unchanged() || !self.context.reconciler.is_up_to_date(request)
+        {
             return None;
         }
         let (is_valid, message) = status.condition_of_this_generation(VALID)?;

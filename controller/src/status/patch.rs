@@ -6,10 +6,15 @@ use lockstep_shared_validation::LastValidated;
 use serde_json::{Map, Value, json};
 
 use crate::api::reconciler::OperatorCondition;
-use crate::status::{conditions, merge_patch};
+use crate::status::{conditions, merge_patch, reconcile_request};
 
 /// Status fields that the runtime writes; all others are the operator's.
-pub(crate) const OF_THE_RUNTIME: [&str; 3] = ["lastValidated", "conditions", "observedGeneration"];
+pub(crate) const OF_THE_RUNTIME: [&str; 4] = [
+    "lastValidated",
+    "conditions",
+    "observedGeneration",
+    reconcile_request::HANDLED,
+];
 
 /// Condition: the object is ready for use.
 pub(crate) const READY: &str = "Ready";
@@ -147,6 +152,11 @@ impl Status {
     /// Leaves `observedGeneration` unchanged: the current generation has not been acted on.
     pub(crate) fn keep_observed_generation(&mut self) {
         self.keeps_observed_generation = true;
+    }
+
+    /// Records the request of a user that this reconciliation has handled.
+    pub(crate) fn set_handled_request(&mut self, value: &str) {
+        self.after[reconcile_request::HANDLED] = json!(value);
     }
 
     /// Returns the operator's own fields.

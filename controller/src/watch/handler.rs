@@ -17,7 +17,7 @@ use crate::metrics::WatchState;
 use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
 use crate::protection::in_use::InUseProtection;
 use crate::queue::priority_queue::{Priority, Queue};
-use crate::status::paused;
+use crate::status::{paused, reconcile_request};
 use crate::watch::event_stream;
 use crate::watch::event_stream::{ObjectChange, WatchEvent};
 use crate::watch::namespace_watches::NamespacesOfType;
@@ -222,8 +222,9 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             self.on_related_event(at, seen);
         }
         // Ignores our own status writes.
-        let triggers_reconciliation =
-            generation_or_finalizers_changed(&seen.change) || paused::pause_changed(&seen.change);
+        let triggers_reconciliation = generation_or_finalizers_changed(&seen.change)
+            || paused::pause_changed(&seen.change)
+            || reconcile_request::is_requested(&seen.change);
         let Some(object) = after.or(before).filter(|_| triggers_reconciliation) else {
             return;
         };

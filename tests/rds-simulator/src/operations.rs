@@ -12,6 +12,7 @@ mod modify;
 mod offers;
 mod page;
 mod power;
+mod promote;
 mod restore;
 mod snapshot;
 mod tagging;
@@ -46,6 +47,7 @@ pub(crate) fn run(
         "GetCallerIdentity" => Ok(identity::caller(call)),
         "ListTagsForResource" => tagging::list(call, parameters),
         "ModifyDBInstance" => modify::modify(call, parameters),
+        "PromoteReadReplica" => promote::promote(call, parameters),
         "RebootDBInstance" => power::reboot(call, parameters),
         "RemoveTagsFromResource" => tagging::remove(call, parameters),
         "RestoreDBInstanceFromDBSnapshot" => restore::from_snapshot(call, parameters),

@@ -20,6 +20,9 @@ const CONNECTION_SECRET: &str =
     "Lockstep's own: Secret that the controller creates for applications";
 const SECRETS_MANAGER: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-secrets-manager.html";
+const REPLICAS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_CreateDBInstanceReadReplica.html";
+const RESTORE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_RestoreDBInstanceFromDBSnapshot.html";
+const POINT_IN_TIME: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_RestoreDBInstanceToPointInTime.html";
 const NAMES: &str = "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/";
 
 /// References for the rules in the CRD, by rule id or field path.
@@ -37,6 +40,31 @@ const SOURCES: &[(&str, &str)] = &[
         "spec.deletionPolicy",
         "Lockstep's own: policy for the instance when the object is deleted",
     ),
+    (
+        "spec.adopt",
+        "Lockstep's own: existing instance that the object takes over",
+    ),
+    (
+        "spec.managementPolicy",
+        "Lockstep's own: extent of the management of the instance",
+    ),
+    ("spec.replicaOf", REPLICAS),
+    ("spec.restoreFrom", RESTORE),
+    ("spec.restoreFrom.pointInTime", POINT_IN_TIME),
+    (
+        "adopt-immutable",
+        "Lockstep's own: the instance of an object never changes",
+    ),
+    (
+        "one-origin",
+        "Lockstep's own: the origin of an instance is unambiguous",
+    ),
+    (
+        "replica-final-snapshot",
+        "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DeleteDBInstance.html",
+    ),
+    ("replica-database-name", REPLICAS),
+    ("replica-kms-key", REPLICAS),
     (
         "spec.encryption",
         "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Overview.Encryption.html",
@@ -86,7 +114,19 @@ impl ValidatedResource for CloudDatabase {
     }
 
     fn dynamic_defaults() -> Vec<DynamicDefault> {
+        /// Returns the engine of an instance that is to be created empty. Any other one has a version and a port: a
+        /// default would upgrade it to another major version, or restart it for another port.
         fn engine(object: &Value) -> Option<Engine> {
+            const FROM_ELSEWHERE: [&str; 4] = [
+                "/spec/adopt",
+                "/spec/replicaOf",
+                "/spec/restoreFrom",
+                "/status/engineVersion",
+            ];
+            let is_set = |pointer: &&str| object.pointer(pointer).is_some_and(|it| !it.is_null());
+            if FROM_ELSEWHERE.iter().any(is_set) {
+                return None;
+            }
             Engine::parse(object.pointer("/spec/engine")?.as_str()?)
         }
         vec![
@@ -114,9 +154,18 @@ impl ValidatedResource for CloudDatabase {
 
     fn transition_fields() -> &'static [&'static str] {
         &[
+            "spec.adopt.identifier",
             "spec.credentials.username",
             "spec.deletionPolicy",
             "spec.deletionProtection",
+            "spec.managementPolicy",
+            "spec.replicaOf.identifier",
+            "spec.replicaOf.name",
+            "spec.restoreFrom.pointInTime.latest",
+            "spec.restoreFrom.pointInTime.sourceInstance",
+            "spec.restoreFrom.pointInTime.sourceResourceId",
+            "spec.restoreFrom.pointInTime.time",
+            "spec.restoreFrom.snapshot",
         ]
     }
 }

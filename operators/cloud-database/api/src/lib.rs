@@ -10,6 +10,7 @@ mod crd;
 mod credentials;
 mod engine;
 mod kind;
+mod origin;
 mod references;
 mod reserved_names;
 mod schemas;
@@ -25,6 +26,7 @@ pub use connection_secret::ConnectionSecret;
 pub use credentials::{Credentials, GeneratedPassword, ManagedPassword, SecretSelectors};
 pub use engine::{Engine, compare_versions, version_matches};
 pub use kind::ruleset;
+pub use origin::{Adopt, ManagementPolicy, PointInTime, ReplicaOf, RestoreFrom};
 pub use secret_names::{connection_secret_name, generated_secret_name};
 pub use spec::{
     ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, DeletionPolicy, Encryption, Network,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::connection_secret::ConnectionSecret;
 use crate::credentials::Credentials;
 use crate::engine::Engine;
+use crate::origin::{Adopt, ManagementPolicy, ReplicaOf, RestoreFrom};
 use crate::status::CloudDatabaseStatus;
 
 /// A managed relational database: an AWS RDS instance.
@@ -35,9 +36,33 @@ use crate::status::CloudDatabaseStatus;
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.databaseName) == has(oldSelf.databaseName) && (!has(self.databaseName) || self.databaseName == oldSelf.databaseName)")
-    .message("is immutable: RDS sets it at creation only; restore the old value [database-name-immutable]")
-    .field_path(".databaseName"))]
+#[x_kube(
+    validation = Rule::new("has(self.databaseName) == has(oldSelf.databaseName) && (!has(self.databaseName) || self.databaseName == oldSelf.databaseName)")
+        .message("is immutable: RDS sets it at creation only; restore the old value [database-name-immutable]")
+        .field_path(".databaseName"),
+    validation = Rule::new("[has(self.adopt), has(self.restoreFrom), has(self.replicaOf)].filter(it, it).size() <= 1")
+        .message("must have at most one of `adopt`, `restoreFrom` and `replicaOf` [one-origin]"),
+    validation = Rule::new("(has(self.adopt) && has(self.adopt.identifier) ? self.adopt.identifier : '') == (has(oldSelf.adopt) && has(oldSelf.adopt.identifier) ? oldSelf.adopt.identifier : '')")
+        .message("is immutable: an object adopts an instance at its creation only; restore the old value, or create another CloudDatabase [adopt-immutable]")
+        .field_path(".adopt"),
+    validation = Rule::new("(has(self.restoreFrom) && has(self.restoreFrom.snapshot) ? self.restoreFrom.snapshot : '') == (has(oldSelf.restoreFrom) && has(oldSelf.restoreFrom.snapshot) ? oldSelf.restoreFrom.snapshot : '') && (has(self.restoreFrom) && has(self.restoreFrom.pointInTime) && has(self.restoreFrom.pointInTime.sourceInstance) ? self.restoreFrom.pointInTime.sourceInstance : '') == (has(oldSelf.restoreFrom) && has(oldSelf.restoreFrom.pointInTime) && has(oldSelf.restoreFrom.pointInTime.sourceInstance) ? oldSelf.restoreFrom.pointInTime.sourceInstance : '') && (has(self.restoreFrom) && has(self.restoreFrom.pointInTime) && has(self.restoreFrom.pointInTime.sourceResourceId) ? self.restoreFrom.pointInTime.sourceResourceId : '') == (has(oldSelf.restoreFrom) && has(oldSelf.restoreFrom.pointInTime) && has(oldSelf.restoreFrom.pointInTime.sourceResourceId) ? oldSelf.restoreFrom.pointInTime.sourceResourceId : '') && (has(self.restoreFrom) && has(self.restoreFrom.pointInTime) && has(self.restoreFrom.pointInTime.time) ? self.restoreFrom.pointInTime.time : timestamp(0)) == (has(oldSelf.restoreFrom) && has(oldSelf.restoreFrom.pointInTime) && has(oldSelf.restoreFrom.pointInTime.time) ? oldSelf.restoreFrom.pointInTime.time : timestamp(0)) && (has(self.restoreFrom) && has(self.restoreFrom.pointInTime) && has(self.restoreFrom.pointInTime.latest) ? self.restoreFrom.pointInTime.latest : false) == (has(oldSelf.restoreFrom) && has(oldSelf.restoreFrom.pointInTime) && has(oldSelf.restoreFrom.pointInTime.latest) ? oldSelf.restoreFrom.pointInTime.latest : false)")
+        .message("is immutable: an instance is restored at its creation only; restore the old value, or create another CloudDatabase [restore-from-immutable]")
+        .field_path(".restoreFrom"),
+    validation = Rule::new("!has(self.replicaOf) || ((has(self.replicaOf) && has(self.replicaOf.identifier) ? self.replicaOf.identifier : '') == (has(oldSelf.replicaOf) && has(oldSelf.replicaOf.identifier) ? oldSelf.replicaOf.identifier : '') && (has(self.replicaOf) && has(self.replicaOf.name) ? self.replicaOf.name : '') == (has(oldSelf.replicaOf) && has(oldSelf.replicaOf.name) ? oldSelf.replicaOf.name : ''))")
+        .message("can only be removed, which promotes the replica; restore the old value, or create another CloudDatabase [replica-of-immutable]")
+        .field_path(".replicaOf"),
+    validation = Rule::new("!has(self.replicaOf) || !has(self.databaseName)")
+        .message("must not be set for a replica: it has the databases of its source [replica-database-name]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".databaseName"),
+    validation = Rule::new("!has(self.replicaOf) || !has(self.encryption) || !has(self.encryption.kmsKey)")
+        .message("must not be set for a replica: it has the key of its source [replica-kms-key]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".encryption.kmsKey"),
+    validation = Rule::new("!has(self.replicaOf) || self.deletionPolicy != 'Snapshot'")
+        .message("must be Retain or Delete for a replica: RDS takes no final snapshot of it [replica-final-snapshot]")
+        .field_path(".deletionPolicy")
+)]
 pub struct CloudDatabaseSpec {
     /// Database engine.
     #[x_kube(validation = Rule::new("self == oldSelf")
@@ -45,7 +70,8 @@ pub struct CloudDatabaseSpec {
     pub engine: Engine,
 
     /// Engine version: a major version such as `17`, or an exact one such as `16.4`. RDS chooses the
-    /// components that are not set. Defaults to a current major version of the engine.
+    /// components that are not set. Defaults to a current major version of the engine for a new, empty instance; any
+    /// other one keeps its version if this is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 32),
@@ -107,7 +133,8 @@ pub struct CloudDatabaseSpec {
     )]
     pub maintenance_window: Option<String>,
 
-    /// Port that the database listens on. Defaults to the default port of the engine.
+    /// Port that the database listens on. Defaults to the default port of the engine for a new, empty instance; any
+    /// other one keeps its port if this is not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1150, max = 65535))]
     pub port: Option<i32>,
@@ -120,6 +147,23 @@ pub struct CloudDatabaseSpec {
     /// Policy for the instance when this object is deleted.
     #[serde(default)]
     pub deletion_policy: DeletionPolicy,
+
+    /// Extent of the management of the instance.
+    #[serde(default)]
+    pub management_policy: ManagementPolicy,
+
+    /// Existing instance that the object takes over. No instance is created then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<Adopt>,
+
+    /// Backup from which the instance is created. What RDS does not restore, such as the password, is applied to the new
+    /// instance afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreFrom>,
+
+    /// Instance that the instance replicates. If it is removed, the replica is promoted to an instance of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica_of: Option<ReplicaOf>,
 
     /// Tags of the instance.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -110,6 +110,11 @@ pub struct CloudDatabaseStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("maxItems" = 8), inner(length(max = 253)))]
     pub owned_secrets: Vec<String>,
+    /// Identifier of the instance that the instance replicates, recorded while `spec.replicaOf` is set. If it is removed
+    /// from the spec, the replica is promoted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub replica_of: Option<String>,
 
     /// Request to delete the instance, recorded before it is sent and removed if RDS rejects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

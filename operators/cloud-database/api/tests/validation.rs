@@ -71,6 +71,27 @@ fn a_minimal_object_is_valid_and_gets_its_defaults() {
 }
 
 #[test]
+fn an_instance_with_data_keeps_its_version_and_port_unless_the_spec_sets_them() {
+    let with = |fields: Value| {
+        let object = database(&fields);
+        let result = rules().validate(&ValidationRequest::create(&object).deny_unknown_fields());
+        assert_eq!(errors(&result), Vec::<String>::new());
+        let spec = &result.object["spec"];
+        (spec["engineVersion"].clone(), spec["port"].clone())
+    };
+    let none = (Value::Null, Value::Null);
+    assert_eq!(with(json!({"adopt": {"identifier": "orders"}})), none);
+    assert_eq!(with(json!({"restoreFrom": {"snapshot": "orders"}})), none);
+    let replica = json!({"replicaOf": {"identifier": "orders"}, "deletionPolicy": "Retain"});
+    assert_eq!(with(replica), none);
+    // After its promotion.
+    let mut promoted = database(&json!({}));
+    promoted["status"] = json!({"engineVersion": "16.4"});
+    let result = rules().validate(&ValidationRequest::create(&promoted));
+    assert!(result.object["spec"]["engineVersion"].is_null());
+}
+
+#[test]
 fn the_default_patch_turns_the_written_object_into_the_defaulted_one() {
     let mut object = database(
         &json!({"credentials": {"selectors": {"password": "pw"}}, "unknown": {"kept": true}}),

@@ -1,7 +1,8 @@
 //! Creation of an object's instance, and the cases in which none is created: the instance is missing, was renamed, or
 //! was left by an earlier object.
 //!
-//! missing? → object still exists? → credentials → instance of an earlier object? → record region and account → create
+//! missing? → object still exists? → credentials → instance of an earlier object? → record region and account → create,
+//! restore or replicate
 //!
 //! Region and account are recorded before the call: if its response is lost, the instance can only exist there.
 //! Once they are recorded, instances of earlier objects are no longer searched: those objects were deleted before
@@ -9,21 +10,69 @@
 
 use std::time::Duration;
 
-use aws_sdk_rds::types::DbInstance;
 use kube::ResourceExt;
-use lockstep_cloud_database_api::{CloudDatabase, REPLACES_INSTANCE};
+use lockstep_cloud_database_api::{CloudDatabase, PointInTime, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput};
 use serde_json::{Value, json};
 
 use crate::call_error::CallError;
 use crate::drift;
-use crate::master_user::{MasterPassword, MasterUser};
+use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
 use crate::preconditions;
 use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::step_error::{StepError, with_status};
-use crate::tags;
+use crate::tags::{self, ObjectTags};
+
+/// Origin of an instance that is about to be created.
+enum Origin<'a> {
+    /// No data, and this master user.
+    Empty(MasterUser),
+    /// Snapshot with this identifier.
+    Snapshot(&'a str),
+    /// Earlier state of another instance.
+    PointInTime(&'a PointInTime),
+    /// Instance with this identifier, which is replicated.
+    Replica(String),
+}
+
+impl<'a> Origin<'a> {
+    /// Returns the origin that the spec names. The master user of a restored instance is needed as soon as the instance is
+    /// available, and that of a replica only after its promotion.
+    fn of(
+        object: &'a CloudDatabase,
+        user: Result<MasterUser, ReconcileError>,
+        source: Option<Result<String, ReconcileError>>,
+    ) -> Result<Self, ReconcileError> {
+        if let Some(source) = source {
+            return Ok(Self::Replica(source?));
+        }
+        let user = user?;
+        let backup = object.spec.restore_from.as_ref();
+        let snapshot = backup.and_then(|backup| backup.snapshot.as_deref());
+        let point_in_time = backup.and_then(|backup| backup.point_in_time.as_ref());
+        Ok(match (snapshot, point_in_time) {
+            (Some(snapshot), _) => Self::Snapshot(snapshot),
+            (None, Some(source)) => Self::PointInTime(source),
+            (None, None) => Self::Empty(user),
+        })
+    }
+
+    /// Returns the version of the Secret whose password the instance is created with.
+    fn credentials_version(&self) -> Option<&str> {
+        match self {
+            Self::Empty(user) => user.password.version(),
+            // That of its source, which is not known here.
+            Self::Snapshot(_) | Self::PointInTime(_) | Self::Replica(_) => Some(UNKNOWN_VERSION),
+        }
+    }
+
+    /// Returns true if the call needs a password that would be lost if this process ended.
+    fn is_password_missing(&self) -> bool {
+        matches!(self, Self::Empty(user) if matches!(user.password, MasterPassword::NotStored))
+    }
+}
 
 impl CloudDatabaseReconciler {
     /// Creates the instance that RDS does not list, unless RDS has listed it before.
@@ -33,10 +82,11 @@ impl CloudDatabaseReconciler {
         object: &CloudDatabase,
         record: &RecordedInstance<'_>,
         user: Result<MasterUser, ReconcileError>,
+        source: Option<Result<String, ReconcileError>>,
     ) -> Result<ReconcileOutput, StepError> {
         if let Some(shown) = record.listed_id() {
-            self.require_not_renamed(id, record, object.uid().as_deref())
-                .await?;
+            let owner = ObjectTags::of(object);
+            self.require_not_renamed(id, record, &owner).await?;
             if !replaced(object).contains(shown) {
                 if !self.is_past_grace_period(id) {
                     return Ok(self.unseen(id));
@@ -45,17 +95,26 @@ impl CloudDatabaseReconciler {
             }
         }
         preconditions::require_current_object(&self.client, object).await?;
-        let user = user?;
-        if matches!(user.password, MasterPassword::NotStored) {
+        let origin = Origin::of(object, user, source)?;
+        if origin.is_password_missing() {
             let message = format!("the RDS instance '{id}' is created once its password is stored");
             let status = fields([("message", json!(message))]);
             return Ok(self.in_progress(status, message));
         }
         if record.region.is_none() || record.account_id.is_none() {
-            self.require_first(object).await?;
-            return Ok(self.locating(id, &user).await?);
+            // An instance that is restored or replicated is not empty.
+            if let Origin::Empty(_) = &origin {
+                self.require_first(object).await?;
+            }
+            return Ok(self.locating(id, origin.credentials_version()).await?);
         }
-        match self.rds.create(id, object, &user).await {
+        let created = match &origin {
+            Origin::Empty(user) => self.rds.create(id, object, user).await,
+            Origin::Snapshot(snapshot) => self.rds.restore_snapshot(id, object, snapshot).await,
+            Origin::PointInTime(source) => self.rds.restore_point_in_time(id, object, source).await,
+            Origin::Replica(source) => self.rds.create_replica(id, object, source).await,
+        };
+        match created {
             Ok(instance) => {
                 tracing::info!(instance = id, "requested a new instance from RDS");
                 let phase = instance.db_instance_status().unwrap_or("creating");
@@ -93,14 +152,14 @@ impl CloudDatabaseReconciler {
     async fn locating(
         &self,
         id: &str,
-        user: &MasterUser,
+        credentials_version: Option<&str>,
     ) -> Result<ReconcileOutput, ReconcileError> {
         let location = self.rds.location().await?;
         let message = format!("the RDS instance '{id}' is about to be created");
         let status = fields([
             ("region", json!(location.region)),
             ("accountId", json!(location.account_id)),
-            ("credentialsVersion", json!(user.password.version())),
+            ("credentialsVersion", json!(credentials_version)),
             ("message", json!(message)),
         ]);
         Ok(ReconcileOutput {
@@ -114,16 +173,14 @@ impl CloudDatabaseReconciler {
         &self,
         id: &str,
         record: &RecordedInstance<'_>,
-        uid: Option<&str>,
+        owner: &ObjectTags,
     ) -> Result<(), StepError> {
         let Some(resource_id) = record.resource_id else {
             return Ok(());
         };
         let found = self.rds.by_resource_id(resource_id).await?;
-        // An instance without an owner tag still counts; one with the tag of another object does not.
-        let is_ours =
-            |found: &&DbInstance| tags::is_owned_by(found, uid) || !tags::has_owner(found);
-        let mut found = found.iter().filter(is_ours);
+        // An instance without tags still counts; one with a tag of another object does not.
+        let mut found = found.iter().filter(|it| !owner.contradict(it));
         let Some(instance) = found.next() else {
             return Ok(());
         };
@@ -168,13 +225,13 @@ impl CloudDatabaseReconciler {
         Err(self.stalled(
             "InstanceOfEarlierObject",
             format!(
-                "the RDS instance '{id}' ({resource_id}) was created for another object with this namespace and name ({owner}): an earlier object, or an object of another cluster that may still use the database. No second instance is created, because it would be empty. Set the annotation {REPLACES_INSTANCE}={resource_id} to create a new, empty instance in addition. Clusters that share an account need different values of --cluster-name"
+                "the RDS instance '{id}' ({resource_id}) was created for another object with this namespace and name ({owner}): an earlier object, or an object of another cluster that may still use the database. No second instance is created, because it would be empty. To take it over, create the object with `spec.adopt.identifier: {id}`. To create a new, empty instance in addition, set the annotation {REPLACES_INSTANCE}={resource_id}. Clusters that share an account need different values of --cluster-name"
             ),
         ))
     }
 
     /// Returns an error that only a user or an administrator can resolve, possibly in RDS.
-    fn stalled(&self, reason: &'static str, message: String) -> StepError {
+    pub(crate) fn stalled(&self, reason: &'static str, message: String) -> StepError {
         // The phase is the status of an instance in RDS, so it is removed if RDS does not find the instance.
         let status = fields([("phase", Value::Null), ("message", json!(message))]);
         with_status(

@@ -1,6 +1,7 @@
 //! Deletion policy: whether the instance and its data are deleted with the object.
 
-use lockstep_cloud_database_api::DeletionPolicy;
+use k8s_openapi::jiff::Timestamp;
+use lockstep_cloud_database_api::{DeletionPolicy, ManagementPolicy};
 use lockstep_controller::{DeletionEffect, FinalizeRequest};
 use serde::Deserialize;
 use serde_json::Value;
@@ -32,8 +33,34 @@ pub(crate) fn lifts_protection(deleted: &FinalizeRequest<'_>) -> bool {
         && (deleted.is_valid || last_validated != Some(&Value::Bool(true)))
 }
 
+/// Returns true if the instance is only observed, or was when the object was last valid: an edit that bypassed the webhook
+/// just before the deletion does not lead to the deletion of the instance.
+pub(crate) fn is_observed(deleted: &FinalizeRequest<'_>) -> bool {
+    let last_validated = deleted
+        .last_validated
+        .and_then(|last_validated| last_validated.get("spec.managementPolicy"));
+    let present = deleted.object.pointer("/spec/managementPolicy");
+    let policies = [last_validated, present].into_iter().flatten();
+    let mut policies = policies.filter_map(|policy| ManagementPolicy::deserialize(policy).ok());
+    policies.any(|policy| policy == ManagementPolicy::Observe)
+}
+
+/// Returns the time at which the deletion of an object began, in seconds since the Unix epoch.
+pub(crate) fn deletion_began(deleted: &FinalizeRequest<'_>) -> i64 {
+    let time = deleted.object.pointer("/metadata/deletionTimestamp");
+    let time = time.and_then(Value::as_str);
+    let time = time.and_then(|time| time.parse::<Timestamp>().ok());
+    time.map_or(0, Timestamp::as_second)
+}
+
 /// Returns what the finalization of an object does to its instance.
 pub(crate) fn effect(deleted: &FinalizeRequest<'_>) -> DeletionEffect {
+    if is_observed(deleted) {
+        return DeletionEffect {
+            description: "the RDS instance is retained, because it is only observed".to_owned(),
+            is_blocked: false,
+        };
+    }
     let policy = safer_policy(deleted);
     // A retained instance is not touched, so its protection does not matter.
     let is_blocked = policy != DeletionPolicy::Retain && !lifts_protection(deleted) && {
@@ -131,6 +158,31 @@ mod tests {
         let retained = json!({"deletionPolicy": "Retain", "deletionProtection": true});
         let (described, is_blocked) = effect(&retained);
         assert!(described.contains("retained") && !is_blocked);
+        let observed = json!({"managementPolicy": "Observe", "deletionPolicy": "Delete"});
+        let (described, is_blocked) = effect(&observed);
+        assert!(described.contains("observed") && !is_blocked);
+    }
+
+    #[test]
+    fn an_instance_that_was_observed_before_an_edit_counts_as_observed() {
+        let observed = |last_validated: Option<&str>, present: &Value| {
+            let last_validated = last_validated.map(|policy| LastValidated {
+                generation: 1,
+                values: [("spec.managementPolicy".to_owned(), json!(policy))].into(),
+                ..LastValidated::default()
+            });
+            let object = json!({"spec": {"managementPolicy": present}});
+            is_observed(&FinalizeRequest {
+                object: &object,
+                last_validated: last_validated.as_ref(),
+                is_valid: false,
+                children: Children::default(),
+            })
+        };
+        assert!(observed(Some("Observe"), &json!("Manage")));
+        assert!(observed(Some("Manage"), &json!("Observe")));
+        assert!(!observed(Some("Manage"), &json!("Manage")));
+        assert!(!observed(None, &Value::Null));
     }
 
     #[test]

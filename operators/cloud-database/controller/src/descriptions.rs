@@ -1,12 +1,13 @@
 //! State of the descriptions of many instances: what sweeps have returned, and whether a question needs another one.
 //!
-//! Only instances with the tags of this operator and cluster are kept, and only for as long as questions accept their
-//! descriptions.
+//! Only instances with the tags of this operator and cluster, and those that questions were about, are kept, and only for
+//! as long as questions accept their descriptions.
 
 pub(crate) mod demand;
 pub(crate) mod held;
 pub(crate) mod schedule;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ struct State {
     schedule: Schedule,
     /// Longest age that a question has accepted.
     longest_age: Duration,
+    /// Identifiers of the instances that questions were about.
+    asked: HashSet<String>,
 }
 
 /// Decision about a question.
@@ -68,6 +71,9 @@ impl State {
     /// Decides how a question is answered.
     fn ask(&mut self, id: &str, max_age: Duration, now: Instant) -> Step {
         self.longest_age = self.longest_age.max(max_age);
+        if !self.asked.contains(id) {
+            self.asked.insert(id.to_owned());
+        }
         let threshold = self.threshold();
         self.demand.record(now, max_age, threshold);
         if let Some(found) = self.held.find(id, now.checked_sub(max_age)) {
@@ -102,6 +108,16 @@ impl Descriptions {
     /// Returns the description of an instance if its page was not requested before a time.
     pub(crate) fn find(&self, id: &str, not_before: Option<Instant>) -> Option<Arc<DbInstance>> {
         self.state().held.find(id, not_before)
+    }
+
+    /// Returns true if a question was about an instance: it may have no tags of this operator, if it is only observed.
+    pub(crate) fn is_asked(&self, id: &str) -> bool {
+        self.state().asked.contains(id)
+    }
+
+    /// Records that no more questions are about an instance.
+    pub(crate) fn forget(&self, id: &str) {
+        self.state().asked.remove(id);
     }
 
     /// Adds the instances of a page.

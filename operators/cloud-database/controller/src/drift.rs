@@ -269,6 +269,20 @@ pub(crate) fn unrepairable(
             spec.backup.copy_tags_to_snapshot
         ));
     }
+    if spec.apply_changes == ApplyChanges::MaintenanceWindow
+        && let Some(port) = spec.port.filter(|port| other_port(*port, instance))
+    {
+        differences.push(format!(
+            "its port is not changed to {port} while `applyChanges` is MaintenanceWindow, because RDS restarts the database for that at once"
+        ));
+    }
+    differences.extend(immutable(spec, instance));
+    differences
+}
+
+/// Returns the differences that no modification can remove.
+pub(crate) fn immutable(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<String> {
+    let mut differences = Vec::new();
     if instance.storage_encrypted() == Some(!spec.encryption.enabled) {
         let is = if spec.encryption.enabled {
             "not encrypted"
@@ -277,13 +291,6 @@ pub(crate) fn unrepairable(
         };
         differences.push(format!(
             "its storage is {is}, as it was created, and RDS cannot change this"
-        ));
-    }
-    if spec.apply_changes == ApplyChanges::MaintenanceWindow
-        && let Some(port) = spec.port.filter(|port| other_port(*port, instance))
-    {
-        differences.push(format!(
-            "its port is not changed to {port} while `applyChanges` is MaintenanceWindow, because RDS restarts the database for that at once"
         ));
     }
     let subnet_group = instance.db_subnet_group();

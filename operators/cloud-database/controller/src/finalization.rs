@@ -16,14 +16,15 @@ use lockstep_controller::{
 use serde_json::{Value, json};
 
 use crate::call_error::CallError;
-use crate::deletion_policy;
+use crate::deletion_policy::{self, deletion_began};
 use crate::drift;
+use crate::identity::Identity;
 use crate::instance_status;
 use crate::modification::Modification;
-use crate::reconciler::{CloudDatabaseReconciler, fields, identifier, observed, require_ours};
+use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::{StepError, with_status};
-use crate::tags;
+use crate::tags::{self, ObjectTags};
 
 impl CloudDatabaseReconciler {
     pub(crate) async fn finalize(
@@ -31,20 +32,30 @@ impl CloudDatabaseReconciler {
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, StepError> {
         let uid = uid_of(deleted);
-        let id = identifier(uid)?;
+        let identity = Identity::of_deleted(deleted)?;
+        let id = identity.id.clone();
         let record = RecordedInstance::from_status(deleted.object, &id);
+        if deletion_policy::is_observed(deleted) {
+            self.forget(&id);
+            return Ok(FinalizeOutcome::Retained(format!(
+                "the RDS instance '{id}' is retained: it was only observed"
+            )));
+        }
         let policy = deletion_policy::safer_policy(deleted);
         if policy == DeletionPolicy::Retain {
-            let description = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
-            return Ok(FinalizeOutcome::Retained(format!(
-                "the RDS instance '{id}'{description} is retained because of the deletion policy Retain"
-            )));
+            return Ok(self.release(&identity, deleted, &record, uid).await?);
         }
         let location = self.rds.location().await?;
         location.require(&id, &record)?;
         let Some(instance) = self.rds.describe(&id).await? else {
             return self.finalize_absent(&id, deleted, policy, &record).await;
         };
+        if identity.is_adopted && !tags::is_owned_by(&instance, uid) {
+            self.forget(&id);
+            return Ok(FinalizeOutcome::Retained(format!(
+                "the RDS instance '{id}' is retained: the object has not adopted it"
+            )));
+        }
         require_ours(&instance, &id, uid)?;
         self.record_seen(&id);
         let observed = observed(&instance);
@@ -88,6 +99,15 @@ impl CloudDatabaseReconciler {
             return Ok(self.waiting(id, phase));
         }
         let wants_snapshot = policy == DeletionPolicy::Snapshot;
+        let source = instance.read_replica_source_db_instance_identifier();
+        if wants_snapshot && let Some(source) = source {
+            return Err(StepError::from(ReconcileError::Permanent {
+                reason: "NoFinalSnapshot",
+                message: format!(
+                    "the instance '{id}' is a replica of '{source}', of which RDS takes no final snapshot; set `spec.deletionPolicy` to Delete or Retain"
+                ),
+            }));
+        }
         // An instance that is being created is waited for.
         let meaning = instance_status::meaning(phase);
         if wants_snapshot && !meaning.has_final_snapshot && meaning.problem.is_some() {
@@ -205,7 +225,7 @@ impl CloudDatabaseReconciler {
             self.forget(id);
             return Ok(FinalizeOutcome::Done);
         };
-        self.require_not_renamed(id, record, uid_of(deleted))
+        self.require_not_renamed(id, record, &ObjectTags::of_deleted(deleted.object))
             .await?;
         let deletion_time = deletion_began(deleted);
         if self
@@ -282,14 +302,6 @@ fn is_final(snapshot: &DbSnapshot, id: &str, deletion_time: i64) -> bool {
     let time = snapshot.snapshot_create_time();
     let is_of_before = time.is_some_and(|time| time.secs() < deletion_time - CLOCK_SKEW);
     is_ours && !has_failed && !is_of_before
-}
-
-/// Returns the time at which the deletion of an object began, in seconds since the Unix epoch.
-fn deletion_began(deleted: &FinalizeRequest<'_>) -> i64 {
-    let time = deleted.object.pointer("/metadata/deletionTimestamp");
-    let time = time.and_then(Value::as_str);
-    let time = time.and_then(|time| time.parse::<Timestamp>().ok());
-    time.map_or(0, Timestamp::as_second)
 }
 
 #[cfg(test)]

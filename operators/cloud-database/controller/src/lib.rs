@@ -3,6 +3,7 @@
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
 mod account;
+mod adoption;
 mod applied_values;
 mod aws_metrics;
 mod call_error;
@@ -15,19 +16,24 @@ mod drift;
 mod finalization;
 mod generated_password;
 mod iam_policy;
+mod identity;
 mod instance_status;
 mod known_passwords;
 mod location;
 mod master_user;
 mod modification;
 mod modify;
+mod observation;
 mod owned_secrets;
 mod preconditions;
 mod rds_client;
 mod recent;
 mod reconciler;
 mod recorded_instance;
+mod release;
 mod replacement;
+mod replica_source;
+mod replication;
 mod secrets;
 mod step_error;
 mod sufficient;

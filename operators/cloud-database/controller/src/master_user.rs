@@ -25,6 +25,9 @@ pub(crate) enum MasterPassword {
     },
 }
 
+/// Version of the credentials of an instance whose password is unknown.
+pub(crate) const UNKNOWN_VERSION: &str = "unknown";
+
 /// Version of the credentials of an instance whose password RDS manages.
 pub(crate) const MANAGED_VERSION: &str = "managed";
 

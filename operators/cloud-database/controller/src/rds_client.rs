@@ -1,5 +1,7 @@
 //! RDS client: the calls that the operator makes.
 
+mod origins;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

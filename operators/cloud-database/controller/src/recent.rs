@@ -89,8 +89,14 @@ impl RdsClient {
                 Ok(page) => {
                     let cluster_name = self.cluster_name();
                     let instances = page.instances.into_iter();
-                    let ours = instances.filter(|it| tags::may_be_ours(it, cluster_name));
-                    self.descriptions.add(page.requested, ours);
+                    let is_asked = |it: &DbInstance| {
+                        let id = it.db_instance_identifier();
+                        id.is_some_and(|id| self.descriptions.is_asked(id))
+                    };
+                    let ours =
+                        instances.filter(|it| tags::may_be_ours(it, cluster_name) || is_asked(it));
+                    self.descriptions
+                        .add(page.requested, ours.collect::<Vec<_>>().into_iter());
                     pages = pages.map(|pages| pages + 1);
                     marker = page.marker;
                     if marker.is_none() {

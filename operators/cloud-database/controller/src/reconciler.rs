@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
-use kube::{Client, ResourceExt};
+use kube::Client;
 use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, MasterUserSecret};
 use lockstep_controller::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, Readiness,
@@ -18,12 +18,14 @@ use serde_json::{Map, Value, json};
 use crate::credentials;
 use crate::deletion_policy;
 use crate::drift;
+use crate::identity::Identity;
 use crate::known_passwords::KnownPasswords;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
 use crate::owned_secrets;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
+use crate::replica_source;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
 
@@ -58,7 +60,7 @@ impl Default for RdsConfig {
 /// # Guarantees
 ///
 /// Each object has at most one instance, even if calls are lost or repeated: the identifier contains the UID of
-/// the object, and the instance has the UID as a tag. An instance without this tag is never modified. An instance
+/// the object or is in its spec, and the instance has the UID as a tag. An instance without this tag is never modified. An instance
 /// in another region or account is not searched for here. An instance that RDS has listed before and no longer
 /// finds is not replaced unless a user requests it.
 pub struct CloudDatabaseReconciler {
@@ -202,6 +204,7 @@ impl CloudDatabaseReconciler {
         self.record_answer(id);
         self.requested.retain(id, &[]);
         self.passwords.forget(id);
+        self.rds.descriptions.forget(id);
     }
 
     /// Records that RDS has answered a question about an instance.
@@ -244,7 +247,7 @@ impl Reconciler for CloudDatabaseReconciler {
         &self,
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<Map<String, Value>, ReconcileError> {
-        let id = identifier(request.parent().uid().as_deref())?;
+        let id = Identity::of(request.parent())?.id;
         let location = self.rds.location().await;
         let location = location.map_err(|error| self.without_answer(&id, error))?;
         location.require(
@@ -268,16 +271,25 @@ impl Reconciler for CloudDatabaseReconciler {
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<ReconcileOutput, ReconcileError> {
         let object = request.parent();
-        let id = identifier(object.uid().as_deref())?;
+        let identity = Identity::of(object)?;
         let credentials = credentials::read(&self.client, object).await;
         let is_stored = credentials.is_stored();
-        let done = Box::pin(self.sync(&id, request, credentials.user)).await;
+        let mut reads = credentials.reads;
+        let source = match &object.spec.replica_of {
+            Some(replica_of) => {
+                let (source, read) = replica_source::read(&self.client, object, replica_of).await;
+                reads.extend(read);
+                Some(source)
+            }
+            None => None,
+        };
+        let done = Box::pin(self.sync(&identity, request, credentials.user, source)).await;
         let mut output = done.unwrap_or_else(StepError::into_output);
         if output.error.is_none() {
             owned_secrets::add(&mut output, request, credentials.secret)?;
         }
         Ok(ReconcileOutput {
-            reads: credentials.reads,
+            reads,
             // A generated password is used by the next reconciliation, once it is stored.
             reads_children: !is_stored,
             ..output
@@ -314,17 +326,6 @@ impl Reconciler for CloudDatabaseReconciler {
     }
 }
 
-/// Returns the identifier of an object's instance: at most 63 letters, digits and hyphens, starting with a letter.
-pub(crate) fn identifier(uid: Option<&str>) -> Result<String, ReconcileError> {
-    match uid {
-        Some(uid) if !uid.is_empty() => Ok(format!("cdb-{}", uid.to_lowercase())),
-        _ => Err(ReconcileError::Permanent {
-            reason: "NoUid",
-            message: "the object has no UID".to_owned(),
-        }),
-    }
-}
-
 pub(crate) fn require_ours(
     instance: &DbInstance,
     id: &str,
@@ -342,7 +343,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 20] = [
+const RECORDED: [&str; 21] = [
     "arn",
     "resourceId",
     "region",
@@ -362,6 +363,7 @@ const RECORDED: [&str; 20] = [
     "credentialsVersion",
     "masterUserSecret",
     "ownedSecrets",
+    "replicaOf",
     "deletionRequest",
 ];
 

@@ -25,6 +25,8 @@ pub(crate) struct RecordedInstance<'a> {
     pub(crate) enforced_fields: Vec<&'a str>,
     pub(crate) applied_storage: AppliedStorage,
     pub(crate) applied_tags: Vec<&'a str>,
+    /// Instance that this one replicates, while the spec names one.
+    pub(crate) replica_of: Option<&'a str>,
     /// Version of the Secret whose password the instance has.
     pub(crate) credentials_version: Option<&'a str>,
     pub(crate) storage_modified_at: Option<Timestamp>,
@@ -63,6 +65,7 @@ impl<'a> RecordedInstance<'a> {
             applied_storage: AppliedStorage::deserialize(&status["appliedStorage"])
                 .unwrap_or_default(),
             applied_tags: list("appliedTags"),
+            replica_of: text("replicaOf"),
             credentials_version: text("credentialsVersion"),
             storage_modified_at: text("storageModifiedAt").and_then(|time| time.parse().ok()),
             deletion_request: DeletionRequest::deserialize(&status["deletionRequest"]).ok(),

@@ -15,9 +15,11 @@ use crate::applied_values;
 use crate::call_error::CallError;
 use crate::drift;
 use crate::master_user::MasterUser;
+use crate::observation::is_observed;
 use crate::recent::Description;
 use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
 use crate::recorded_instance::RecordedInstance;
+use crate::replication::Replication;
 use crate::tags;
 
 impl RdsConfig {
@@ -65,6 +67,11 @@ impl CloudDatabaseReconciler {
         user: &Result<MasterUser, ReconcileError>,
         instance: &DbInstance,
     ) -> bool {
+        let is_same = instance.db_instance_status() == record.phase
+            && instance.dbi_resource_id() == record.resource_id;
+        if is_observed(object) {
+            return is_same;
+        }
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
         let when = spec.apply_changes;
@@ -72,13 +79,15 @@ impl CloudDatabaseReconciler {
         let expected = tags::managed_tags(object, self.rds.cluster_name());
         let removed = applied_values::removed_tags(&expected, instance, &record.applied_tags);
         let missing = drift::missing_tags(expected, instance.tag_list());
-        let password = user.as_ref().ok().and_then(|user| {
+        let replication = Replication::of(object, instance, record.replica_of);
+        let is_replica = matches!(replication, Replication::Replica(_));
+        let password = user.as_ref().ok().filter(|_| !is_replica).and_then(|user| {
             let mut version = record.credentials_version.map(String::from);
             self.password_change(id, &user.password, instance, &mut version)
         });
-        instance.db_instance_status() == record.phase
-            && instance.dbi_resource_id() == record.resource_id
+        is_same
             && tags::is_owned_by(instance, object.uid().as_deref())
+            && !matches!(replication, Replication::ToPromote(_))
             && change.is_empty()
             && removed.is_empty()
             && missing.is_empty()

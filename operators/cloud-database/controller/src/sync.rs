@@ -1,7 +1,7 @@
 //! Comparison of an instance with the spec of its object: what differs is requested from RDS, and what it means is
 //! reported.
 //!
-//! describe → owner? → tags → modifications → `Ready` by the status of the instance, `Synced` by what still differs
+//! describe → owner? → tags → modifications, unless it is only observed → `Ready` by the status of the instance, `Synced` by what still differs
 
 use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::Timestamp;
@@ -13,25 +13,28 @@ use serde_json::{Map, Value, json};
 use crate::applied_values;
 use crate::connection_secret::{self, Published};
 use crate::drift;
+use crate::identity::Identity;
 use crate::instance_status::{self, Accepts, Meaning};
-use crate::master_user::{KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser};
+use crate::master_user::{
+    KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
+};
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::{PASSWORD, PasswordChange, TagChange};
 use crate::modify::Target;
+use crate::observation::is_observed;
 use crate::owned_secrets;
 use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
+use crate::replication::Replication;
 use crate::step_error::{StepError, with_status};
 use crate::tags;
-
-/// Version of the credentials of an instance whose password is unknown.
-const UNKNOWN_VERSION: &str = "unknown";
 
 /// Status of an instance whose password RDS is changing.
 const RESETTING: &str = "resetting-master-credentials";
 
 /// Result of the requests of a reconciliation.
+#[derive(Default)]
 struct Applied {
     /// Status fields that record them.
     status: Map<String, Value>,
@@ -43,26 +46,45 @@ impl CloudDatabaseReconciler {
     /// Brings the instance to its desired state.
     pub(crate) async fn sync(
         &self,
-        id: &str,
+        identity: &Identity,
         request: &SyncRequest<'_, CloudDatabase>,
         user: Result<MasterUser, ReconcileError>,
+        source: Option<Result<String, ReconcileError>>,
     ) -> Result<ReconcileOutput, StepError> {
+        let id = identity.id.as_str();
         let object = request.parent();
         let uid = object.uid();
         let record = RecordedInstance::from_status(request.raw_parent(), id);
-        let instance = self.describe(id, object, &record, &user).await;
+        let instance = if request.is_requested() {
+            self.requested.forget_refusals(id);
+            self.rds.describe(id).await
+        } else {
+            self.describe(id, object, &record, &user).await
+        };
         let instance = instance.map_err(|error| self.without_answer(id, error.into()))?;
         self.record_answer(id);
+        let is_observed = is_observed(object);
         let Some(instance) = instance else {
-            return self.create(id, object, &record, user).await;
+            if identity.is_adopted || is_observed {
+                return self.absent(id, object, &record).await;
+            }
+            return self.create(id, object, &record, user, source).await;
         };
-        require_ours(&instance, id, uid.as_deref()).map_err(|error| self.requeue(error))?;
         self.record_seen(id);
+        if !identity.is_adopted {
+            require_ours(&instance, id, uid.as_deref()).map_err(|error| self.requeue(error))?;
+        } else if !is_observed && !tags::is_owned_by(&instance, uid.as_deref()) {
+            return self.adopt(id, object, &instance, user).await;
+        }
         let mut outcomes = Outcomes::default();
         let mut status = observed(&instance);
-        let applied = self
-            .apply(id, object, &instance, &record, user, &mut outcomes)
-            .await;
+        let applied = if is_observed {
+            self.observe(id, object, &instance, &record, &user, &mut outcomes);
+            Applied::default()
+        } else {
+            self.apply(id, object, &instance, &record, user, &mut outcomes)
+                .await
+        };
         status.extend(applied.status);
         let mut output = self.report(id, object, &instance, status, outcomes)?;
         let before = owned_secrets::published(request)?;
@@ -103,7 +125,10 @@ impl CloudDatabaseReconciler {
             version = Some(UNKNOWN_VERSION.to_owned());
             self.passwords.forget(id);
         }
+        let replication = Replication::of(object, instance, record.replica_of);
         match &user {
+            // A replica has the users of its source.
+            _ if matches!(replication, Replication::Replica(_)) => {}
             Ok(user) => {
                 outcomes.add_differences(drift::other_user(&user.name, instance));
                 outcomes.add_differences(drift::impaired_secret(instance));
@@ -137,7 +162,17 @@ impl CloudDatabaseReconciler {
             when,
             storage_modified_at: record.storage_modified_at,
         };
-        self.modify(&target, change, outcomes).await;
+        match replication {
+            // Other modifications would have to wait until it is promoted.
+            Replication::ToPromote(_) => self.promote(id, object, instance, outcomes).await,
+            Replication::Promoted if meaning.serves => {
+                outcomes.add_differences([
+                    "it replicates no other instance any more; remove `spec.replicaOf`".to_owned(),
+                ]);
+                self.modify(&target, change, outcomes).await;
+            }
+            _ => self.modify(&target, change, outcomes).await,
+        }
 
         let mut status = Map::new();
         if let Ok(user) = &user
@@ -169,6 +204,7 @@ impl CloudDatabaseReconciler {
                 or_null(tags.is_empty(), json!(tags)),
             ),
             ("credentialsVersion".to_owned(), json!(version)),
+            ("replicaOf".to_owned(), json!(replication.recorded())),
         ]);
         Applied { status, published }
     }

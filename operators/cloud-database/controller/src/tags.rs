@@ -32,11 +32,39 @@ pub(crate) fn managed_tags(
     tags
 }
 
+/// Returns the tags that identify the owner of an instance.
+pub(crate) fn of_owner(
+    object: &CloudDatabase,
+    cluster_name: Option<&str>,
+) -> BTreeMap<String, String> {
+    let uid = object.metadata.uid.clone().unwrap_or_default();
+    let mut tags = BTreeMap::from([
+        (OWNER_TAG.to_owned(), uid),
+        (OBJECT_TAG.to_owned(), object_name(object)),
+    ]);
+    if let Some(name) = cluster_name {
+        tags.insert(CLUSTER_TAG.to_owned(), name.to_owned());
+    }
+    tags
+}
+
+/// Returns the keys of the tags to remove from an instance that its object leaves. Without its owner tag, another object
+/// can adopt it. An instance that was created here keeps the names of its object and cluster, so that a later object of
+/// that name does not get an empty instance unnoticed.
+pub(crate) fn to_release(instance: &DbInstance, is_adopted: bool) -> Vec<String> {
+    let keys: &[&str] = if is_adopted {
+        &[OWNER_TAG, OBJECT_TAG, CLUSTER_TAG]
+    } else {
+        &[OWNER_TAG]
+    };
+    let keys = keys.iter().filter(|key| value(instance, key).is_some());
+    keys.map(|key| (*key).to_owned()).collect()
+}
+
 /// Returns the tags that an instance is created with.
 pub(crate) fn at_creation(object: &CloudDatabase, cluster_name: Option<&str>) -> Vec<Tag> {
-    let mut tags = managed_tags(object, cluster_name);
-    let uid = object.metadata.uid.clone().unwrap_or_default();
-    tags.insert(OWNER_TAG.to_owned(), uid);
+    let mut tags = object.spec.tags.clone();
+    tags.extend(of_owner(object, cluster_name));
     tags.iter().map(|(key, value)| tag(key, value)).collect()
 }
 
@@ -52,6 +80,40 @@ pub(crate) fn of_deleted(object: &Value, cluster_name: Option<&str>) -> BTreeMap
         tags.insert(CLUSTER_TAG.to_owned(), name.to_owned());
     }
     tags
+}
+
+/// Values of the tags that identify an object.
+pub(crate) struct ObjectTags {
+    uid: String,
+    name: String,
+}
+
+impl ObjectTags {
+    /// Returns the values for an object.
+    pub(crate) fn of(object: &CloudDatabase) -> Self {
+        Self {
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            name: object_name(object),
+        }
+    }
+
+    /// Returns the values for an object that is being deleted, which may be invalid otherwise.
+    pub(crate) fn of_deleted(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Self {
+            uid: text("uid").to_owned(),
+            name: joined_name(text("namespace"), text("name")),
+        }
+    }
+
+    /// Returns true if the tags of an instance say that it belongs to another object, or did when it was released.
+    pub(crate) fn contradict(&self, instance: &DbInstance) -> bool {
+        let (tag, own) = match value(instance, OWNER_TAG) {
+            Some(uid) => (Some(uid), &self.uid),
+            None => (value(instance, OBJECT_TAG), &self.name),
+        };
+        tag.is_some_and(|tag| tag != own)
+    }
 }
 
 pub(crate) fn tag(key: &str, value: &str) -> Tag {
@@ -84,9 +146,11 @@ fn is_same_cluster(instance: &DbInstance, cluster_name: Option<&str>) -> bool {
 /// Returns a description of the owner of an instance, from its tags.
 pub(crate) fn owner(instance: &DbInstance) -> String {
     let uid = value(instance, OWNER_TAG).unwrap_or("none");
+    let object = value(instance, OBJECT_TAG);
+    let object = object.map_or(String::new(), |name| format!("{name} with the "));
     let cluster = value(instance, CLUSTER_TAG);
     let cluster = cluster.map_or(String::new(), |name| format!(" in the cluster '{name}'"));
-    format!("UID {uid}{cluster}")
+    format!("{object}UID {uid}{cluster}")
 }
 
 /// Returns true if an instance was created for an earlier object with the same namespace and name: an object that
@@ -166,6 +230,35 @@ mod tests {
         assert_eq!(value(&first, OBJECT_TAG), Some("shop/orders"));
         assert_eq!(value(&first, CLUSTER_TAG), Some("blue"));
         assert_eq!(value(&instance(&object("1"), None), CLUSTER_TAG), None);
+    }
+
+    #[test]
+    fn tags_of_another_object_contradict_and_missing_ones_do_not() {
+        let ours = ObjectTags::of(&object("1"));
+        let mut other = object("2");
+        other.metadata.name = Some("billing".to_owned());
+        let released = |object: &CloudDatabase| {
+            let tags = at_creation(object, None).into_iter();
+            let tags = tags.filter(|tag| tag.key() != Some(OWNER_TAG));
+            DbInstance::builder()
+                .set_tag_list(Some(tags.collect()))
+                .build()
+        };
+        assert!(!ours.contradict(&instance(&object("1"), None)));
+        assert!(!ours.contradict(&DbInstance::builder().build()));
+        assert!(!ours.contradict(&released(&object("1"))));
+        assert!(ours.contradict(&instance(&object("2"), None)));
+        assert!(ours.contradict(&released(&other)));
+    }
+
+    #[test]
+    fn an_instance_is_released_by_the_removal_of_its_owner() {
+        let keys = |is_adopted: bool| {
+            let instance = instance(&object("1"), Some("blue"));
+            to_release(&instance, is_adopted).len()
+        };
+        assert_eq!((keys(true), keys(false)), (3, 1));
+        assert!(to_release(&DbInstance::builder().build(), true).is_empty());
     }
 
     #[test]

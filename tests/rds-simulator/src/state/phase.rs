@@ -34,6 +34,8 @@ pub(crate) enum Effect {
     Modified {
         with_pending: bool,
     },
+    /// A replica is an instance of its own.
+    Promoted,
     /// Storage has been optimized.
     Optimized,
     /// The parameters of the parameter group are in use.

@@ -161,6 +161,14 @@ impl Region {
                 }
                 ("configuration change", "Finished applying modification")
             }
+            Effect::Promoted => {
+                instance.source = None;
+                instance.modified(false, at);
+                (
+                    "configuration change",
+                    "Promoted Read Replica instance to a stand-alone database instance.",
+                )
+            }
             Effect::Optimized => ("configuration change", "Finished storage optimization"),
             Effect::Rebooted => {
                 instance.needs_reboot = false;

@@ -27,6 +27,7 @@ const RDS: &[&str] = &[
     "DescribePendingMaintenanceActions",
     "ListTagsForResource",
     "ModifyDBInstance",
+    "PromoteReadReplica",
     "RebootDBInstance",
     "RemoveTagsFromResource",
     "RestoreDBInstanceFromDBSnapshot",

@@ -1,4 +1,5 @@
-//! `RestoreDBInstanceFromDBSnapshot`, `RestoreDBInstanceToPointInTime` and `CreateDBInstanceReadReplica`.
+//! `RestoreDBInstanceFromDBSnapshot`, `RestoreDBInstanceToPointInTime`, `CreateDBInstanceReadReplica` and
+//! `PromoteReadReplica`.
 
 use std::time::Duration;
 
@@ -194,6 +195,26 @@ async fn a_replica_follows_its_source_until_the_source_is_deleted() {
         outcome(with_snapshot.send().await),
         "InvalidParameterCombination"
     );
+    let promote = |id: &str| client.promote_read_replica().db_instance_identifier(id);
+    assert_eq!(outcome(replica("second", "orders").await), "");
+    let early = promote("second").send().await;
+    assert_eq!(outcome(early), "InvalidDBInstanceState", "creating");
+    settle(&simulator);
+    let beyond = promote("second").backup_retention_period(36).send().await;
+    assert_eq!(outcome(beyond), "InvalidParameterValue");
+    let promotion = promote("second").backup_retention_period(3).send().await;
+    assert_eq!(outcome(promotion), "");
+    settle(&simulator);
+    let second = describe(&client, "second").await.expect("the instance");
+    assert_eq!(second.read_replica_source_db_instance_identifier(), None);
+    assert_eq!(second.backup_retention_period(), Some(3));
+    assert!(second.latest_restorable_time().is_some());
+    for (expected, id) in [
+        ("DBInstanceNotFound", "none"),
+        ("InvalidDBInstanceState", "second"),
+    ] {
+        assert_eq!(outcome(promote(id).send().await), expected);
+    }
     let deletion = delete("orders").skip_final_snapshot(true).send().await;
     assert_eq!(outcome(deletion), "");
     settle(&simulator);

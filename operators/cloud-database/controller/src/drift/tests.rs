@@ -3,11 +3,16 @@ use aws_sdk_rds::types::{
     DbSubnetGroup, Endpoint, MasterUserSecret, PendingModifiedValues, VpcSecurityGroupMembership,
 };
 use lockstep_cloud_database_api::{
-    Backup, Credentials, DeletionPolicy, Encryption, Engine, Network, Storage, StorageType,
+    Backup, Credentials, DeletionPolicy, Encryption, Engine, ManagementPolicy, Network, Storage,
+    StorageType,
 };
 
 fn spec() -> CloudDatabaseSpec {
     CloudDatabaseSpec {
+        management_policy: ManagementPolicy::Manage,
+        adopt: None,
+        restore_from: None,
+        replica_of: None,
         engine: Engine::Postgres,
         engine_version: Some("16".to_owned()),
         instance_class: "db.t4g.micro".to_owned(),

@@ -28,12 +28,16 @@ pub(crate) enum Outcome {
     Failed(String),
     /// The storage was changed a short time ago. With the time left, if it is known.
     Cooldown(Option<Duration>),
+    /// It differs, and nothing is requested for an instance that is only observed.
+    Observed,
 }
 
 /// Outcomes of the groups of fields that differ, and everything else that keeps the instance from matching the spec.
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
     fields: Vec<(String, Outcome)>,
+    /// If true, the instance is only observed.
+    is_observed: bool,
     /// Differences that cannot be changed.
     differences: Vec<String>,
     /// Fields whose change RDS has accepted and applies later.
@@ -45,6 +49,11 @@ pub(crate) struct Outcomes {
 impl Outcomes {
     pub(crate) fn add(&mut self, fields: &[&str], outcome: Outcome) {
         self.fields.push((fields.join(", "), outcome));
+    }
+
+    /// Records that the instance is only observed.
+    pub(crate) fn set_observed(&mut self) {
+        self.is_observed = true;
     }
 
     /// Returns true if RDS has accepted a change of these fields, now or before.
@@ -92,7 +101,7 @@ impl Outcomes {
         let mut fields = self.fields.iter();
         let in_progress = |outcome: &Outcome| match outcome {
             Outcome::Requested | Outcome::Accepted | Outcome::Busy(_) | Outcome::Failed(_) => true,
-            Outcome::Rejected(_) | Outcome::Cooldown(_) => false,
+            Outcome::Rejected(_) | Outcome::Cooldown(_) | Outcome::Observed => false,
         };
         fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
     }
@@ -106,6 +115,11 @@ impl Outcomes {
             reason: self.reason(),
             message: if notes.is_empty() {
                 "the instance matches the spec".to_owned()
+            } else if self.is_observed {
+                format!(
+                    "nothing is changed, because `managementPolicy` is Observe: {}",
+                    notes.join("; ")
+                )
             } else {
                 notes.join("; ")
             },
@@ -116,6 +130,7 @@ impl Outcomes {
     pub(crate) fn notes(&self) -> Vec<String> {
         let fields = self.fields.iter().map(|(fields, outcome)| match outcome {
             Outcome::Requested => format!("RDS is changing {fields}"),
+            Outcome::Observed => format!("{fields}: RDS has another value"),
             Outcome::Accepted => {
                 format!("RDS has accepted the change of {fields} and has not applied it yet")
             }
@@ -174,6 +189,14 @@ impl Outcomes {
     /// Returns the most important reason why the instance does not match the spec.
     fn reason(&self) -> &'static str {
         let has = |is: fn(&Outcome) -> bool| self.fields.iter().any(|(_, it)| is(it));
+        if self.is_observed {
+            let differs = !self.fields.is_empty() || !self.differences.is_empty();
+            return if differs {
+                "ObservedDifferent"
+            } else {
+                "Observed"
+            };
+        }
         if has(|it| matches!(it, Outcome::Rejected(_))) {
             "Rejected"
         } else if has(|it| matches!(it, Outcome::Failed(_))) {
@@ -241,6 +264,23 @@ mod tests {
         let message = waiting.condition().message;
         assert!(message.ends_with("in the maintenance window sun:05:00-sun:06:00"));
         assert!(!waiting.is_in_progress(), "it may take a week");
+    }
+
+    #[test]
+    fn an_instance_that_is_observed_differs_or_not() {
+        let mut same = Outcomes::default();
+        same.set_observed();
+        let condition = same.condition();
+        assert_eq!((condition.is_true, condition.reason), (true, "Observed"));
+        let mut different = Outcomes::default();
+        different.set_observed();
+        different.add(&["port", "multiAz"], Outcome::Observed);
+        let condition = different.condition();
+        let expected = (false, "ObservedDifferent");
+        assert_eq!((condition.is_true, condition.reason), expected);
+        assert!(condition.message.contains("port, multiAz"));
+        assert!(!different.is_in_progress());
+        assert!(different.events().is_empty());
     }
 
     #[test]

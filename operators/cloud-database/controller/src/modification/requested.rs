@@ -91,6 +91,13 @@ impl RequestedModifications {
         }
     }
 
+    /// Forgets what RDS has not accepted, so that it is requested again at once.
+    pub(crate) fn forget_refusals(&self, id: &str) {
+        if let Some(all) = self.lock().get_mut(id) {
+            all.retain(|it| it.answer == Answer::Accepted);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Requested>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,6 +138,18 @@ mod tests {
         assert_eq!(answer("a", 2), Some(Answer::Accepted));
         requested.retain("a", &[]);
         assert_eq!(answer("a", 2), None);
+    }
+
+    #[test]
+    fn only_what_rds_has_accepted_is_remembered_when_a_user_requests_it() {
+        let requested = RequestedModifications::default();
+        let busy = Answer::Busy("not now".to_owned());
+        requested.remember("a", port(1), NOW, busy, Duration::from_hours(1));
+        requested.accepted("a", port(2), NOW);
+        requested.forget_refusals("a");
+        assert_eq!(requested.answer("a", &port(1), NOW), None);
+        let accepted = requested.answer("a", &port(2), NOW);
+        assert_eq!(accepted, Some(Answer::Accepted));
     }
 
     #[test]

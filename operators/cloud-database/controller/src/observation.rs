@@ -1,0 +1,98 @@
+//! Comparison of an instance that is only observed: what differs from the spec is reported, and nothing is requested.
+
+use aws_sdk_rds::types::DbInstance;
+use kube::ResourceExt;
+use lockstep_cloud_database_api::{CloudDatabase, ManagementPolicy};
+use lockstep_controller::ReconcileError;
+
+use crate::adoption;
+use crate::applied_values;
+use crate::drift;
+use crate::master_user::{MasterUser, UNKNOWN_VERSION};
+use crate::modification::outcomes::{Outcome, Outcomes};
+use crate::modification::{PasswordChange, TagChange};
+use crate::reconciler::CloudDatabaseReconciler;
+use crate::recorded_instance::RecordedInstance;
+use crate::replication::Replication;
+use crate::tags;
+
+/// Returns true if the instance of an object is only observed.
+pub(crate) fn is_observed(object: &CloudDatabase) -> bool {
+    object.spec.management_policy == ManagementPolicy::Observe
+}
+
+impl CloudDatabaseReconciler {
+    /// Adds what would be requested if the instance were managed, and what could not be changed then.
+    pub(crate) fn observe(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        instance: &DbInstance,
+        record: &RecordedInstance<'_>,
+        user: &Result<MasterUser, ReconcileError>,
+        outcomes: &mut Outcomes,
+    ) {
+        outcomes.set_observed();
+        let spec = &object.spec;
+        let enforced = drift::enforced(spec, instance, &record.enforced_fields);
+        let when = spec.apply_changes;
+        let mut change = drift::between(spec, when, instance, &enforced, &record.applied_storage);
+        match user {
+            Ok(user) => {
+                outcomes.add_differences(drift::other_user(&user.name, instance));
+                change.password = self.other_password(id, object, user, instance, record);
+            }
+            Err(error) => outcomes.add_differences([format!(
+                "the password of the master user is unknown: {error}"
+            )]),
+        }
+        match Replication::of(object, instance, record.replica_of) {
+            Replication::ToPromote(_) | Replication::Promoted => {
+                outcomes.add(&["replicaOf"], Outcome::Observed);
+            }
+            Replication::Replica(_) => change.password = None,
+            Replication::None => {}
+        }
+        // The tags that identify the owner are added at the adoption, and no difference.
+        let is_owned = tags::is_owned_by(instance, object.uid().as_deref());
+        let expected = if is_owned {
+            tags::managed_tags(object, self.rds.cluster_name())
+        } else {
+            spec.tags.clone()
+        };
+        let tags = TagChange {
+            removed: applied_values::removed_tags(&expected, instance, &record.applied_tags),
+            set: drift::missing_tags(expected, instance.tag_list()),
+        };
+        change.tags = (tags != TagChange::default()).then_some(tags);
+        for group in change.groups() {
+            outcomes.add(&group.fields(), Outcome::Observed);
+        }
+        outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
+        if !is_owned {
+            let immutable = drift::immutable(spec, instance);
+            let conflicts = adoption::conflicts(spec, instance).into_iter();
+            outcomes.add_differences(conflicts.filter(|it| !immutable.contains(it)));
+            if tags::has_owner(instance) {
+                let owner = tags::owner(instance);
+                outcomes.add_differences([format!("it belongs to another object ({owner})")]);
+            }
+        }
+    }
+
+    /// Returns the change of the password that would be requested.
+    fn other_password(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        user: &MasterUser,
+        instance: &DbInstance,
+        record: &RecordedInstance<'_>,
+    ) -> Option<PasswordChange> {
+        let recorded = record.credentials_version.map(String::from);
+        // An instance that is yet to be adopted does not have a password that was generated here.
+        let is_generated = object.spec.credentials.generate.is_some();
+        let mut version = recorded.or_else(|| is_generated.then(|| UNKNOWN_VERSION.to_owned()));
+        self.password_change(id, &user.password, instance, &mut version)
+    }
+}

@@ -1,0 +1,148 @@
+//! Calls that create an instance from a backup or as a replica of another one, and the one that promotes a replica.
+//!
+//! They set what the spec says of network access, the class, the port and backups. The storage, the version and the password
+//! are those of the source: they are modified once the instance is available.
+
+use aws_sdk_rds::primitives::{DateTime, DateTimeFormat};
+use aws_sdk_rds::types::DbInstance;
+use lockstep_cloud_database_api::{CloudDatabase, PointInTime};
+
+use crate::call_error::CallError;
+use crate::rds_client::{RETENTION_DAYS, RdsClient, names_minor_version, without_instance};
+use crate::tags;
+
+impl RdsClient {
+    /// Requests a new instance, owned by the object, with the data of a snapshot.
+    pub(crate) async fn restore_snapshot(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        snapshot: &str,
+    ) -> Result<DbInstance, CallError> {
+        self.may_write().await?;
+        let _write = self.descriptions.write(id);
+        let spec = &object.spec;
+        let network = &spec.network;
+        let groups = &network.security_groups;
+        let response = self
+            .client
+            .restore_db_instance_from_db_snapshot()
+            .db_instance_identifier(id)
+            .db_snapshot_identifier(snapshot)
+            .engine(spec.engine.as_str())
+            .auto_minor_version_upgrade(!names_minor_version(spec))
+            .db_instance_class(&spec.instance_class)
+            .multi_az(spec.multi_az.unwrap_or_default())
+            .set_backup_retention_period(spec.backup.retention_days)
+            .set_preferred_backup_window(spec.backup.window.clone())
+            .set_port(spec.port)
+            .set_db_subnet_group_name(network.subnet_group.clone())
+            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
+            .publicly_accessible(network.publicly_accessible)
+            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
+            .deletion_protection(spec.deletion_protection.unwrap_or_default())
+            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
+            .send()
+            .await?;
+        response.db_instance.ok_or_else(without_instance)
+    }
+
+    /// Requests a new instance, owned by the object, with an earlier state of another one.
+    pub(crate) async fn restore_point_in_time(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        source: &PointInTime,
+    ) -> Result<DbInstance, CallError> {
+        let time = source.time.as_deref();
+        let time = time.map(|time| DateTime::from_str(time, DateTimeFormat::DateTimeWithOffset));
+        let time = time.transpose().map_err(|error| {
+            CallError::without_response(&format!("the time of the restore is invalid: {error}"))
+        })?;
+        self.may_write().await?;
+        let _write = self.descriptions.write(id);
+        let spec = &object.spec;
+        let network = &spec.network;
+        let groups = &network.security_groups;
+        let response = self
+            .client
+            .restore_db_instance_to_point_in_time()
+            .target_db_instance_identifier(id)
+            .set_source_db_instance_identifier(source.source_instance.clone())
+            .set_source_dbi_resource_id(source.source_resource_id.clone())
+            .set_restore_time(time)
+            .set_use_latest_restorable_time(source.latest)
+            .engine(spec.engine.as_str())
+            .auto_minor_version_upgrade(!names_minor_version(spec))
+            .db_instance_class(&spec.instance_class)
+            .multi_az(spec.multi_az.unwrap_or_default())
+            .set_backup_retention_period(spec.backup.retention_days)
+            .set_preferred_backup_window(spec.backup.window.clone())
+            .set_port(spec.port)
+            .set_db_subnet_group_name(network.subnet_group.clone())
+            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
+            .publicly_accessible(network.publicly_accessible)
+            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
+            .deletion_protection(spec.deletion_protection.unwrap_or_default())
+            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
+            .send()
+            .await?;
+        response.db_instance.ok_or_else(without_instance)
+    }
+
+    /// Requests a new instance, owned by the object, that replicates another one.
+    pub(crate) async fn create_replica(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        source: &str,
+    ) -> Result<DbInstance, CallError> {
+        self.may_write().await?;
+        let _write = self.descriptions.write(id);
+        let spec = &object.spec;
+        let network = &spec.network;
+        let groups = &network.security_groups;
+        let response = self
+            .client
+            .create_db_instance_read_replica()
+            .db_instance_identifier(id)
+            .source_db_instance_identifier(source)
+            .auto_minor_version_upgrade(!names_minor_version(spec))
+            .db_instance_class(&spec.instance_class)
+            .multi_az(spec.multi_az.unwrap_or_default())
+            .set_port(spec.port)
+            .set_db_subnet_group_name(network.subnet_group.clone())
+            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
+            .publicly_accessible(network.publicly_accessible)
+            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
+            .deletion_protection(spec.deletion_protection.unwrap_or_default())
+            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
+            .send()
+            .await?;
+        response.db_instance.ok_or_else(without_instance)
+    }
+
+    /// Requests the promotion of a replica to an instance of its own. Its automated backups are those of the spec, or those
+    /// that it has, or those of a new instance: by RDS' own default, they would be retained for a day.
+    pub(crate) async fn promote(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        replica: &DbInstance,
+    ) -> Result<DbInstance, CallError> {
+        self.may_write().await?;
+        let _write = self.descriptions.write(id);
+        let backup = &object.spec.backup;
+        let present = replica.backup_retention_period().filter(|days| *days > 0);
+        let retention = backup.retention_days.or(present);
+        let response = self
+            .client
+            .promote_read_replica()
+            .db_instance_identifier(id)
+            .backup_retention_period(retention.unwrap_or(RETENTION_DAYS))
+            .set_preferred_backup_window(backup.window.clone())
+            .send()
+            .await?;
+        response.db_instance.ok_or_else(without_instance)
+    }
+}

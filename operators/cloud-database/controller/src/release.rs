@@ -1,0 +1,81 @@
+//! Release of an instance that its object leaves: the owner tag is removed, so that another object can adopt the instance.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError};
+
+use crate::deletion_policy::deletion_began;
+use crate::identity::Identity;
+use crate::reconciler::CloudDatabaseReconciler;
+use crate::recorded_instance::RecordedInstance;
+use crate::tags;
+
+impl CloudDatabaseReconciler {
+    /// Removes the owner tag of the instance, and ends the finalization. The instance is kept in any case: an object whose
+    /// instance cannot be reached goes without it, after a grace period if another attempt may succeed.
+    pub(crate) async fn release(
+        &self,
+        identity: &Identity,
+        deleted: &FinalizeRequest<'_>,
+        record: &RecordedInstance<'_>,
+        uid: Option<&str>,
+    ) -> Result<FinalizeOutcome, ReconcileError> {
+        let id = &identity.id;
+        let description = record.arn.map_or(String::new(), |arn| format!(" ({arn})"));
+        let mut message = format!(
+            "the RDS instance '{id}'{description} is retained because of the deletion policy Retain"
+        );
+        match self.untag(identity, record, uid).await {
+            Ok(()) => {}
+            Err(ReconcileError::Transient { reason, message })
+                if deletion_age(deleted) < self.config.not_found_grace_period =>
+            {
+                return Err(self.requeue(ReconcileError::Transient { reason, message }));
+            }
+            Err(error) => {
+                message += &format!(
+                    ". Its tags are kept, so that no other object can adopt it before they are removed in RDS: {error}"
+                );
+            }
+        }
+        self.forget(id);
+        Ok(FinalizeOutcome::Retained(message))
+    }
+
+    async fn untag(
+        &self,
+        identity: &Identity,
+        record: &RecordedInstance<'_>,
+        uid: Option<&str>,
+    ) -> Result<(), ReconcileError> {
+        // Without a region, no instance was ever requested. One may have been adopted just now.
+        if record.region.is_none() && !identity.is_adopted {
+            return Ok(());
+        }
+        let id = &identity.id;
+        let location = self.rds.location().await?;
+        location.require(id, record)?;
+        let Some(instance) = self.rds.describe(id).await? else {
+            return Ok(());
+        };
+        if !tags::is_owned_by(&instance, uid) {
+            return Ok(());
+        }
+        let arn = instance.db_instance_arn().unwrap_or_default();
+        let keys = tags::to_release(&instance, identity.is_adopted);
+        match self.rds.untag(arn, keys).await {
+            Err(error) if error.is_rejected() => Err(ReconcileError::Permanent {
+                reason: "RejectedByRds",
+                message: error.text(),
+            }),
+            result => Ok(result?),
+        }
+    }
+}
+
+/// Returns the time since the deletion of an object began.
+fn deletion_age(deleted: &FinalizeRequest<'_>) -> Duration {
+    let age = Timestamp::now().as_second() - deletion_began(deleted);
+    Duration::from_secs(age.try_into().unwrap_or_default())
+}
