@@ -50,6 +50,7 @@ mod rds_location;
 mod rds_missing;
 mod rds_modifications;
 mod rds_security;
+mod rds_settings;
 mod rds_statuses;
 mod result;
 mod running_vector;

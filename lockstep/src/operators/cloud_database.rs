@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lockstep_cloud_database_controller::{
-    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CloudDatabaseReconciler, RdsClient, RdsConfig,
+    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP,
+    CertificateExpiry, CloudDatabaseReconciler, RdsClient, RdsConfig,
 };
 use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
@@ -50,6 +51,7 @@ struct CloudDatabaseArgs {
 pub(crate) struct Rds {
     client: RdsClient,
     config: RdsConfig,
+    certificate_expiry: CertificateExpiry,
 }
 
 /// Returns the operator.
@@ -65,10 +67,16 @@ pub(crate) fn operator() -> Operator<Rds> {
 async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
     let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
     let requests = context.register_metric(AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests::default());
+    let certificate_expiry = context.register_metric(
+        CERTIFICATE_EXPIRY,
+        CERTIFICATE_EXPIRY_HELP,
+        CertificateExpiry::default(),
+    );
     let client =
         RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
     Ok(Rds {
         client: client.await,
+        certificate_expiry,
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,
@@ -79,7 +87,12 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
 }
 
 fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
-    CloudDatabaseReconciler::new(context.client.clone(), rds.client.clone(), rds.config)
+    CloudDatabaseReconciler::new(
+        context.client.clone(),
+        rds.client.clone(),
+        rds.config,
+        rds.certificate_expiry.clone(),
+    )
 }
 
 /// Returns moto, which simulates AWS in `dev`.

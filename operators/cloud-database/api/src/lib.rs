@@ -6,8 +6,11 @@
 )]
 
 mod crd;
+pub mod effects;
 mod engine;
 mod kind;
+mod monitoring;
+mod network;
 mod references;
 mod reserved_names;
 mod schemas;
@@ -18,13 +21,15 @@ mod versions;
 mod window;
 
 pub use crate::validation::{check_password, check_username};
-pub use engine::{Engine, compare_versions, version_matches};
+pub use engine::{Engine, EngineLifecycleSupport, compare_versions, version_matches};
 pub use kind::ruleset;
+pub use monitoring::{DatabaseInsights, EnhancedMonitoring, Monitoring, PerformanceInsights};
+pub use network::{Network, NetworkType};
 pub use spec::{
     ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, Credentials, DeletionPolicy,
-    Encryption, Network, SecretSelectors, Storage, StorageType,
+    Encryption, SecretSelectors, Storage, StorageType,
 };
-pub use status::{AppliedStorage, CloudDatabaseStatus, DeletionRequest, Endpoint};
+pub use status::{AppliedStorage, Certificate, CloudDatabaseStatus, DeletionRequest, Endpoint};
 
 /// Finalizer that keeps an object until its instance is deleted.
 pub const FINALIZER: &str = "database.example.com/finalizer";

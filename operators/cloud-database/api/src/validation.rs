@@ -1,8 +1,11 @@
 //! Validation rules of CloudDatabase that neither the schema nor CEL can express.
 
 mod database_name;
+mod effects;
 mod engine_versions;
+mod monitoring;
 mod risks;
+mod upgrades;
 
 use std::cmp::Ordering;
 
@@ -35,6 +38,9 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     all.extend(database_name::rules());
     all.extend(engine_versions::rules());
     all.extend(risks::rules());
+    all.extend(upgrades::rules());
+    all.extend(monitoring::rules());
+    all.extend(effects::rules());
     all
 }
 

@@ -6,6 +6,8 @@ mod account;
 mod applied_values;
 mod aws_metrics;
 mod call_error;
+mod certificate;
+mod circumstances;
 mod creation;
 mod credentials;
 mod deletion_policy;
@@ -29,6 +31,9 @@ mod sync;
 mod tags;
 
 pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
+pub use crate::certificate::{
+    CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CertificateLabels,
+};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 
