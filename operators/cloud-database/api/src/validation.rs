@@ -3,6 +3,8 @@
 mod database_name;
 mod effects;
 mod engine_versions;
+mod groups;
+mod growth;
 mod monitoring;
 mod risks;
 mod upgrades;
@@ -40,6 +42,8 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     all.extend(risks::rules());
     all.extend(upgrades::rules());
     all.extend(monitoring::rules());
+    all.extend(groups::rules());
+    all.extend(growth::rules());
     all.extend(effects::rules());
     all
 }
