@@ -156,6 +156,55 @@ fn the_table_has_each_field_once_and_no_field_of_the_schema_is_missing() {
     }
 }
 
+/// Returns the row of a field in the documentation.
+fn row(setting: &Setting) -> String {
+    let words = |effect: Effect, timing: Timing, reason: &str| {
+        let when = match (effect, timing) {
+            (_, Timing::NextRestart) => return "at the next restart".to_owned(),
+            (Effect::NotRequested | Effect::Denied, _) => "",
+            (_, Timing::Now) => "now, ",
+            (_, Timing::AsApplyChanges) => "as `applyChanges` says, ",
+        };
+        let reason = match reason {
+            "" => String::new(),
+            reason => format!(" ({reason})"),
+        };
+        format!("{when}{}{reason}", effect.words())
+    };
+    let exceptions = setting.exceptions.iter().map(|it| {
+        let words = words(it.effect, it.timing, it.reason);
+        format!("; if {}: {words}", it.circumstance.words())
+    });
+    let exceptions: String = exceptions.collect();
+    let effect = words(setting.effect, setting.timing, setting.reason);
+    format!(
+        "| `{}` | `{}` | {effect}{exceptions} |\n",
+        setting.field, setting.parameter
+    )
+}
+
+#[test]
+fn the_documentation_has_the_table() {
+    const BEGIN: &str = "<!-- effects: generated -->\n";
+    const END: &str = "<!-- end of effects -->";
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/cloud-database.md"
+    );
+    let page = std::fs::read_to_string(path).expect("the page");
+    let (before, rest) = page.split_once(BEGIN).expect("the beginning of the table");
+    let (table, after) = rest.split_once(END).expect("the end of the table");
+    let rows: String = SETTINGS.iter().map(row).collect();
+    let expected =
+        format!("| field | parameter of RDS | a change is applied |\n|---|---|---|\n{rows}");
+    if std::env::var_os("LOCKSTEP_UPDATE").is_some() {
+        let page = format!("{before}{BEGIN}{expected}{END}{after}");
+        std::fs::write(path, page).expect("the page is written");
+        return;
+    }
+    assert!(table == expected, "write the table with LOCKSTEP_UPDATE=1");
+}
+
 /// Collects the paths of the fields of a schema that have no fields of their own.
 fn collect(schema: &Value, path: &str, leaves: &mut Vec<String>) {
     let Some(properties) = schema["properties"].as_object() else {
