@@ -9,6 +9,7 @@ use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, check, database, database_without_warning};
+use crate::metrics_page;
 
 /// Long enough for the test's controller, which polls RDS every 300 ms, to make a forbidden call.
 const WHILE: Duration = Duration::from_secs(2);
@@ -57,6 +58,35 @@ async fn status(env: &TestEnv) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_set_at_creation_changed_with_the_spec_and_kept() {
     let (env, rds) = start().await;
+    let id = are_set_at_creation(&env, &rds).await;
+    are_changed_with_the_spec(&env, &rds, &id).await;
+    are_kept(&env, &rds, &id).await;
+    wait_for_a_restart(&env, &rds, &id).await;
+    a_certificate_that_is_not_renewed_is_reported(&env, &rds, &id).await;
+    automated_backups_are_retained(&env, &rds).await;
+}
+
+/// Settings that RDS reports for the object of [`are_set_at_creation`].
+fn created() -> Value {
+    json!({
+        "CACertificateIdentifier": "rds-ca-rsa4096-g1",
+        "IAMDatabaseAuthenticationEnabled": true,
+        "AutoMinorVersionUpgrade": false,
+        "EngineLifecycleSupport": "open-source-rds-extended-support-disabled",
+        "DedicatedLogVolume": true,
+        "AvailabilityZone": "eu-central-1b",
+        "NetworkType": "DUAL",
+        "MonitoringInterval": 60,
+        "MonitoringRoleArn": ROLE,
+        "PerformanceInsightsEnabled": true,
+        "PerformanceInsightsRetentionPeriod": 465,
+        "DatabaseInsightsMode": "advanced",
+        "EnabledCloudwatchLogsExports": ["postgresql", "upgrade"],
+    })
+}
+
+/// Creates the object, and returns the identifier of its instance.
+async fn are_set_at_creation(env: &TestEnv, rds: &Simulator) -> String {
     let mut object = database("orders");
     let settings = json!({
         "parameterGroup": "tuned",
@@ -87,22 +117,7 @@ async fn settings_are_set_at_creation_changed_with_the_spec_and_kept() {
     env.condition("orders", "CertificateValid", "True").await;
     let stored = env.databases().get("orders").await.expect("the object");
     let id = format!("cdb-{}", stored.metadata.uid.expect("a UID"));
-    let created = json!({
-        "CACertificateIdentifier": "rds-ca-rsa4096-g1",
-        "IAMDatabaseAuthenticationEnabled": true,
-        "AutoMinorVersionUpgrade": false,
-        "EngineLifecycleSupport": "open-source-rds-extended-support-disabled",
-        "DedicatedLogVolume": true,
-        "AvailabilityZone": "eu-central-1b",
-        "NetworkType": "DUAL",
-        "MonitoringInterval": 60,
-        "MonitoringRoleArn": ROLE,
-        "PerformanceInsightsEnabled": true,
-        "PerformanceInsightsRetentionPeriod": 465,
-        "DatabaseInsightsMode": "advanced",
-        "EnabledCloudwatchLogsExports": ["postgresql", "upgrade"],
-    });
-    has(&env, &rds, &id, created).await;
+    has(env, rds, &id, created()).await;
     let instance = rds.instance(&id).expect("the instance");
     assert_eq!(
         instance["DBParameterGroups"][0]["DBParameterGroupName"],
@@ -112,15 +127,22 @@ async fn settings_are_set_at_creation_changed_with_the_spec_and_kept() {
         instance["OptionGroupMemberships"][0]["OptionGroupName"],
         "audited"
     );
-    let certificate = &status(&env).await["certificate"];
+    let certificate = &status(env).await["certificate"];
     assert_eq!(certificate["caIdentifier"], "rds-ca-rsa4096-g1");
     assert!(certificate["validTill"].is_string(), "{certificate}");
+    let metrics = env.metrics(&env.installation.controller_health_url()).await;
+    let expiration = r#"lockstep_rds_certificate_expiration_timestamp_seconds{namespace=""#;
+    assert!(metrics.contains(expiration), "{metrics}");
+    metrics_page::compare("controller", &metrics);
     let is_modified = async || !rds.calls("ModifyDBInstance").is_empty();
     stays(WHILE, "whether it was modified", is_modified).await;
 
-    // Everything at once.
+    id
+}
+
+async fn are_changed_with_the_spec(env: &TestEnv, rds: &Simulator, id: &str) {
     patch(
-        &env,
+        env,
         &json!({
             "caCertificate": "rds-ca-rsa2048-g1",
             "iamAuthentication": false,
@@ -150,7 +172,7 @@ async fn settings_are_set_at_creation_changed_with_the_spec_and_kept() {
         "DatabaseInsightsMode": "standard",
         "EnabledCloudwatchLogsExports": ["iam-db-auth-error"],
     });
-    has(&env, &rds, &id, changed).await;
+    has(env, rds, id, changed).await;
     env.condition("orders", "Synced", "True").await;
     let events = env.kubectl(&[
         "get",
@@ -168,31 +190,34 @@ async fn settings_are_set_at_creation_changed_with_the_spec_and_kept() {
     ] {
         assert!(events.contains(words), "{words}: {events}");
     }
+}
 
-    // What others change is corrected while the spec names it, and kept while it does not.
+/// What others change is corrected while the spec names it, and kept while it does not.
+async fn are_kept(env: &TestEnv, rds: &Simulator, id: &str) {
+    let is_modified = async || !rds.calls("ModifyDBInstance").is_empty();
     rds.clear_journal();
-    rds.change(&id, json!({"EnableIAMDatabaseAuthentication": true}));
+    rds.change(id, json!({"EnableIAMDatabaseAuthentication": true}));
     has(
-        &env,
-        &rds,
-        &id,
+        env,
+        rds,
+        id,
         json!({"IAMDatabaseAuthenticationEnabled": false}),
     )
     .await;
-    patch(
-        &env,
-        &json!({"iamAuthentication": null, "monitoring": null}),
-    );
+    patch(env, &json!({"iamAuthentication": null, "monitoring": null}));
     env.condition("orders", "Synced", "True").await;
     rds.clear_journal();
     rds.change(
-        &id,
+        id,
         json!({"EnableIAMDatabaseAuthentication": true, "EnableCloudwatchLogsExports": ["upgrade"]}),
     );
     stays(WHILE, "whether it was undone", is_modified).await;
+}
 
-    // The log volume waits for a restart, and the controller asks for it once.
-    patch(&env, &json!({"dedicatedLogVolume": false}));
+/// The log volume waits for a restart, and the controller requests it once.
+async fn wait_for_a_restart(env: &TestEnv, rds: &Simulator, id: &str) {
+    let is_modified = async || !rds.calls("ModifyDBInstance").is_empty();
+    patch(env, &json!({"dedicatedLogVolume": false}));
     let waits = env
         .condition_because("orders", "Synced", "RestartPending")
         .await;
@@ -204,18 +229,21 @@ async fn settings_are_set_at_creation_changed_with_the_spec_and_kept() {
     rds.clear_journal();
     stays(WHILE, "whether it was requested again", is_modified).await;
     let client = crate::env::rds(&rds.endpoint(), "eu-central-1").await;
-    let reboot = client.reboot_db_instance().db_instance_identifier(&id);
+    let reboot = client.reboot_db_instance().db_instance_identifier(id);
     reboot.send().await.expect("accepted");
     env.condition("orders", "Synced", "True").await;
+}
 
-    // A certificate that RDS has not renewed.
+async fn a_certificate_that_is_not_renewed_is_reported(env: &TestEnv, rds: &Simulator, id: &str) {
     let soon = json!({"CertificateDetails": {"CAIdentifier": "rds-ca-rsa2048-g1", "ValidTill": "2020-01-01T00:00:00Z"}});
-    rds.report(&id, soon);
+    rds.report(id, soon);
     env.condition_because("orders", "CertificateValid", "CertificateExpired")
         .await;
     assert!(env.warnings("orders").contains("spec.caCertificate"));
     assert!(env.condition("orders", "Ready", "True").await.reason == "Available");
+}
 
+async fn automated_backups_are_retained(env: &TestEnv, rds: &Simulator) {
     env.kubectl(&["delete", "cdb", "orders", "--wait=false"])
         .unwrap_or_else(|error| env.fail(&error));
     let deletion = eventually("the deletion", async || {

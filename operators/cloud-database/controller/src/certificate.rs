@@ -40,10 +40,11 @@ impl CertificateLabels {
 }
 
 /// Name of the metric.
-pub const CERTIFICATE_EXPIRY: &str = "lockstep_rds_certificate_expiry_timestamp_seconds";
+pub const CERTIFICATE_EXPIRY: &str = "lockstep_rds_certificate_expiration_timestamp_seconds";
 
 /// Help text of the metric.
-pub const CERTIFICATE_EXPIRY_HELP: &str = "Time at which the server certificate of an RDS instance expires, in seconds since the Unix epoch";
+pub const CERTIFICATE_EXPIRY_HELP: &str =
+    "Expiration time of the server certificate of an RDS instance, in seconds since the Unix epoch";
 
 /// Returns the server certificate of an instance, as the status reports it.
 pub(crate) fn of(instance: &DbInstance) -> Option<Certificate> {

@@ -1,20 +1,21 @@
 //! Drift: differences between an instance and the spec of its object.
 
+mod difference;
 mod engine_version;
 mod groups;
 mod monitoring;
+mod settings;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues, Tag};
 use lockstep_cloud_database_api::{
-    AppliedStorage, ApplyChanges, CloudDatabaseSpec, EngineLifecycleSupport, NetworkType,
-    compare_versions,
+    AppliedStorage, ApplyChanges, CloudDatabaseSpec, compare_versions,
 };
 
+use crate::drift::difference::differs;
 use crate::modification::{COPY_TAGS_TO_SNAPSHOT, Modification, PUBLICLY_ACCESSIBLE, storage};
-use crate::rds_client::names_minor_version;
 
 pub(crate) use engine_version::not_allowed;
 pub(crate) use groups::waiting_for_restart;
@@ -71,51 +72,14 @@ pub(crate) fn between(
         }),
         storage: storage::change(&spec.storage, instance, counted, applied),
         engine_version: engine_version::upgrade(spec, instance, waits),
-        // RDS would upgrade an exact version automatically, and cannot downgrade it again.
-        auto_minor_version_upgrade: spec
-            .auto_minor_version_upgrade
-            .or(names_minor_version(spec).then_some(false))
-            .filter(|wanted| {
-                let actual = instance.auto_minor_version_upgrade();
-                actual.is_some_and(|actual| actual != *wanted)
-            }),
-        engine_lifecycle_support: spec
-            .engine_lifecycle_support
-            .map(EngineLifecycleSupport::as_str)
-            .filter(|wanted| instance.engine_lifecycle_support() != Some(wanted)),
+        auto_minor_version_upgrade: settings::auto_minor_version_upgrade(spec, instance),
+        engine_lifecycle_support: settings::engine_lifecycle_support(spec, instance),
         parameter_group: groups::parameter_group(spec, instance),
         option_group: groups::option_group(spec, instance, waits),
-        ca_certificate: spec.ca_certificate.clone().filter(|wanted| {
-            differs(
-                Some(wanted.as_str()),
-                instance.ca_certificate_identifier(),
-                pending.and_then(|it| it.ca_certificate_identifier()),
-                waits,
-            )
-        }),
-        iam_authentication: spec.iam_authentication.filter(|wanted| {
-            let actual = instance.iam_database_authentication_enabled();
-            differs(
-                Some(*wanted),
-                Some(actual.unwrap_or_default()),
-                pending.and_then(|it| it.iam_database_authentication_enabled()),
-                waits,
-            )
-        }),
-        network_type: spec
-            .network
-            .network_type
-            .map(NetworkType::as_str)
-            .filter(|wanted| instance.network_type().is_some_and(|it| it != *wanted)),
-        // It waits for a restart at any time.
-        dedicated_log_volume: spec.dedicated_log_volume.filter(|wanted| {
-            differs(
-                Some(*wanted),
-                Some(instance.dedicated_log_volume().unwrap_or_default()),
-                pending.and_then(|it| it.dedicated_log_volume()),
-                true,
-            )
-        }),
+        ca_certificate: settings::ca_certificate(spec, instance, waits),
+        iam_authentication: settings::iam_authentication(spec, instance, waits),
+        network_type: settings::network_type(spec, instance),
+        dedicated_log_volume: settings::dedicated_log_volume(spec, instance),
         monitoring: spec
             .monitoring
             .as_ref()
@@ -168,21 +132,6 @@ pub(crate) fn between(
         }),
         password: None,
         tags: None,
-    }
-}
-
-/// Returns true if a value is to be requested: it is neither in effect nor accepted in the way that the spec demands, or another value has
-/// been accepted.
-fn differs<T: Copy + PartialEq>(
-    wanted: Option<T>,
-    actual: Option<T>,
-    pending: Option<T>,
-    waits: bool,
-) -> bool {
-    match pending {
-        Some(_) if pending == wanted => !waits,
-        Some(_) => true,
-        None => actual != wanted,
     }
 }
 

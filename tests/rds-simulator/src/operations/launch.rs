@@ -122,12 +122,12 @@ fn complete(call: &Call<'_>, settings: &mut Fields) -> Result<(), Fault> {
 fn lifecycle(settings: &mut Fields, engine: &str, version: &str) -> Result<(), Fault> {
     const ENROLLED: &str = "open-source-rds-extended-support";
     if engine == "mariadb" {
-        return match settings.has("EngineLifecycleSupport") {
-            true => Err(Fault::combination(
+        if settings.has("EngineLifecycleSupport") {
+            return Err(Fault::combination(
                 "EngineLifecycleSupport isn't supported for the DB engine mariadb.",
-            )),
-            false => Ok(()),
-        };
+            ));
+        }
+        return Ok(());
     }
     settings.set_default("EngineLifecycleSupport", ENROLLED);
     let is_over = engine == "mysql" && catalogue::major(engine, version) == "5.7";

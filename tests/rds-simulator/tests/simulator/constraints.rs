@@ -214,7 +214,7 @@ fn each_documented_constraint_has_a_rule_or_a_reason() {
         let reason = it.reason.as_deref();
         let is_known = reason.is_some_and(|it| REASONS.iter().any(|(known, _)| *known == it));
         assert!(
-            is_known != !it.rules.is_empty(),
+            is_known == it.rules.is_empty(),
             "{}: {} needs rules or a reason",
             it.parameter,
             it.statement

@@ -73,7 +73,7 @@ fn report(
     }
     let all = context.get_or_compute(|| effects(&old.spec, &context.object.spec));
     for effect in all.iter().filter(|it| concerns(it)) {
-        let path = FieldPath::new(&format!("spec.{}", effect.field));
+        let path = FieldPath::new(format!("spec.{}", effect.field));
         diagnostics.push(FieldError::invalid_hidden(path, detail(effect)));
     }
 }

@@ -46,9 +46,9 @@ fn between(spec: &CloudDatabaseSpec, instance: &DbInstance, enforced: &[&str]) -
     super::between(spec, when, instance, enforced, &AppliedStorage::default())
 }
 
-fn upgrade(version: &str, is_major: bool) -> Option<Upgrade> {
+fn upgrade(version: &str, is_major: bool) -> Upgrade {
     let version = version.to_owned();
-    Some(Upgrade { version, is_major })
+    Upgrade { version, is_major }
 }
 
 #[test]
@@ -123,19 +123,19 @@ fn a_pending_upgrade_that_the_spec_does_not_name_is_taken_back() {
     for when in [ApplyChanges::Immediately, ApplyChanges::MaintenanceWindow] {
         spec.apply_changes = when;
         let change = between(&spec, &upgraded("17.2"), &[]);
-        assert_eq!(change.engine_version, upgrade("16.4", false));
+        assert_eq!(change.engine_version, Some(upgrade("16.4", false)));
     }
     // One that the spec names, and does not allow.
     spec.engine_version = Some("17".to_owned());
     let change = between(&spec, &upgraded("17.2"), &[]);
-    assert_eq!(change.engine_version, upgrade("16.4", false));
+    assert_eq!(change.engine_version, Some(upgrade("16.4", false)));
     spec.allow_major_version_upgrade = Some("17".to_owned());
     spec.apply_changes = ApplyChanges::MaintenanceWindow;
     let waits = between(&spec, &upgraded("17.2"), &[]);
     assert_eq!(waits.engine_version, None);
     spec.apply_changes = ApplyChanges::Immediately;
     let change = between(&spec, &upgraded("17.2"), &[]);
-    assert_eq!(change.engine_version, upgrade("17", true));
+    assert_eq!(change.engine_version, Some(upgrade("17", true)));
 }
 
 #[test]
@@ -310,11 +310,11 @@ fn an_upgrade_to_another_major_version_needs_consent_to_this_version() {
     spec.allow_major_version_upgrade = Some("17".to_owned());
     assert_eq!(not_allowed(&spec, &running), None);
     let change = between(&spec, &running, &[]);
-    assert_eq!(change.engine_version, upgrade("17", true));
+    assert_eq!(change.engine_version, Some(upgrade("17", true)));
     // A minor one needs none.
     let minor = spec_with(&json!({"engineVersion": "16.10"}));
     let change = between(&minor, &running, &[]);
-    assert_eq!(change.engine_version, upgrade("16.10", false));
+    assert_eq!(change.engine_version, Some(upgrade("16.10", false)));
     assert_eq!(not_allowed(&minor, &running), None);
 }
 
