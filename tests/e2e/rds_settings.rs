@@ -192,7 +192,7 @@ async fn are_changed_with_the_spec(env: &TestEnv, rds: &Simulator, id: &str) {
     }
 }
 
-/// What others change is corrected while the spec names it, and kept while it does not.
+/// Changes by others are corrected while the spec names the field, and kept while it does not.
 async fn are_kept(env: &TestEnv, rds: &Simulator, id: &str) {
     let is_modified = async || !rds.calls("ModifyDBInstance").is_empty();
     rds.clear_journal();
