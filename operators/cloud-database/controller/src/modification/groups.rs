@@ -166,7 +166,8 @@ impl Modification {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_cloud_database_api::{DatabaseInsights, StorageType};
+    use lockstep_cloud_database_api::effects::effect_of;
+    use lockstep_cloud_database_api::{ApplyChanges, DatabaseInsights, StorageType};
 
     use super::*;
     use crate::modification::monitoring::{
@@ -252,6 +253,16 @@ mod tests {
         let mut without = everything();
         without.engine_version = None;
         assert_eq!(with(without.groups(), "parameterGroup"), ["parameterGroup"]);
+    }
+
+    #[test]
+    fn the_effect_of_each_field_is_known() {
+        let fields = everything().fields().into_iter();
+        let now = ApplyChanges::Immediately;
+        let unknown = fields.filter(|field| effect_of(field, now, &[]).is_none());
+        let unknown: Vec<_> = unknown.collect();
+        // The password is no field of the spec.
+        assert_eq!(unknown, ["the password of the master user"]);
     }
 
     #[test]
