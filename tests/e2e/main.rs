@@ -54,6 +54,7 @@ mod rds_missing;
 mod rds_modifications;
 mod rds_origins;
 mod rds_security;
+mod rds_settings;
 mod rds_statuses;
 mod result;
 mod running_vector;

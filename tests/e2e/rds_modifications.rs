@@ -250,9 +250,24 @@ async fn changes_wait_for_the_maintenance_window_if_the_spec_demands_it() {
     orders.has(json!({"DBInstanceClass": "db.m7g.large"})).await;
     env.condition("orders", "Synced", "True").await;
 
-    // What waits can be taken back, also an upgrade.
+    // What waits can be taken back, also an upgrade. One to another major version waits for consent before.
     orders.patch(&json!({"engineVersion": "17"}));
+    let message = orders.synced_because("UpgradeNotAllowed").await;
+    assert!(
+        message.contains("set `spec.allowMajorVersionUpgrade` to '17'"),
+        "{message}"
+    );
+    let is_upgrade = |it: &Value| !it["EngineVersion"].is_null();
+    assert!(!orders.modifications().iter().any(is_upgrade));
+    orders.patch(&json!({"allowMajorVersionUpgrade": "17"}));
     orders.synced_because("Pending").await;
+    let upgrade = orders.modifications().into_iter().find(is_upgrade);
+    let upgrade = upgrade.expect("an upgrade");
+    assert_eq!(upgrade["AllowMajorVersionUpgrade"], true, "{upgrade}");
+    orders.patch(&json!({"allowMajorVersionUpgrade": null}));
+    env.condition_because("orders", "Synced", "UpgradeNotAllowed")
+        .await;
+    orders.has(json!({"PendingModifiedValues": {}})).await;
     orders.patch(&json!({"engineVersion": "16.4"}));
     env.condition("orders", "Synced", "True").await;
     rds.open_maintenance_window(&orders.id);

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use lockstep_cloud_database_controller::{
-    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CloudDatabaseReconciler, RdsClient, RdsConfig,
+    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP,
+    CertificateExpiry, CloudDatabaseReconciler, RdsClient, RdsConfig,
 };
 use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
@@ -58,6 +59,7 @@ pub(crate) struct Rds {
     client: RdsClient,
     config: RdsConfig,
     ca_bundle: Option<Arc<str>>,
+    certificate_expiry: CertificateExpiry,
 }
 
 /// Returns the operator.
@@ -76,11 +78,17 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
     let ca_bundle = ca_bundle.transpose()?;
     let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
     let requests = context.register_metric(AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests::default());
+    let certificate_expiry = context.register_metric(
+        CERTIFICATE_EXPIRY,
+        CERTIFICATE_EXPIRY_HELP,
+        CertificateExpiry::default(),
+    );
     let client =
         RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
     Ok(Rds {
         client: client.await,
         ca_bundle,
+        certificate_expiry,
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,
@@ -102,8 +110,13 @@ fn read_ca_bundle(path: &Path) -> anyhow::Result<Arc<str>> {
 }
 
 fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
-    CloudDatabaseReconciler::new(context.client.clone(), rds.client.clone(), rds.config)
-        .with_ca_bundle(rds.ca_bundle.clone())
+    CloudDatabaseReconciler::new(
+        context.client.clone(),
+        rds.client.clone(),
+        rds.config,
+        rds.certificate_expiry.clone(),
+    )
+    .with_ca_bundle(rds.ca_bundle.clone())
 }
 
 /// Returns moto, which simulates AWS in `dev`.

@@ -8,8 +8,11 @@
 mod connection_secret;
 mod crd;
 mod credentials;
+pub mod effects;
 mod engine;
 mod kind;
+mod monitoring;
+mod network;
 mod origin;
 mod references;
 mod reserved_names;
@@ -24,16 +27,18 @@ mod window;
 pub use crate::validation::{check_password, check_username};
 pub use connection_secret::ConnectionSecret;
 pub use credentials::{Credentials, GeneratedPassword, ManagedPassword, SecretSelectors};
-pub use engine::{Engine, compare_versions, version_matches};
+pub use engine::{Engine, EngineLifecycleSupport, compare_versions, version_matches};
 pub use kind::ruleset;
+pub use monitoring::{DatabaseInsights, EnhancedMonitoring, Monitoring, PerformanceInsights};
+pub use network::{Network, NetworkType};
 pub use origin::{Adopt, ManagementPolicy, PointInTime, ReplicaOf, RestoreFrom};
 pub use secret_names::{connection_secret_name, generated_secret_name};
 pub use spec::{
-    ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, DeletionPolicy, Encryption, Network,
-    Storage, StorageType,
+    ApplyChanges, Backup, CloudDatabase, CloudDatabaseSpec, DeletionPolicy, Encryption, Storage,
+    StorageType,
 };
 pub use status::{
-    AppliedStorage, CloudDatabaseStatus, DeletionRequest, Endpoint, MasterUserSecret,
+    AppliedStorage, Certificate, CloudDatabaseStatus, DeletionRequest, Endpoint, MasterUserSecret,
 };
 
 /// Finalizer that keeps an object until its instance is deleted.

@@ -20,3 +20,17 @@ pub(crate) fn security_groups(_: &mut SchemaGenerator) -> Schema {
         "items": { "type": "string", "pattern": "^sg-([0-9a-f]{8}|[0-9a-f]{17})$", "maxLength": 20 },
     })
 }
+
+/// Returns the schema of `spec.monitoring.logExports`: the logs of all engines, of which one has at most five.
+/// A rule compares them with the engine.
+pub(crate) fn log_exports(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 5,
+        "x-kubernetes-list-type": "set",
+        "items": {
+            "type": "string",
+            "enum": ["audit", "error", "general", "iam-db-auth-error", "postgresql", "slowquery", "upgrade"],
+        },
+    })
+}

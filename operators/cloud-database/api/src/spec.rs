@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::connection_secret::ConnectionSecret;
 use crate::credentials::Credentials;
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineLifecycleSupport};
+use crate::monitoring::Monitoring;
+use crate::network::Network;
 use crate::origin::{Adopt, ManagementPolicy, ReplicaOf, RestoreFrom};
 use crate::status::CloudDatabaseStatus;
 
@@ -61,7 +63,14 @@ use crate::status::CloudDatabaseStatus;
         .field_path(".encryption.kmsKey"),
     validation = Rule::new("!has(self.replicaOf) || self.deletionPolicy != 'Snapshot'")
         .message("must be Retain or Delete for a replica: RDS takes no final snapshot of it [replica-final-snapshot]")
-        .field_path(".deletionPolicy")
+        .field_path(".deletionPolicy"),
+    validation = Rule::new("!has(self.network.availabilityZone) || !has(self.multiAz) || !self.multiAz")
+        .message("may not be set if `multiAz` is true: RDS chooses the zones of a Multi-AZ instance [availability-zone-multi-az]")
+        .reason(Reason::FieldValueForbidden)
+        .field_path(".network.availabilityZone"),
+    validation = Rule::new("!has(self.dedicatedLogVolume) || !self.dedicatedLogVolume || self.storage.type.startsWith('io')")
+        .message("may be true only if `storage.type` is io1 or io2 [dedicated-log-volume-storage]")
+        .field_path(".dedicatedLogVolume")
 )]
 pub struct CloudDatabaseSpec {
     /// Database engine.
@@ -79,6 +88,40 @@ pub struct CloudDatabaseSpec {
     )]
     pub engine_version: Option<String>,
 
+    /// Major version, such as `17`, to which the instance may be upgraded. Without it, or with another one, an upgrade to
+    /// another major version is not requested: it cannot be undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 32), regex(pattern = r"^[0-9]+(\.[0-9]+)?$"))]
+    pub allow_major_version_upgrade: Option<String>,
+
+    /// If true, RDS upgrades minor versions automatically, in the maintenance window. If not set, it does so unless
+    /// `engineVersion` is an exact version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auto_minor_version_upgrade: Option<bool>,
+
+    /// Enrolment in RDS Extended Support, for PostgreSQL and MySQL. If not set, RDS enrols a new instance, and later
+    /// changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_lifecycle_support: Option<EngineLifecycleSupport>,
+
+    /// DB parameter group, of the family of the engine version. If not set, RDS assigns the default group, and later
+    /// changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^([A-Za-z](-?[A-Za-z0-9])*|default\.[a-z0-9.-]+)$")
+    )]
+    pub parameter_group: Option<String>,
+
+    /// Option group, of the engine and its major version. If not set, RDS assigns the default group, and later changes
+    /// made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^([A-Za-z](-?[A-Za-z0-9])*|default:[a-z0-9-]+)$")
+    )]
+    pub option_group: Option<String>,
+
     /// Instance class, such as `db.t4g.micro`.
     #[schemars(
         length(min = 1, max = 32),
@@ -88,6 +131,11 @@ pub struct CloudDatabaseSpec {
 
     /// Storage of the instance.
     pub storage: Storage,
+
+    /// If true, the transaction logs have a volume of their own, for io1 and io2. If not set, the instance is created
+    /// without one, and later changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dedicated_log_volume: Option<bool>,
 
     /// Name of the database that is created with the instance. If not set, only the engine's own database exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,6 +150,20 @@ pub struct CloudDatabaseSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_secret: Option<ConnectionSecret>,
 
+    /// If true, users can log in with IAM. If not set, the instance is created without it, and later changes made in RDS
+    /// are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iam_authentication: Option<bool>,
+
+    /// Certificate authority of the server certificate, such as `rds-ca-rsa2048-g1`. If not set, RDS chooses one, and
+    /// later changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 1, max = 255),
+        regex(pattern = r"^[A-Za-z](-?[A-Za-z0-9])*$")
+    )]
+    pub ca_certificate: Option<String>,
+
     /// Network placement and access.
     #[serde(default)]
     pub network: Network,
@@ -114,6 +176,10 @@ pub struct CloudDatabaseSpec {
     /// one, and later changes made in RDS are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multi_az: Option<bool>,
+
+    /// Monitoring of the instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monitoring: Option<Monitoring>,
 
     /// Automated backups.
     #[serde(default)]
@@ -165,6 +231,11 @@ pub struct CloudDatabaseSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_of: Option<ReplicaOf>,
 
+    /// If true, automated backups are retained when the instance is deleted, for their retention period. If not set, RDS
+    /// deletes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retain_automated_backups: Option<bool>,
+
     /// Tags of the instance.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 40), schema_with = "crate::schemas::tags")]
@@ -175,6 +246,14 @@ pub struct CloudDatabaseSpec {
             .message("keys must not start with the reserved prefixes 'aws:', 'rds:' and 'database.example.com/' [tag-key-reserved]")
     )]
     pub tags: BTreeMap<String, String>,
+}
+
+impl CloudDatabaseSpec {
+    /// Returns true if the spec allows an upgrade to the major version of this version.
+    #[must_use]
+    pub fn allows_major_version(&self, version: &str) -> bool {
+        self.allow_major_version_upgrade.as_deref() == Some(self.engine.major_version(version))
+    }
 }
 
 /// Storage of an instance.
@@ -269,32 +348,6 @@ impl StorageType {
             Self::Io2 => "io2",
         }
     }
-}
-
-/// Network placement and access of an instance.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.subnetGroup) == has(oldSelf.subnetGroup) && (!has(self.subnetGroup) || self.subnetGroup == oldSelf.subnetGroup)")
-    .message("is immutable: the operator does not move instances between subnet groups; restore the old value [subnet-group-immutable]")
-    .field_path(".subnetGroup"))]
-pub struct Network {
-    /// DB subnet group, which determines the VPC. Defaults to the subnet group of the default VPC.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        length(min = 1, max = 255),
-        regex(pattern = r"^[A-Za-z][A-Za-z0-9._ -]*$")
-    )]
-    pub subnet_group: Option<String>,
-
-    /// IDs of the VPC security groups. If empty, RDS assigns the default group of the VPC, and later changes made
-    /// in RDS are kept.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::schemas::security_groups")]
-    pub security_groups: Vec<String>,
-
-    /// If true, the DNS name of the instance resolves to a public IP address outside its VPC.
-    #[serde(default)]
-    pub publicly_accessible: bool,
 }
 
 /// Encryption of an instance's storage, its backups and snapshots.

@@ -75,6 +75,10 @@ pub struct CloudDatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_storage_gib: Option<i32>,
 
+    /// Server certificate of the instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Certificate>,
+
     /// Fields whose change RDS has accepted and not applied yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("maxItems" = 32), inner(length(max = 64)))]
@@ -119,6 +123,20 @@ pub struct CloudDatabaseStatus {
     /// Request to delete the instance, recorded before it is sent and removed if RDS rejects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_request: Option<DeletionRequest>,
+}
+
+/// Server certificate of an instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Certificate {
+    /// Certificate authority that has signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub ca_identifier: Option<String>,
+    /// Time at which it expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("format" = "date-time"))]
+    pub valid_till: Option<String>,
 }
 
 /// Provisioned IOPS and throughput of the spec that have been in effect.

@@ -2,8 +2,13 @@
 
 mod connection_secret;
 mod database_name;
+mod effects;
 mod engine_versions;
+mod groups;
+mod growth;
+mod monitoring;
 mod risks;
+mod upgrades;
 
 use std::cmp::Ordering;
 
@@ -37,6 +42,11 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     all.extend(database_name::rules());
     all.extend(engine_versions::rules());
     all.extend(risks::rules());
+    all.extend(upgrades::rules());
+    all.extend(monitoring::rules());
+    all.extend(groups::rules());
+    all.extend(growth::rules());
+    all.extend(effects::rules());
     all
 }
 

@@ -353,7 +353,7 @@ fn a_ratcheted_error_stays_a_warning_until_the_values_that_cause_it_change() {
     let last_validated = last_validated.with_ratcheted(&result.ratcheted);
 
     // An unrelated edit, validated by a controller without the old object.
-    let edited = overlapping(&json!({"port": 5433}));
+    let edited = overlapping(&json!({"multiAz": false}));
     let result = rules
         .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
     assert!(result.is_valid(), "{:?}", errors(&result));
@@ -422,7 +422,7 @@ fn a_violation_that_a_policy_only_audited_is_a_warning_once_the_rule_denies() {
     let result = rules.validate(&ValidationRequest::create(&object).with_policy(&policy));
     let last_validated = LastValidated::from_object(&object, rules.transition_fields())
         .with_ratcheted(&result.ratcheted);
-    let edited = overlapping(&json!({"port": 5433}));
+    let edited = overlapping(&json!({"multiAz": false}));
     let result = rules
         .validate(&ValidationRequest::create(&edited).with_last_validated(Some(&last_validated)));
     assert!(result.is_valid(), "{:?}", errors(&result));
@@ -513,4 +513,47 @@ fn every_rule_has_a_description_and_a_source() {
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), catalogue.len(), "an id occurs twice");
+}
+
+#[test]
+fn an_update_warns_of_interruptions_and_of_changes_that_wait() {
+    let rules = rules();
+    let warnings = |old: &Value, new: &Value, status: &Value| {
+        let (mut old, mut new) = (database(old), database(new));
+        old["status"] = status.clone();
+        new["status"] = status.clone();
+        let result = rules.validate(&ValidationRequest::update(&new, &old));
+        let warnings = result.warnings.iter().map(|it| it.error.to_string());
+        warnings.collect::<Vec<_>>()
+    };
+    let created = json!({"arn": "arn:aws:rds:eu-central-1:123456789012:db:cdb-1"});
+    let class = json!({"instanceClass": "db.m7g.large"});
+    let expected = "spec.instanceClass: Invalid value: RDS applies this change now, with a restart of the database [change-with-outage]";
+    assert_eq!(warnings(&json!({}), &class, &created), [expected]);
+    assert_eq!(warnings(&json!({}), &class, &Value::Null), [expected]);
+    // There is no instance yet.
+    let none = Vec::<String>::new();
+    assert_eq!(warnings(&json!({}), &class, &json!({"message": "x"})), none);
+    assert_eq!(
+        warnings(
+            &json!({}),
+            &json!({"multiAz": true, "instanceClass": "db.t4g.micro"}),
+            &created
+        )
+        .len(),
+        1,
+        "only that the class is burstable"
+    );
+    let waits = warnings(&json!({}), &json!({"parameterGroup": "tuned"}), &created);
+    assert!(waits[0].ends_with("[change-at-next-restart]"), "{waits:?}");
+    let port = json!({"port": 5433, "applyChanges": "MaintenanceWindow"});
+    let port = warnings(&json!({}), &port, &created);
+    assert!(port[0].ends_with("[change-not-requested]"), "{port:?}");
+    let version = warnings(
+        &json!({"engineVersion": "16.4"}),
+        &json!({"engineVersion": "17"}),
+        &created,
+    );
+    assert_eq!(version.len(), 1, "{version:?}");
+    assert!(version[0].contains("set `allowMajorVersionUpgrade` to '17'"));
 }

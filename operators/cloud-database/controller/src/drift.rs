@@ -1,17 +1,26 @@
 //! Drift: differences between an instance and the spec of its object.
 
+mod difference;
+mod engine_version;
+mod groups;
+mod monitoring;
+mod settings;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use aws_sdk_rds::types::{DbInstance, Tag};
+use aws_sdk_rds::types::{DbInstance, PendingModifiedValues, Tag};
 use lockstep_cloud_database_api::{
-    AppliedStorage, ApplyChanges, CloudDatabaseSpec, compare_versions, version_matches,
+    AppliedStorage, ApplyChanges, CloudDatabaseSpec, compare_versions,
 };
 
+use crate::drift::difference::differs;
 use crate::modification::{
     COPY_TAGS_TO_SNAPSHOT, Modification, PASSWORD, PUBLICLY_ACCESSIBLE, storage,
 };
-use crate::rds_client::names_minor_version;
+
+pub(crate) use engine_version::not_allowed;
+pub(crate) use groups::waiting_for_restart;
 
 /// Fields that are enforced from the start, because the instance was created with the values of the spec.
 pub(crate) const ENFORCED_AT_CREATION: [&str; 2] = [PUBLICLY_ACCESSIBLE, COPY_TAGS_TO_SNAPSHOT];
@@ -64,11 +73,19 @@ pub(crate) fn between(
             )
         }),
         storage: storage::change(&spec.storage, instance, counted, applied),
-        engine_version: engine_version(spec, instance, waits),
-        // RDS would upgrade an exact version automatically, and cannot downgrade it again.
-        auto_minor_version_upgrade: (names_minor_version(spec)
-            && instance.auto_minor_version_upgrade() == Some(true))
-        .then_some(false),
+        engine_version: engine_version::upgrade(spec, instance, waits),
+        auto_minor_version_upgrade: settings::auto_minor_version_upgrade(spec, instance),
+        engine_lifecycle_support: settings::engine_lifecycle_support(spec, instance),
+        parameter_group: groups::parameter_group(spec, instance),
+        option_group: groups::option_group(spec, instance, waits),
+        ca_certificate: settings::ca_certificate(spec, instance, waits),
+        iam_authentication: settings::iam_authentication(spec, instance, waits),
+        network_type: settings::network_type(spec, instance),
+        dedicated_log_volume: settings::dedicated_log_volume(spec, instance),
+        monitoring: spec
+            .monitoring
+            .as_ref()
+            .map_or_else(Default::default, |it| monitoring::change(it, instance)),
         multi_az: spec.multi_az.filter(|wanted| {
             differs(
                 Some(*wanted),
@@ -120,39 +137,6 @@ pub(crate) fn between(
     }
 }
 
-/// Returns true if a value is to be requested: it is neither in effect nor accepted in the way that the spec demands, or another value has
-/// been accepted.
-fn differs<T: Copy + PartialEq>(
-    wanted: Option<T>,
-    actual: Option<T>,
-    pending: Option<T>,
-    waits: bool,
-) -> bool {
-    match pending {
-        Some(_) if pending == wanted => !waits,
-        Some(_) => true,
-        None => actual != wanted,
-    }
-}
-
-/// Returns the version to request. It is never lower than the running one: RDS cannot downgrade, and would reject the
-/// request. A pending upgrade to a version that the spec does not name is taken back by requesting the running one.
-fn engine_version(spec: &CloudDatabaseSpec, instance: &DbInstance, waits: bool) -> Option<String> {
-    let wanted = spec.engine_version.as_deref()?;
-    let running = instance.engine_version()?;
-    let pending = instance.pending_modified_values();
-    let pending = pending.and_then(|it| it.engine_version());
-    let is_reached = |version: &str| {
-        version_matches(wanted, version) || compare_versions(wanted, version) == Ordering::Equal
-    };
-    match pending {
-        Some(pending) if is_reached(pending) && waits => None,
-        Some(pending) if is_reached(running) && !is_reached(pending) => Some(running.to_owned()),
-        _ if is_reached(running) => None,
-        _ => (compare_versions(wanted, running) == Ordering::Greater).then(|| wanted.to_owned()),
-    }
-}
-
 fn is_window(actual: Option<&str>, wanted: &str) -> bool {
     actual.is_some_and(|actual| actual.eq_ignore_ascii_case(wanted))
 }
@@ -171,6 +155,15 @@ pub(crate) fn is_of_spec(spec: &CloudDatabaseSpec, field: &str) -> bool {
         "backup.retentionDays" => spec.backup.retention_days.is_some(),
         "engineVersion" => spec.engine_version.is_some(),
         "port" => spec.port.is_some(),
+        "optionGroup" => spec.option_group.is_some(),
+        "caCertificate" => spec.ca_certificate.is_some(),
+        "iamAuthentication" => spec.iam_authentication.is_some(),
+        "monitoring.logExports" => {
+            let monitoring = spec.monitoring.as_ref();
+            monitoring.is_some_and(|it| it.log_exports.is_some())
+        }
+        // It waits for a restart, which is reported otherwise.
+        "dedicatedLogVolume" => false,
         // Names of RDS.
         other => !other.starts_with(char::is_uppercase),
     }
@@ -178,10 +171,10 @@ pub(crate) fn is_of_spec(spec: &CloudDatabaseSpec, field: &str) -> bool {
 
 /// Returns the fields that RDS has accepted and not applied yet, under their names in the spec, or else those in RDS.
 pub(crate) fn pending(instance: &DbInstance) -> Vec<String> {
-    let Some(pending) = instance.pending_modified_values() else {
-        return Vec::new();
-    };
+    let none = PendingModifiedValues::builder().build();
+    let pending = instance.pending_modified_values().unwrap_or(&none);
     let fields = [
+        (groups::has_pending_options(instance), "optionGroup"),
         (pending.db_instance_class().is_some(), "instanceClass"),
         (pending.allocated_storage().is_some(), "storage.sizeGib"),
         (pending.storage_type().is_some(), "storage.type"),
@@ -204,7 +197,19 @@ pub(crate) fn pending(instance: &DbInstance) -> Vec<String> {
         ),
         (
             pending.ca_certificate_identifier().is_some(),
-            "CACertificateIdentifier",
+            "caCertificate",
+        ),
+        (
+            pending.iam_database_authentication_enabled().is_some(),
+            "iamAuthentication",
+        ),
+        (
+            pending.dedicated_log_volume().is_some(),
+            "dedicatedLogVolume",
+        ),
+        (
+            pending.pending_cloudwatch_logs_exports().is_some(),
+            "monitoring.logExports",
         ),
         (pending.license_model().is_some(), "LicenseModel"),
         (
@@ -303,6 +308,17 @@ pub(crate) fn immutable(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<
             "it is in the subnet group '{actual}' and is not moved to '{wanted}'"
         ));
     }
+    if let (Some(wanted), Some(actual)) = (
+        &spec.network.availability_zone,
+        instance.availability_zone(),
+    ) && wanted != actual
+    {
+        differences.push(format!(
+            "it is in the availability zone '{actual}', as it was created, and is not moved to '{wanted}'"
+        ));
+    }
+    let monitoring = spec.monitoring.as_ref();
+    differences.extend(monitoring.and_then(|it| monitoring::other_key(it, instance)));
     if let (Some(wanted), Some(actual)) = (&spec.engine_version, instance.engine_version())
         && compare_versions(wanted, actual) == Ordering::Less
     {

@@ -128,7 +128,9 @@ impl CloudDatabaseReconciler {
         if recorded.is_none() || recorded_snapshot != snapshot {
             return Ok(self.requesting(id, phase, snapshot));
         }
-        match self.rds.delete(id, snapshot.clone()).await {
+        let retain_backups = deleted.object.pointer("/spec/retainAutomatedBackups");
+        let retain_backups = retain_backups.and_then(Value::as_bool);
+        match self.rds.delete(id, snapshot.clone(), retain_backups).await {
             Ok(()) => {
                 tracing::info!(
                     instance = id,

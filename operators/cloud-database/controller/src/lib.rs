@@ -7,6 +7,8 @@ mod adoption;
 mod applied_values;
 mod aws_metrics;
 mod call_error;
+mod certificate;
+mod circumstances;
 mod connection_secret;
 mod creation;
 mod credentials;
@@ -41,6 +43,9 @@ mod sync;
 mod tags;
 
 pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
+pub use crate::certificate::{
+    CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CertificateLabels,
+};
 pub use crate::iam_policy::{IamPolicyScope, iam_policy};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};

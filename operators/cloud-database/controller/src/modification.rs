@@ -1,12 +1,14 @@
 //! Modifications of an instance, with the parameters of `ModifyDBInstance`.
 
 pub(crate) mod groups;
+pub(crate) mod monitoring;
 pub(crate) mod outcomes;
 pub(crate) mod requested;
 pub(crate) mod storage;
 
 use std::collections::BTreeMap;
 
+use crate::modification::monitoring::MonitoringChange;
 use crate::modification::storage::StorageChange;
 
 /// Fields with a secure default. Instances that were created without this default may differ in them.
@@ -18,8 +20,16 @@ pub(crate) const COPY_TAGS_TO_SNAPSHOT: &str = "backup.copyTagsToSnapshot";
 pub(crate) struct Modification {
     pub(crate) instance_class: Option<String>,
     pub(crate) storage: StorageChange,
-    pub(crate) engine_version: Option<String>,
+    pub(crate) engine_version: Option<Upgrade>,
     pub(crate) auto_minor_version_upgrade: Option<bool>,
+    pub(crate) engine_lifecycle_support: Option<&'static str>,
+    pub(crate) parameter_group: Option<String>,
+    pub(crate) option_group: Option<String>,
+    pub(crate) ca_certificate: Option<String>,
+    pub(crate) iam_authentication: Option<bool>,
+    pub(crate) network_type: Option<&'static str>,
+    pub(crate) dedicated_log_volume: Option<bool>,
+    pub(crate) monitoring: MonitoringChange,
     pub(crate) multi_az: Option<bool>,
     pub(crate) retention_days: Option<i32>,
     pub(crate) backup_window: Option<String>,
@@ -33,6 +43,14 @@ pub(crate) struct Modification {
     pub(crate) password: Option<PasswordChange>,
     /// Tags, which have calls of their own.
     pub(crate) tags: Option<TagChange>,
+}
+
+/// Version to request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Upgrade {
+    pub(crate) version: String,
+    /// If true, it is an upgrade to another major version.
+    pub(crate) is_major: bool,
 }
 
 /// Tags to add or change, and keys of those to remove.
@@ -94,7 +112,8 @@ impl Modification {
     /// Returns the spec fields that differ, for messages.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
         let storage = &self.storage;
-        [
+        let monitoring = self.monitoring.fields();
+        let fields = [
             (self.instance_class.is_some(), "instanceClass"),
             (storage.storage_type.is_some(), "storage.type"),
             (storage.size_gib.is_some(), "storage.sizeGib"),
@@ -107,8 +126,18 @@ impl Modification {
             (self.engine_version.is_some(), "engineVersion"),
             (
                 self.auto_minor_version_upgrade.is_some(),
-                "AutoMinorVersionUpgrade",
+                "autoMinorVersionUpgrade",
             ),
+            (
+                self.engine_lifecycle_support.is_some(),
+                "engineLifecycleSupport",
+            ),
+            (self.parameter_group.is_some(), "parameterGroup"),
+            (self.option_group.is_some(), "optionGroup"),
+            (self.ca_certificate.is_some(), "caCertificate"),
+            (self.iam_authentication.is_some(), "iamAuthentication"),
+            (self.network_type.is_some(), "network.networkType"),
+            (self.dedicated_log_volume.is_some(), "dedicatedLogVolume"),
             (self.multi_az.is_some(), "multiAz"),
             (self.retention_days.is_some(), "backup.retentionDays"),
             (self.backup_window.is_some(), "backup.window"),
@@ -120,9 +149,10 @@ impl Modification {
             (self.copy_tags_to_snapshot.is_some(), COPY_TAGS_TO_SNAPSHOT),
             (self.password.is_some(), PASSWORD),
             (self.tags.is_some(), "tags"),
-        ]
-        .into_iter()
-        .filter_map(|(differs, field)| differs.then_some(field))
-        .collect()
+        ];
+        let fields = fields.into_iter().chain(monitoring);
+        fields
+            .filter_map(|(differs, field)| differs.then_some(field))
+            .collect()
     }
 }

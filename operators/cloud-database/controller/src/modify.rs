@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::ApplyChanges;
+use lockstep_cloud_database_api::effects::{Circumstance, effect_of};
 
 use crate::call_error::CallError;
 use crate::instance_status::Accepts;
@@ -37,6 +38,8 @@ pub(crate) struct Target<'a> {
     pub(crate) when: ApplyChanges,
     /// Time of the last change of the storage.
     pub(crate) storage_modified_at: Option<Timestamp>,
+    /// Circumstances on which the effects of changes depend.
+    pub(crate) circumstances: Vec<Circumstance>,
 }
 
 impl CloudDatabaseReconciler {
@@ -136,7 +139,7 @@ impl CloudDatabaseReconciler {
             let outcome = match result {
                 Ok(()) => {
                     self.requested.accepted(target.id, group, target.when);
-                    Outcome::Requested
+                    Outcome::Requested(target.effects(&fields))
                 }
                 Err(error) if error.is("InvalidDBInstanceState") => {
                     let (id, when) = (target.id, target.when);
@@ -177,6 +180,17 @@ impl CloudDatabaseReconciler {
 }
 
 impl Target<'_> {
+    /// Returns when RDS applies the changes of these fields and what that does to clients, in the words of the warnings
+    /// at admission.
+    fn effects(&self, fields: &[&'static str]) -> Vec<(&'static str, String)> {
+        let fields = fields.iter();
+        let effects = fields.map(|field| {
+            let effect = effect_of(field, self.when, &self.circumstances);
+            (*field, effect.map_or(String::new(), |it| it.words()))
+        });
+        effects.collect()
+    }
+
     /// Returns the time until RDS accepts a change of the storage again, if it is known.
     fn cooldown(&self) -> Option<Duration> {
         let since = Timestamp::now().duration_since(self.storage_modified_at?);
@@ -190,6 +204,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_request_has_the_words_of_the_warning_at_admission() {
+        let target = Target {
+            id: "cdb-1",
+            arn: "",
+            accepts: Accepts::All,
+            when: ApplyChanges::MaintenanceWindow,
+            storage_modified_at: None,
+            circumstances: vec![Circumstance::MultiAz],
+        };
+        let words = |field| target.effects(&[field])[0].1.clone();
+        assert_eq!(
+            words("instanceClass"),
+            "in the maintenance window, with a failover to the standby"
+        );
+        assert_eq!(
+            words("storage.iops"),
+            "in the maintenance window, without an outage"
+        );
+        assert_eq!(
+            words("parameterGroup"),
+            "at the next restart of the database, which is not requested"
+        );
+        assert_eq!(words("the password of the master user"), "");
+    }
+
+    #[test]
     fn the_time_until_the_next_change_of_the_storage_is_six_hours_from_the_last() {
         let left = |ago: Option<i64>| {
             let now = Timestamp::now().as_second();
@@ -200,6 +240,7 @@ mod tests {
                 accepts: Accepts::All,
                 when: ApplyChanges::Immediately,
                 storage_modified_at: at,
+                circumstances: Vec::new(),
             };
             target.cooldown().map(|left| left.as_secs().div_ceil(60))
         };

@@ -8,12 +8,10 @@ use std::time::Duration;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_rds::Client;
-use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
+use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DbInstance, DbSnapshot, Filter};
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use lockstep_cloud_database_api::{
-    ApplyChanges, CloudDatabase, CloudDatabaseSpec, Engine, StorageType,
-};
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec, StorageType};
 use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
 use tokio::time::Instant;
 
@@ -259,6 +257,9 @@ impl RdsClient {
                 ));
             }
         };
+        let monitoring = spec.monitoring.clone().unwrap_or_default();
+        let enhanced = monitoring.enhanced.as_ref();
+        let insights = monitoring.performance_insights.as_ref();
         let response = self
             .client
             .create_db_instance()
@@ -266,7 +267,30 @@ impl RdsClient {
             .engine(spec.engine.as_str())
             .set_engine_version(spec.engine_version.clone())
             // RDS would upgrade an exact version automatically, and cannot downgrade it again.
-            .auto_minor_version_upgrade(!names_minor_version(spec))
+            .auto_minor_version_upgrade(
+                spec.auto_minor_version_upgrade
+                    .unwrap_or(!names_minor_version(spec)),
+            )
+            .set_engine_lifecycle_support(
+                spec.engine_lifecycle_support
+                    .map(|it| it.as_str().to_owned()),
+            )
+            .set_db_parameter_group_name(spec.parameter_group.clone())
+            .set_option_group_name(spec.option_group.clone())
+            .set_dedicated_log_volume(spec.dedicated_log_volume)
+            .set_ca_certificate_identifier(spec.ca_certificate.clone())
+            .set_enable_iam_database_authentication(spec.iam_authentication)
+            .set_availability_zone(network.availability_zone.clone())
+            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
+            .set_monitoring_interval(enhanced.map(|it| it.interval_seconds))
+            .set_monitoring_role_arn(enhanced.and_then(|it| it.role_arn.clone()))
+            .set_enable_performance_insights(insights.map(|it| it.enabled))
+            .set_performance_insights_retention_period(insights.and_then(|it| it.retention_days))
+            .set_performance_insights_kms_key_id(insights.and_then(|it| it.kms_key.clone()))
+            .set_database_insights_mode(monitoring.database_insights.map(|it| it.as_str().into()))
+            .set_enable_cloudwatch_logs_exports(
+                monitoring.log_exports.filter(|logs| !logs.is_empty()),
+            )
             .db_instance_class(&spec.instance_class)
             .storage_type(storage.storage_type.as_str())
             .allocated_storage(storage.size_gib)
@@ -309,6 +333,16 @@ impl RdsClient {
         let storage = &change.storage;
         let password = change.password.as_ref();
         let storage_type = storage.storage_type.map(StorageType::as_str);
+        let upgrade = change.engine_version.as_ref();
+        let monitoring = &change.monitoring;
+        let enhanced = monitoring.enhanced.as_ref();
+        let insights = monitoring.insights.as_ref();
+        let logs = monitoring.log_exports.as_ref().map(|logs| {
+            CloudwatchLogsExportConfiguration::builder()
+                .set_enable_log_types(Some(logs.enable.clone()))
+                .set_disable_log_types(Some(logs.disable.clone()))
+                .build()
+        });
         let response = self
             .client
             .modify_db_instance()
@@ -320,9 +354,23 @@ impl RdsClient {
             .set_max_allocated_storage(storage.max_size_gib)
             .set_iops(storage.iops)
             .set_storage_throughput(storage.throughput_mibps)
-            .set_engine_version(change.engine_version.clone())
+            .set_engine_version(upgrade.map(|it| it.version.clone()))
+            .set_allow_major_version_upgrade(upgrade.is_some_and(|it| it.is_major).then_some(true))
             .set_auto_minor_version_upgrade(change.auto_minor_version_upgrade)
-            .set_allow_major_version_upgrade(change.engine_version.is_some().then_some(true))
+            .set_engine_lifecycle_support(change.engine_lifecycle_support.map(String::from))
+            .set_db_parameter_group_name(change.parameter_group.clone())
+            .set_option_group_name(change.option_group.clone())
+            .set_dedicated_log_volume(change.dedicated_log_volume)
+            .set_ca_certificate_identifier(change.ca_certificate.clone())
+            .set_enable_iam_database_authentication(change.iam_authentication)
+            .set_network_type(change.network_type.map(String::from))
+            .set_monitoring_interval(enhanced.map(|it| it.interval_seconds))
+            .set_monitoring_role_arn(enhanced.and_then(|it| it.role_arn.clone()))
+            .set_enable_performance_insights(insights.map(|it| it.enabled))
+            .set_performance_insights_retention_period(insights.and_then(|it| it.retention_days))
+            .set_performance_insights_kms_key_id(insights.and_then(|it| it.kms_key.clone()))
+            .set_database_insights_mode(monitoring.database_insights.map(|it| it.as_str().into()))
+            .set_cloudwatch_logs_export_configuration(logs)
             .set_multi_az(change.multi_az)
             .set_backup_retention_period(change.retention_days)
             .set_preferred_backup_window(change.backup_window.clone())
@@ -374,11 +422,13 @@ impl RdsClient {
         Ok(())
     }
 
-    /// Requests the deletion of an instance, with a final snapshot if its identifier is given.
+    /// Requests the deletion of an instance, with a final snapshot if its identifier is given. RDS deletes its automated
+    /// backups unless they are to be retained.
     pub(crate) async fn delete(
         &self,
         id: &str,
         final_snapshot: Option<String>,
+        retain_backups: Option<bool>,
     ) -> Result<(), CallError> {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
@@ -387,6 +437,7 @@ impl RdsClient {
             .db_instance_identifier(id)
             .skip_final_snapshot(final_snapshot.is_none())
             .set_final_db_snapshot_identifier(final_snapshot)
+            .set_delete_automated_backups(retain_backups.map(|retain| !retain))
             .send()
             .await?;
         Ok(())
@@ -403,17 +454,10 @@ fn without_instance() -> CallError {
     CallError::without_response("the response contains no instance")
 }
 
-/// Returns true if the spec sets more than a major version, which has one component for PostgreSQL and two for the
-/// other engines.
+/// Returns true if the spec sets more than a major version.
 pub(crate) fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
-    let major = if spec.engine == Engine::Postgres {
-        1
-    } else {
-        2
-    };
-    spec.engine_version
-        .as_deref()
-        .is_some_and(|version| version.split('.').count() > major)
+    let version = spec.engine_version.as_deref();
+    version.is_some_and(|version| spec.engine.is_minor_version(version))
 }
 
 #[cfg(test)]

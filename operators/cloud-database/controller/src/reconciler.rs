@@ -15,6 +15,7 @@ use lockstep_controller::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::certificate::{self, CertificateExpiry, CertificateLabels};
 use crate::credentials;
 use crate::deletion_policy;
 use crate::drift;
@@ -71,6 +72,7 @@ pub struct CloudDatabaseReconciler {
     pub(crate) passwords: KnownPasswords,
     /// CA certificates of RDS for applications, in PEM format.
     pub(crate) ca_bundle: Option<Arc<str>>,
+    pub(crate) certificate_expiry: CertificateExpiry,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
@@ -81,8 +83,14 @@ pub struct CloudDatabaseReconciler {
 const IN_PROGRESS: &str = "InProgress";
 
 impl CloudDatabaseReconciler {
-    /// Creates a reconciler that reads Secrets with `client` and manages instances with `rds`.
-    pub fn new(client: Client, instances: RdsClient, config: RdsConfig) -> Self {
+    /// Creates a reconciler that reads Secrets with `client` and manages instances with `instances`. It reports when their
+    /// certificates expire in `certificate_expiry`.
+    pub fn new(
+        client: Client,
+        instances: RdsClient,
+        config: RdsConfig,
+        certificate_expiry: CertificateExpiry,
+    ) -> Self {
         Self {
             client,
             rds: instances,
@@ -90,6 +98,7 @@ impl CloudDatabaseReconciler {
             requested: RequestedModifications::default(),
             passwords: KnownPasswords::default(),
             ca_bundle: None,
+            certificate_expiry,
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
         }
@@ -317,6 +326,10 @@ impl Reconciler for CloudDatabaseReconciler {
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError> {
+        let metadata = &deleted.object["metadata"];
+        let text = |field: &str| metadata[field].as_str();
+        let labels = CertificateLabels::of(text("namespace"), text("name"));
+        self.certificate_expiry.remove(&labels);
         let done = self.finalize(deleted).await;
         Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
     }
@@ -343,7 +356,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 21] = [
+const RECORDED: [&str; 22] = [
     "arn",
     "resourceId",
     "region",
@@ -356,6 +369,7 @@ const RECORDED: [&str; 21] = [
     "engineVersion",
     "instanceClass",
     "allocatedStorageGib",
+    "certificate",
     "pendingModifications",
     "storageModifiedAt",
     "appliedStorage",
@@ -383,6 +397,7 @@ pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
         ("resourceId", json!(instance.dbi_resource_id())),
         ("publiclyAccessible", json!(instance.publicly_accessible())),
         ("storageEncrypted", json!(instance.storage_encrypted())),
+        ("certificate", json!(certificate::of(instance))),
     ]);
     // A null would remove the recorded value.
     let shown = shown.into_iter().filter(|(_, value)| !value.is_null());

@@ -69,7 +69,10 @@ impl CloudDatabaseReconciler {
             "requesting the promotion of a replica from RDS"
         );
         let outcome = match self.rds.promote(id, object, replica).await {
-            Ok(_) => Outcome::Requested,
+            Ok(_) => {
+                let effect = "now, with a restart of the database".to_owned();
+                Outcome::Requested(vec![(REPLICA_OF, effect)])
+            }
             Err(error) if error.is("InvalidDBInstanceState") => Outcome::Busy(Some(error.text())),
             Err(error) if error.is_rejected() => Outcome::Rejected(error.text()),
             Err(error) => Outcome::Failed(error.text()),

@@ -11,6 +11,8 @@ use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
 
 use crate::applied_values;
+use crate::certificate::{self, CertificateLabels};
+use crate::circumstances;
 use crate::connection_secret::{self, Published};
 use crate::drift;
 use crate::identity::Identity;
@@ -117,6 +119,8 @@ impl CloudDatabaseReconciler {
         };
         let mut change = drift::between(spec, when, instance, &enforced, &record.applied_storage);
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
+        outcomes.add_not_allowed(drift::not_allowed(spec, instance));
+        outcomes.add_waiting_for_restart(drift::waiting_for_restart(spec, instance));
         let mut version = record.credentials_version.map(String::from);
         let is_other =
             record.resource_id.is_some() && record.resource_id != instance.dbi_resource_id();
@@ -161,6 +165,7 @@ impl CloudDatabaseReconciler {
             accepts: meaning.accepts,
             when,
             storage_modified_at: record.storage_modified_at,
+            circumstances: circumstances::of(spec, when, instance, &change),
         };
         match replication {
             // Other modifications would have to wait until it is promoted.
@@ -318,7 +323,25 @@ impl CloudDatabaseReconciler {
         output.status.extend(status);
         output.conditions = vec![outcomes.condition()];
         output.events = outcomes.events();
+        if let Some((condition, event)) = certificate::report(instance, Timestamp::now()) {
+            output.conditions.push(condition);
+            output.events.extend(event);
+        }
+        self.record_certificate(object, instance);
         Ok(output)
+    }
+}
+
+impl CloudDatabaseReconciler {
+    /// Reports in a metric when the certificate of an instance expires.
+    fn record_certificate(&self, object: &CloudDatabase, instance: &DbInstance) {
+        if let Some(expiry) = certificate::expiry(instance) {
+            let metadata = &object.metadata;
+            let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+            let labels = CertificateLabels::of(namespace, name);
+            let gauge = self.certificate_expiry.get_or_create(&labels);
+            gauge.set(expiry.as_second());
+        }
     }
 }
 

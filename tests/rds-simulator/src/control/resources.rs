@@ -10,6 +10,19 @@ impl Simulator {
         self.in_region(|region, _| region.resources.subnet_groups.insert(name));
     }
 
+    /// Adds a subnet group with IPv4 and IPv6.
+    pub fn add_dual_stack_subnet_group(&self, name: &str) {
+        self.add_subnet_group(name);
+        let name = name.to_owned();
+        self.in_region(|region, _| region.resources.dual_stack_groups.insert(name));
+    }
+
+    /// Adds an option group.
+    pub fn add_option_group(&self, name: &str) {
+        let name = name.to_owned();
+        self.in_region(|region, _| region.resources.option_groups.insert(name));
+    }
+
     /// Adds a security group.
     pub fn add_security_group(&self, id: &str) {
         let id = id.to_owned();

@@ -111,11 +111,13 @@ fn complete(call: &Call<'_>, settings: &mut Fields) -> Result<(), Fault> {
     )?;
     settings.set("PreferredBackupWindow", backup);
     settings.set("PreferredMaintenanceWindow", maintenance);
+    limits::check_role(settings, settings)?;
     limits::check(settings)?;
     storage::complete(settings)?;
     lifecycle(settings, &engine, &version)?;
     add_defaults(settings, &engine, &call.region.place.name);
     call.region.resources.check(settings)?;
+    call.region.resources.check_network_type(settings)?;
     encryption(call, settings)
 }
 
@@ -123,6 +125,11 @@ fn complete(call: &Call<'_>, settings: &mut Fields) -> Result<(), Fault> {
 fn lifecycle(settings: &mut Fields, engine: &str, version: &str) -> Result<(), Fault> {
     const ENROLLED: &str = "open-source-rds-extended-support";
     if engine == "mariadb" {
+        if settings.has("EngineLifecycleSupport") {
+            return Err(Fault::combination(
+                "EngineLifecycleSupport isn't supported for the DB engine mariadb.",
+            ));
+        }
         return Ok(());
     }
     settings.set_default("EngineLifecycleSupport", ENROLLED);

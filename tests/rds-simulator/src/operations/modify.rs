@@ -54,6 +54,9 @@ const SOON: &[&str] = &[
     "VpcSecurityGroupIds",
 ];
 
+/// Settings that RDS applies at the next reboot.
+const AT_REBOOT: &[&str] = &["DedicatedLogVolume"];
+
 /// Modifies an instance, or notes its modifications for the maintenance window.
 pub(crate) fn modify(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fault> {
     let id = parameters.text("DBInstanceIdentifier").to_ascii_lowercase();
@@ -71,7 +74,9 @@ pub(crate) fn modify(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, 
     instance.called("ModifyDBInstance", now);
     for name in cancelled {
         instance.pending.take(name);
+        instance.at_reboot.take(name);
     }
+    instance.at_reboot.overlay(&changed.split_off(AT_REBOOT));
     let mut at_once = changed.split_off(AT_ONCE);
     if !toggles_backups(instance, &changed) {
         at_once.overlay(&changed.split_off(&["BackupRetentionPeriod"]));

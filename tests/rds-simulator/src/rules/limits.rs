@@ -35,7 +35,24 @@ pub(crate) fn check(settings: &Fields) -> Result<(), Fault> {
             "Invalid engine lifecycle support: {value}"
         )));
     }
+    let type_ = settings.text("StorageType");
+    if settings.flag("DedicatedLogVolume") && !["io1", "io2"].contains(&type_) {
+        return Err(Fault::combination(format!(
+            "A dedicated log volume isn't supported for the storage type {type_}."
+        )));
+    }
     log_types(settings)
+}
+
+/// Returns an error if a request names a role for Enhanced Monitoring and disables it.
+pub(crate) fn check_role(parameters: &Fields, settings: &Fields) -> Result<(), Fault> {
+    let interval = settings.number("MonitoringInterval").unwrap_or_default();
+    if parameters.has("MonitoringRoleArn") && interval == 0 {
+        return Err(Fault::combination(
+            "You must specify a MonitoringInterval value other than 0 when you specify a MonitoringRoleARN value.",
+        ));
+    }
+    Ok(())
 }
 
 fn monitoring(settings: &Fields) -> Result<(), Fault> {

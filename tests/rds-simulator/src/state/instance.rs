@@ -42,6 +42,10 @@ pub(crate) struct Instance {
     pub(crate) next_window: Option<Timestamp>,
     /// Resource ID of the instance of which this one is a replica.
     pub(crate) source: Option<String>,
+    /// Modifications that RDS applies at the next reboot.
+    pub(crate) at_reboot: Fields,
+    /// Time at which the server certificate was issued.
+    pub(crate) certified: Timestamp,
     /// If true, parameters of the parameter group are applied at the next reboot.
     pub(crate) needs_reboot: bool,
     pub(crate) phases: VecDeque<Phase>,
@@ -67,6 +71,8 @@ impl Instance {
             storage_modified: None,
             next_window: None,
             source: None,
+            at_reboot: Fields::default(),
+            certified: now,
             needs_reboot: false,
             phases: VecDeque::new(),
             entered: now,
@@ -213,6 +219,12 @@ impl Instance {
         self.phases.extend(optimization);
     }
 
+    /// Puts into force what waits for a reboot.
+    pub(crate) fn rebooted(&mut self) {
+        self.needs_reboot = false;
+        self.settings.overlay(&std::mem::take(&mut self.at_reboot));
+    }
+
     /// Puts modifications into force.
     pub(crate) fn modified(&mut self, with_pending: bool, at: Timestamp) {
         let mut changed = std::mem::take(&mut self.soon);
@@ -248,6 +260,12 @@ impl Instance {
         if changed.number("BackupRetentionPeriod") == Some(0) {
             self.backed_up = None;
         }
+        if changed.given_flag("EnablePerformanceInsights") == Some(false) {
+            self.settings.take("PerformanceInsightsRetentionPeriod");
+        }
+        if changed.has("CACertificateIdentifier") {
+            self.certified = at;
+        }
         self.settings.overlay(&changed);
     }
 }
@@ -280,7 +298,6 @@ const STATES: &[(&[&str], &str)] = &[
             "DBInstanceClass",
             "DBSubnetGroupName",
             "DatabaseInsightsMode",
-            "DedicatedLogVolume",
             "EnablePerformanceInsights",
             "Iops",
             "LicenseModel",

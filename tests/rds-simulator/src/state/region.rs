@@ -171,7 +171,7 @@ impl Region {
             }
             Effect::Optimized => ("configuration change", "Finished storage optimization"),
             Effect::Rebooted => {
-                instance.needs_reboot = false;
+                instance.rebooted();
                 ("availability", "DB instance restarted")
             }
             Effect::Stopped => {

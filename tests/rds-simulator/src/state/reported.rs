@@ -94,17 +94,14 @@ pub(crate) fn instance(region: &Region, instance: &Instance, now: Timestamp) -> 
     }
     reported.set("VpcSecurityGroups", security_groups(instance));
     reported.set("DBParameterGroups", parameter_groups(instance));
-    reported.set(
-        "OptionGroupMemberships",
-        json!([{"OptionGroupName": resources::option_group(&settings), "Status": "in-sync"}]),
-    );
+    reported.set("OptionGroupMemberships", option_groups(instance));
     let subnets = settings
         .given_text("DBSubnetGroupName")
         .unwrap_or("default");
     let subnets = resources::subnet_group(subnets, &region.place.name);
     reported.set("DBSubnetGroup", subnets);
     let certificate = settings.text("CACertificateIdentifier");
-    let valid_till = now + (24 * 365).hours();
+    let valid_till = instance.certified + (24 * 365).hours();
     reported.set(
         "CertificateDetails",
         json!({"CAIdentifier": certificate, "ValidTill": valid_till.to_string()}),
@@ -178,9 +175,22 @@ fn parameter_groups(instance: &Instance) -> Value {
     json!([{"DBParameterGroupName": name, "ParameterApplyStatus": status}])
 }
 
+fn option_groups(instance: &Instance) -> Value {
+    let active = resources::option_group(&instance.settings);
+    let mut groups = vec![json!({"OptionGroupName": active, "Status": "in-sync"})];
+    if let Some(next) = instance.pending.given_text("OptionGroupName") {
+        let status = match instance.next_window {
+            Some(_) => "pending-maintenance-apply",
+            None => "pending-apply",
+        };
+        groups.push(json!({"OptionGroupName": next, "Status": status}));
+    }
+    groups.into()
+}
+
 fn pending(instance: &Instance) -> Value {
     let mut pending = Fields::default();
-    for changed in [&instance.pending, &instance.soon] {
+    for changed in [&instance.pending, &instance.soon, &instance.at_reboot] {
         for (name, reported) in PENDING {
             if let Some(value) = changed.get(name) {
                 pending.set(reported, value.clone());

@@ -12,7 +12,10 @@ use crate::protocol::fault::Fault;
 #[derive(Clone, Debug)]
 pub(crate) struct Resources {
     pub(crate) subnet_groups: BTreeSet<String>,
+    /// Subnet groups with IPv6 in all subnets.
+    pub(crate) dual_stack_groups: BTreeSet<String>,
     pub(crate) security_groups: BTreeSet<String>,
+    pub(crate) option_groups: BTreeSet<String>,
     /// Families of parameter groups, by name.
     pub(crate) parameter_groups: BTreeMap<String, String>,
     /// ARNs of the KMS keys that RDS can use, by every name that they have.
@@ -40,7 +43,9 @@ impl Resources {
     pub(crate) fn new(account: &str, region: &str) -> Self {
         let mut resources = Self {
             subnet_groups: BTreeSet::from(["default".to_owned()]),
+            dual_stack_groups: BTreeSet::new(),
             security_groups: BTreeSet::from([DEFAULT_GROUP.to_owned()]),
+            option_groups: BTreeSet::new(),
             parameter_groups: BTreeMap::new(),
             kms_keys: BTreeMap::new(),
             exhausted: BTreeSet::new(),
@@ -109,6 +114,7 @@ impl Resources {
         self.check_parameter_group(settings)?;
         if let Some(name) = settings.given_text("OptionGroupName")
             && !name.starts_with("default:")
+            && !self.option_groups.contains(name)
         {
             let message = format!("Specified OptionGroupName: {name} not found.");
             return Err(Fault::new("OptionGroupNotFoundFault", message));
@@ -125,6 +131,20 @@ impl Resources {
             return Err(Fault::new(
                 "StorageTypeNotSupported",
                 format!("The storage type {type_} is not supported in this Region."),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the subnet group of an instance does not support its network type.
+    pub(crate) fn check_network_type(&self, settings: &Fields) -> Result<(), Fault> {
+        let group = settings
+            .given_text("DBSubnetGroupName")
+            .unwrap_or("default");
+        if settings.text("NetworkType") == "DUAL" && !self.dual_stack_groups.contains(group) {
+            return Err(Fault::new(
+                "NetworkTypeNotSupported",
+                format!("The network type DUAL isn't supported by the DB subnet group {group}."),
             ));
         }
         Ok(())

@@ -153,6 +153,18 @@ const REJECTED: &[(&str, Change)] = &[
         it.monitoring_interval(60)
     }),
     ("InvalidParameterCombination", |it| {
+        let it = it.monitoring_interval(0);
+        it.monitoring_role_arn("arn:aws:iam::123456789012:role/monitoring")
+    }),
+    ("InvalidParameterCombination", |it| {
+        it.dedicated_log_volume(true)
+    }),
+    ("InvalidParameterCombination", |it| {
+        let it = it.engine("mariadb").engine_version("11.4");
+        it.engine_lifecycle_support("open-source-rds-extended-support")
+    }),
+    ("NetworkTypeNotSupported", |it| it.network_type("DUAL")),
+    ("InvalidParameterCombination", |it| {
         it.enable_cloudwatch_logs_exports("slowquery")
     }),
     ("DBSubnetGroupNotFoundFault", |it| {

@@ -3,6 +3,7 @@
 mod accounts;
 mod client;
 mod comparison;
+mod constraints;
 mod control;
 mod creation;
 mod deletion;

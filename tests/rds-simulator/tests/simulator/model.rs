@@ -37,7 +37,7 @@ const RDS: &[&str] = &[
 ];
 
 /// Returns the folder of botocore in the virtual environment of moto.
-fn botocore() -> PathBuf {
+pub(crate) fn botocore() -> PathBuf {
     let server = install_moto().expect("moto");
     let environment = server.parent().and_then(Path::parent);
     let library = environment.expect("a virtual environment").join("lib");
@@ -53,7 +53,8 @@ fn version(botocore: &Path) -> String {
     rest.split('\'').next().expect("a version").to_owned()
 }
 
-fn service(botocore: &Path, folder: &str) -> Value {
+/// Returns the service model in a folder of botocore.
+pub(crate) fn service(botocore: &Path, folder: &str) -> Value {
     let path = botocore.join("data").join(folder).join("service-2.json.gz");
     let mut text = String::new();
     GzDecoder::new(File::open(path).expect("a model"))

@@ -357,6 +357,13 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
         ("InvalidParameterCombination", |it| {
             it.monitoring_interval(60)
         }),
+        ("InvalidParameterCombination", |it| {
+            it.monitoring_role_arn("arn:aws:iam::123456789012:role/monitoring")
+        }),
+        ("InvalidParameterCombination", |it| {
+            it.dedicated_log_volume(true)
+        }),
+        ("NetworkTypeNotSupported", |it| it.network_type("DUAL")),
         ("InvalidParameterValue", |it| {
             it.vpc_security_group_ids("sg-none")
         }),
@@ -516,4 +523,68 @@ async fn rds_can_manage_the_password_in_a_secret() {
         simulator.password("orders").as_deref(),
         Some("battery-staple")
     );
+}
+
+#[tokio::test]
+async fn a_log_volume_waits_for_a_reboot_and_an_option_group_for_the_window() {
+    let (simulator, client) = start().await;
+    simulator.add_option_group("audited");
+    let request = creation(&client, "orders").storage_type("io1").iops(1_000);
+    let request = request.allocated_storage(100);
+    request.send().await.expect("an instance");
+    settle(&simulator);
+    let valid_till = |simulator: &Simulator| {
+        let instance = simulator.instance("orders").expect("the instance");
+        instance["CertificateDetails"]["ValidTill"].clone()
+    };
+    let certificate = valid_till(&simulator);
+    let request = modification(&client, "orders").dedicated_log_volume(true);
+    let request = request.apply_immediately(true);
+    request.send().await.expect("an answer");
+    let request = modification(&client, "orders").option_group_name("audited");
+    request.send().await.expect("an answer");
+    settle(&simulator);
+    let reported = || simulator.instance("orders").expect("the instance");
+    assert_eq!(reported()["DedicatedLogVolume"], false);
+    assert_eq!(
+        reported()["PendingModifiedValues"]["DedicatedLogVolume"],
+        true
+    );
+    let groups = reported()["OptionGroupMemberships"].clone();
+    assert_eq!(groups[1]["OptionGroupName"], "audited");
+    assert_eq!(groups[1]["Status"], "pending-maintenance-apply");
+    simulator.open_maintenance_window("orders");
+    settle(&simulator);
+    let groups = reported()["OptionGroupMemberships"].clone();
+    assert_eq!(groups[0]["OptionGroupName"], "audited");
+    assert_eq!(reported()["DedicatedLogVolume"], false);
+    let reboot = client.reboot_db_instance().db_instance_identifier("orders");
+    reboot.send().await.expect("an answer");
+    settle(&simulator);
+    assert_eq!(reported()["DedicatedLogVolume"], true);
+    // The certificate is a new one only with another authority.
+    assert_eq!(valid_till(&simulator), certificate);
+    let request = modification(&client, "orders").ca_certificate_identifier("rds-ca-rsa4096-g1");
+    let request = request.apply_immediately(true);
+    request.send().await.expect("an answer");
+    settle(&simulator);
+    assert_ne!(valid_till(&simulator), certificate);
+}
+
+#[tokio::test]
+async fn performance_insights_can_be_disabled_whatever_their_retention_is() {
+    let (simulator, client) = start().await;
+    let request = creation(&client, "orders").enable_performance_insights(true);
+    let request = request.performance_insights_retention_period(93);
+    request.send().await.expect("an instance");
+    settle(&simulator);
+    let disable = || modification(&client, "orders").enable_performance_insights(false);
+    let with_retention = disable().performance_insights_retention_period(31);
+    let result = with_retention.send().await;
+    assert_eq!(outcome(result), "InvalidParameterCombination");
+    disable().send().await.expect("an answer");
+    settle(&simulator);
+    let reported = simulator.instance("orders").expect("the instance");
+    assert_eq!(reported["PerformanceInsightsEnabled"], false);
+    assert!(reported["PerformanceInsightsRetentionPeriod"].is_null());
 }

@@ -1,46 +1,32 @@
 use super::*;
 use aws_sdk_rds::types::{
-    DbSubnetGroup, Endpoint, MasterUserSecret, PendingModifiedValues, VpcSecurityGroupMembership,
+    DbParameterGroupStatus, DbSubnetGroup, Endpoint, MasterUserSecret, OptionGroupMembership,
+    PendingCloudwatchLogsExports, PendingModifiedValues, VpcSecurityGroupMembership,
 };
-use lockstep_cloud_database_api::{
-    Backup, Credentials, DeletionPolicy, Encryption, Engine, ManagementPolicy, Network, Storage,
-    StorageType,
-};
+use serde_json::{Value, json};
+
+use crate::modification::Upgrade;
+use crate::modification::monitoring::{EnhancedChange, LogExportsChange};
 
 fn spec() -> CloudDatabaseSpec {
-    CloudDatabaseSpec {
-        management_policy: ManagementPolicy::Manage,
-        adopt: None,
-        restore_from: None,
-        replica_of: None,
-        engine: Engine::Postgres,
-        engine_version: Some("16".to_owned()),
-        instance_class: "db.t4g.micro".to_owned(),
-        storage: Storage {
-            storage_type: StorageType::Gp3,
-            size_gib: 100,
-            max_size_gib: None,
-            iops: None,
-            throughput_mibps: None,
-        },
-        database_name: None,
-        credentials: Credentials {
-            username: Some("app".to_owned()),
-            secret_name: Some("s".to_owned()),
-            ..Credentials::default()
-        },
-        connection_secret: None,
-        multi_az: None,
-        apply_changes: ApplyChanges::Immediately,
-        backup: Backup::default(),
-        maintenance_window: None,
-        port: Some(5432),
-        network: Network::default(),
-        encryption: Encryption::default(),
-        deletion_protection: None,
-        deletion_policy: DeletionPolicy::Snapshot,
-        tags: Default::default(),
+    let spec = json!({
+        "engine": "postgres",
+        "engineVersion": "16",
+        "instanceClass": "db.t4g.micro",
+        "storage": {"sizeGib": 100},
+        "credentials": {"username": "app", "secretName": "s"},
+        "port": 5432,
+    });
+    serde_json::from_value(spec).expect("a spec")
+}
+
+/// Returns the spec with these fields.
+fn spec_with(fields: &Value) -> CloudDatabaseSpec {
+    let mut all = serde_json::to_value(spec()).expect("JSON");
+    for (name, value) in fields.as_object().expect("fields") {
+        all[name] = value.clone();
     }
+    serde_json::from_value(all).expect("a spec")
 }
 
 fn instance() -> aws_sdk_rds::types::builders::DbInstanceBuilder {
@@ -58,6 +44,11 @@ fn instance() -> aws_sdk_rds::types::builders::DbInstanceBuilder {
 fn between(spec: &CloudDatabaseSpec, instance: &DbInstance, enforced: &[&str]) -> Modification {
     let when = spec.apply_changes;
     super::between(spec, when, instance, enforced, &AppliedStorage::default())
+}
+
+fn upgrade(version: &str, is_major: bool) -> Upgrade {
+    let version = version.to_owned();
+    Upgrade { version, is_major }
 }
 
 #[test]
@@ -145,14 +136,19 @@ fn a_pending_upgrade_that_the_spec_does_not_name_is_taken_back() {
     for when in [ApplyChanges::Immediately, ApplyChanges::MaintenanceWindow] {
         spec.apply_changes = when;
         let change = between(&spec, &upgraded("17.2"), &[]);
-        assert_eq!(change.engine_version.as_deref(), Some("16.4"));
+        assert_eq!(change.engine_version, Some(upgrade("16.4", false)));
     }
+    // One that the spec names, and does not allow.
     spec.engine_version = Some("17".to_owned());
+    let change = between(&spec, &upgraded("17.2"), &[]);
+    assert_eq!(change.engine_version, Some(upgrade("16.4", false)));
+    spec.allow_major_version_upgrade = Some("17".to_owned());
+    spec.apply_changes = ApplyChanges::MaintenanceWindow;
     let waits = between(&spec, &upgraded("17.2"), &[]);
     assert_eq!(waits.engine_version, None);
     spec.apply_changes = ApplyChanges::Immediately;
     let change = between(&spec, &upgraded("17.2"), &[]);
-    assert_eq!(change.engine_version.as_deref(), Some("17"));
+    assert_eq!(change.engine_version, Some(upgrade("17", true)));
 }
 
 #[test]
@@ -173,6 +169,8 @@ fn an_exact_version_is_not_upgraded_automatically() {
     spec.engine_version = Some("16.4".to_owned());
     let change = between(&spec, &automatic, &[]);
     assert_eq!(change.auto_minor_version_upgrade, Some(false));
+    spec.auto_minor_version_upgrade = Some(true);
+    assert!(between(&spec, &automatic, &[]).is_empty());
 }
 
 #[test]
@@ -308,4 +306,212 @@ fn subnet_group_names_are_compared_without_case() {
     };
     assert_eq!(expected("Databases"), [""; 0]);
     assert_eq!(expected("others").len(), 1);
+}
+
+#[test]
+fn an_upgrade_to_another_major_version_needs_consent_to_this_version() {
+    let running = instance().build();
+    let mut spec = spec_with(&json!({"engineVersion": "17"}));
+    assert!(between(&spec, &running, &[]).is_empty());
+    let missing = not_allowed(&spec, &running).expect("what to do");
+    assert!(
+        missing.contains("`spec.allowMajorVersionUpgrade` to '17'"),
+        "{missing}"
+    );
+    spec.allow_major_version_upgrade = Some("18".to_owned());
+    assert!(between(&spec, &running, &[]).is_empty());
+    spec.allow_major_version_upgrade = Some("17".to_owned());
+    assert_eq!(not_allowed(&spec, &running), None);
+    let change = between(&spec, &running, &[]);
+    assert_eq!(change.engine_version, Some(upgrade("17", true)));
+    // A minor one needs none.
+    let minor = spec_with(&json!({"engineVersion": "16.10"}));
+    let change = between(&minor, &running, &[]);
+    assert_eq!(change.engine_version, Some(upgrade("16.10", false)));
+    assert_eq!(not_allowed(&minor, &running), None);
+}
+
+/// Settings that the spec leaves open by default, and their names in a modification.
+fn optional() -> Value {
+    json!({
+        "engineLifecycleSupport": "open-source-rds-extended-support-disabled",
+        "parameterGroup": "Tuned",
+        "optionGroup": "audited",
+        "caCertificate": "rds-ca-rsa4096-g1",
+        "iamAuthentication": true,
+        "dedicatedLogVolume": true,
+        "autoMinorVersionUpgrade": false,
+        "network": {"networkType": "DUAL"},
+        "monitoring": {
+            "enhanced": {"intervalSeconds": 60, "roleArn": "arn:aws:iam::123456789012:role/m"},
+            "performanceInsights": {"enabled": true, "retentionDays": 465},
+            "databaseInsights": "Advanced",
+            "logExports": ["postgresql"],
+        },
+    })
+}
+
+const OPTIONAL: [&str; 12] = [
+    "autoMinorVersionUpgrade",
+    "engineLifecycleSupport",
+    "parameterGroup",
+    "optionGroup",
+    "caCertificate",
+    "iamAuthentication",
+    "network.networkType",
+    "dedicatedLogVolume",
+    "monitoring.enhanced",
+    "monitoring.performanceInsights.enabled",
+    "monitoring.databaseInsights",
+    "monitoring.logExports",
+];
+
+fn parameter_group(name: &str, status: &str) -> DbParameterGroupStatus {
+    DbParameterGroupStatus::builder()
+        .db_parameter_group_name(name)
+        .parameter_apply_status(status)
+        .build()
+}
+
+fn option_group(name: &str, status: &str) -> OptionGroupMembership {
+    OptionGroupMembership::builder()
+        .option_group_name(name)
+        .status(status)
+        .build()
+}
+
+#[test]
+fn settings_that_the_spec_names_are_changed_and_kept_and_others_are_left_alone() {
+    let plain = || {
+        instance()
+            .auto_minor_version_upgrade(true)
+            .network_type("IPV4")
+            .ca_certificate_identifier("rds-ca-rsa2048-g1")
+            .db_parameter_groups(parameter_group("default.postgres16", "in-sync"))
+            .option_group_memberships(option_group("default:postgres-16", "in-sync"))
+    };
+    let wanted = spec_with(&optional());
+    assert_eq!(between(&wanted, &plain().build(), &[]).fields(), OPTIONAL);
+    let tuned = instance()
+        .auto_minor_version_upgrade(false)
+        .engine_lifecycle_support("open-source-rds-extended-support-disabled")
+        .network_type("DUAL")
+        .ca_certificate_identifier("rds-ca-rsa4096-g1")
+        .db_parameter_groups(parameter_group("tuned", "in-sync"))
+        .option_group_memberships(option_group("audited", "in-sync"))
+        .iam_database_authentication_enabled(true)
+        .dedicated_log_volume(true)
+        .monitoring_interval(60)
+        .monitoring_role_arn("arn:aws:iam::123456789012:role/m")
+        .performance_insights_enabled(true)
+        .performance_insights_retention_period(465)
+        .database_insights_mode("advanced".into())
+        .enabled_cloudwatch_logs_exports("postgresql")
+        .build();
+    assert!(between(&wanted, &tuned, &[]).is_empty());
+    assert!(between(&spec(), &tuned, &[]).is_empty(), "left alone");
+}
+
+#[test]
+fn a_setting_that_waits_is_not_requested_again() {
+    let mut wanted = spec_with(&optional());
+    wanted.apply_changes = ApplyChanges::MaintenanceWindow;
+    let exports = PendingCloudwatchLogsExports::builder().log_types_to_enable("postgresql");
+    let pending = PendingModifiedValues::builder()
+        .ca_certificate_identifier("rds-ca-rsa4096-g1")
+        .iam_database_authentication_enabled(true)
+        .dedicated_log_volume(true)
+        .pending_cloudwatch_logs_exports(exports.build())
+        .build();
+    let waiting = instance()
+        .pending_modified_values(pending)
+        .option_group_memberships(option_group("default:postgres-16", "in-sync"))
+        .option_group_memberships(option_group("audited", "pending-maintenance-apply"))
+        .build();
+    let fields = between(&wanted, &waiting, &[]).fields();
+    for field in [
+        "caCertificate",
+        "iamAuthentication",
+        "optionGroup",
+        "dedicatedLogVolume",
+        "monitoring.logExports",
+    ] {
+        assert!(!fields.contains(&field), "{fields:?}");
+        assert!(pending_of(&waiting).contains(&field.to_owned()), "{field}");
+    }
+    wanted.apply_changes = ApplyChanges::Immediately;
+    let fields = between(&wanted, &waiting, &[]).fields();
+    for field in ["caCertificate", "iamAuthentication", "optionGroup"] {
+        assert!(fields.contains(&field), "{fields:?}");
+    }
+    assert!(
+        !fields.contains(&"dedicatedLogVolume"),
+        "it needs a restart"
+    );
+}
+
+fn pending_of(instance: &DbInstance) -> Vec<String> {
+    super::pending(instance)
+}
+
+#[test]
+fn logs_are_added_and_removed_and_a_role_is_sent_with_its_interval() {
+    let exporting = instance()
+        .enabled_cloudwatch_logs_exports("upgrade")
+        .monitoring_interval(30)
+        .monitoring_role_arn("arn:aws:iam::123456789012:role/m")
+        .build();
+    let monitoring = |enhanced: Value| {
+        let logs = json!({"enhanced": enhanced, "logExports": ["postgresql"]});
+        between(&spec_with(&json!({"monitoring": logs})), &exporting, &[]).monitoring
+    };
+    let off = monitoring(json!({"intervalSeconds": 0}));
+    let expected = LogExportsChange {
+        enable: vec!["postgresql".to_owned()],
+        disable: vec!["upgrade".to_owned()],
+    };
+    assert_eq!(off.log_exports, Some(expected));
+    assert_eq!(off.enhanced, Some(EnhancedChange::default()));
+    let role = "arn:aws:iam::123456789012:role/other";
+    let other = monitoring(json!({"intervalSeconds": 30, "roleArn": role}));
+    let expected = EnhancedChange {
+        interval_seconds: 30,
+        role_arn: Some(role.to_owned()),
+    };
+    assert_eq!(other.enhanced, Some(expected));
+}
+
+#[test]
+fn what_waits_for_a_restart_is_reported_if_the_spec_names_it() {
+    let waiting = instance()
+        .db_parameter_groups(parameter_group("tuned", "pending-reboot"))
+        .build();
+    assert!(waiting_for_restart(&spec(), &waiting).is_empty());
+    let wanted = spec_with(&json!({"parameterGroup": "tuned"}));
+    let notes = waiting_for_restart(&wanted, &waiting);
+    assert!(
+        notes[0].contains("'tuned'") && notes[0].contains("reboot"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_zone_and_a_key_that_differ_are_reported() {
+    let actual = instance()
+        .availability_zone("eu-central-1b")
+        .performance_insights_enabled(true)
+        .performance_insights_kms_key_id("arn:aws:kms:eu-central-1:1:key/a")
+        .build();
+    let wanted = |key: &str| {
+        let insights = json!({"performanceInsights": {"enabled": true, "kmsKey": key}});
+        let zone = json!({"availabilityZone": "eu-central-1a"});
+        spec_with(&json!({"monitoring": insights, "network": zone}))
+    };
+    let differences = |key: &str| unrepairable(&wanted(key), &actual, &[]);
+    assert_eq!(differences("b").len(), 2, "{:?}", differences("b"));
+    assert!(differences("b")[0].contains("not moved to 'eu-central-1a'"));
+    // An alias cannot be compared with the ARN.
+    for key in ["a", "arn:aws:kms:eu-central-1:1:key/a", "alias/insights"] {
+        assert_eq!(differences(key).len(), 1, "{key}");
+    }
 }

@@ -26,11 +26,50 @@ impl Modification {
             multi_az: self.multi_az.take(),
             ..none()
         });
+        // A parameter group and an option group belong to a major version, so an upgrade needs them in the same call.
+        let is_upgrade = self.engine_version.is_some();
+        let parameter_group = self.parameter_group.take();
+        let option_group = self.option_group.take();
         groups.push(Self {
             engine_version: self.engine_version.take(),
             auto_minor_version_upgrade: self.auto_minor_version_upgrade.take(),
+            parameter_group: parameter_group.clone().filter(|_| is_upgrade),
+            option_group: option_group.clone().filter(|_| is_upgrade),
             ..none()
         });
+        groups.push(Self {
+            parameter_group: parameter_group.filter(|_| !is_upgrade),
+            ..none()
+        });
+        groups.push(Self {
+            option_group: option_group.filter(|_| !is_upgrade),
+            ..none()
+        });
+        groups.push(Self {
+            engine_lifecycle_support: self.engine_lifecycle_support.take(),
+            ..none()
+        });
+        groups.push(Self {
+            ca_certificate: self.ca_certificate.take(),
+            ..none()
+        });
+        groups.push(Self {
+            iam_authentication: self.iam_authentication.take(),
+            ..none()
+        });
+        groups.push(Self {
+            network_type: self.network_type.take(),
+            ..none()
+        });
+        groups.push(Self {
+            dedicated_log_volume: self.dedicated_log_volume.take(),
+            ..none()
+        });
+        let monitoring = std::mem::take(&mut self.monitoring).groups();
+        groups.extend(monitoring.map(|monitoring| Self {
+            monitoring,
+            ..none()
+        }));
         // A window must not overlap the other one as it is now.
         groups.push(Self {
             retention_days: self.retention_days.take(),
@@ -76,6 +115,16 @@ impl Modification {
                 auto_minor_version_upgrade: all
                     .auto_minor_version_upgrade
                     .or(group.auto_minor_version_upgrade),
+                engine_lifecycle_support: all
+                    .engine_lifecycle_support
+                    .or(group.engine_lifecycle_support),
+                parameter_group: all.parameter_group.or(group.parameter_group),
+                option_group: all.option_group.or(group.option_group),
+                ca_certificate: all.ca_certificate.or(group.ca_certificate),
+                iam_authentication: all.iam_authentication.or(group.iam_authentication),
+                network_type: all.network_type.or(group.network_type),
+                dedicated_log_volume: all.dedicated_log_volume.or(group.dedicated_log_volume),
+                monitoring: all.monitoring.or(group.monitoring),
                 multi_az: all.multi_az.or(group.multi_az),
                 retention_days: all.retention_days.or(group.retention_days),
                 backup_window: all.backup_window.or(group.backup_window),
@@ -117,11 +166,15 @@ impl Modification {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_cloud_database_api::StorageType;
+    use lockstep_cloud_database_api::effects::effect_of;
+    use lockstep_cloud_database_api::{ApplyChanges, DatabaseInsights, StorageType};
 
     use super::*;
+    use crate::modification::monitoring::{
+        EnhancedChange, InsightsChange, LogExportsChange, MonitoringChange,
+    };
     use crate::modification::storage::StorageChange;
-    use crate::modification::{PasswordChange, TagChange};
+    use crate::modification::{PasswordChange, TagChange, Upgrade};
 
     fn everything() -> Modification {
         Modification {
@@ -133,7 +186,23 @@ mod tests {
                 iops: Some(2_000),
                 throughput_mibps: Some(500),
             },
-            engine_version: Some("17".to_owned()),
+            engine_version: Some(Upgrade {
+                version: "17".to_owned(),
+                is_major: true,
+            }),
+            engine_lifecycle_support: Some("open-source-rds-extended-support"),
+            parameter_group: Some("tuned".to_owned()),
+            option_group: Some("audited".to_owned()),
+            ca_certificate: Some("rds-ca-rsa4096-g1".to_owned()),
+            iam_authentication: Some(true),
+            network_type: Some("DUAL"),
+            dedicated_log_volume: Some(true),
+            monitoring: MonitoringChange {
+                enhanced: Some(EnhancedChange::default()),
+                insights: Some(InsightsChange::default()),
+                database_insights: Some(DatabaseInsights::Standard),
+                log_exports: Some(LogExportsChange::default()),
+            },
             multi_az: Some(true),
             retention_days: Some(3),
             backup_window: Some("03:00-04:00".to_owned()),
@@ -160,11 +229,40 @@ mod tests {
         };
         let mut expected = all.fields();
         expected.sort_unstable();
-        assert_eq!(expected.len(), 19);
+        assert_eq!(expected.len(), 30);
         assert_eq!(fields(&groups), expected);
         assert_eq!(fields(&all.clone().requests()), expected);
         assert!(Modification::of(groups) == all);
         assert!(Modification::default().groups().is_empty());
+    }
+
+    #[test]
+    fn an_upgrade_is_requested_with_the_groups_of_its_major_version() {
+        let with = |all: Vec<Modification>, field: &str| {
+            let found = all.into_iter().find(|it| it.fields().contains(&field));
+            found.expect("a group").fields()
+        };
+        let groups = everything().groups();
+        let expected = [
+            "engineVersion",
+            "autoMinorVersionUpgrade",
+            "parameterGroup",
+            "optionGroup",
+        ];
+        assert_eq!(with(groups, "parameterGroup"), expected);
+        let mut without = everything();
+        without.engine_version = None;
+        assert_eq!(with(without.groups(), "parameterGroup"), ["parameterGroup"]);
+    }
+
+    #[test]
+    fn the_effect_of_each_field_is_known() {
+        let fields = everything().fields().into_iter();
+        let now = ApplyChanges::Immediately;
+        let unknown = fields.filter(|field| effect_of(field, now, &[]).is_none());
+        let unknown: Vec<_> = unknown.collect();
+        // The password is no field of the spec.
+        assert_eq!(unknown, ["the password of the master user"]);
     }
 
     #[test]

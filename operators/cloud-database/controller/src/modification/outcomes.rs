@@ -16,8 +16,8 @@ const REQUESTED: &str = "ModificationRequested";
 /// Outcome of a group of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// RDS has accepted it in this reconciliation.
-    Requested,
+    /// RDS has accepted it in this reconciliation. With the words for the effect of each field, which can be empty.
+    Requested(Vec<(&'static str, String)>),
     /// RDS has accepted it before, and has not applied it yet.
     Accepted,
     /// RDS accepts it when the instance has another status. With its message, if it was asked.
@@ -40,6 +40,10 @@ pub(crate) struct Outcomes {
     is_observed: bool,
     /// Differences that cannot be changed.
     differences: Vec<String>,
+    /// Upgrade that the spec does not allow.
+    not_allowed: Option<String>,
+    /// Settings that RDS applies at the next restart.
+    waiting_for_restart: Vec<String>,
     /// Fields whose change RDS has accepted and applies later.
     pending: Vec<String>,
     /// Maintenance window in which RDS applies it, if the spec demands that.
@@ -61,7 +65,7 @@ impl Outcomes {
         let mut fields = self.fields.iter();
         fields.any(|(fields, outcome)| {
             fields.starts_with(starts_with)
-                && matches!(outcome, Outcome::Requested | Outcome::Accepted)
+                && matches!(outcome, Outcome::Requested(_) | Outcome::Accepted)
         })
     }
 
@@ -69,7 +73,7 @@ impl Outcomes {
     pub(crate) fn has_requested(&self, starts_with: &str) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|(fields, outcome)| {
-            fields.starts_with(starts_with) && *outcome == Outcome::Requested
+            fields.starts_with(starts_with) && matches!(outcome, Outcome::Requested(_))
         })
     }
 
@@ -86,6 +90,16 @@ impl Outcomes {
         self.differences.extend(differences);
     }
 
+    /// Adds an upgrade to another major version that the spec does not allow.
+    pub(crate) fn add_not_allowed(&mut self, upgrade: Option<String>) {
+        self.not_allowed = upgrade;
+    }
+
+    /// Adds settings that RDS applies at the next restart.
+    pub(crate) fn add_waiting_for_restart(&mut self, settings: Vec<String>) {
+        self.waiting_for_restart.extend(settings);
+    }
+
     /// Adds fields that RDS applies later: in this maintenance window, if the spec demands that.
     pub(crate) fn add_pending(
         &mut self,
@@ -100,7 +114,9 @@ impl Outcomes {
     pub(crate) fn is_in_progress(&self) -> bool {
         let mut fields = self.fields.iter();
         let in_progress = |outcome: &Outcome| match outcome {
-            Outcome::Requested | Outcome::Accepted | Outcome::Busy(_) | Outcome::Failed(_) => true,
+            Outcome::Requested(_) | Outcome::Accepted | Outcome::Busy(_) | Outcome::Failed(_) => {
+                true
+            }
             Outcome::Rejected(_) | Outcome::Cooldown(_) | Outcome::Observed => false,
         };
         fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
@@ -129,7 +145,7 @@ impl Outcomes {
     /// Returns what keeps the instance from matching the spec, one sentence each.
     pub(crate) fn notes(&self) -> Vec<String> {
         let fields = self.fields.iter().map(|(fields, outcome)| match outcome {
-            Outcome::Requested => format!("RDS is changing {fields}"),
+            Outcome::Requested(effects) => format!("RDS is changing {}", described(effects)),
             Outcome::Observed => format!("{fields}: RDS has another value"),
             Outcome::Accepted => {
                 format!("RDS has accepted the change of {fields} and has not applied it yet")
@@ -161,29 +177,37 @@ impl Outcomes {
         });
         fields
             .chain(pending)
+            .chain(self.not_allowed.clone())
+            .chain(self.waiting_for_restart.iter().cloned())
             .chain(self.differences.iter().cloned())
             .collect()
     }
 
-    /// Returns the Events about this reconciliation.
+    /// Returns the Events about this reconciliation: one for all that was requested, and one for each rejection.
     pub(crate) fn events(&self) -> Vec<OperatorEvent> {
-        let events = self
-            .fields
-            .iter()
-            .filter_map(|(fields, outcome)| match outcome {
-                Outcome::Requested => Some(OperatorEvent {
-                    is_warning: false,
-                    reason: REQUESTED,
-                    note: format!("requested a change of {fields} from RDS, as the spec says"),
-                }),
-                Outcome::Rejected(message) => Some(OperatorEvent {
+        let mut requested = Vec::new();
+        let mut events = Vec::new();
+        for (fields, outcome) in &self.fields {
+            match outcome {
+                Outcome::Requested(effects) => requested.extend_from_slice(effects),
+                Outcome::Rejected(message) => events.push(OperatorEvent {
                     is_warning: true,
                     reason: REJECTED,
                     note: format!("RDS has rejected the change of {fields}: {message}"),
                 }),
-                _ => None,
-            });
-        events.collect()
+                _ => {}
+            }
+        }
+        if !requested.is_empty() {
+            let requested = described(&requested);
+            let event = OperatorEvent {
+                is_warning: false,
+                reason: REQUESTED,
+                note: format!("requested a change from RDS, as the spec says: {requested}"),
+            };
+            events.insert(0, event);
+        }
+        events
     }
 
     /// Returns the most important reason why the instance does not match the spec.
@@ -205,8 +229,12 @@ impl Outcomes {
             "StorageCooldown"
         } else if !self.fields.is_empty() {
             "Modifying"
+        } else if self.not_allowed.is_some() {
+            "UpgradeNotAllowed"
         } else if !self.pending.is_empty() {
             "Pending"
+        } else if !self.waiting_for_restart.is_empty() {
+            "RestartPending"
         } else if !self.differences.is_empty() {
             "Different"
         } else {
@@ -215,9 +243,32 @@ impl Outcomes {
     }
 }
 
+/// Returns fields with the words for their effects. Fields with the same words are listed together.
+fn described(effects: &[(&str, String)]) -> String {
+    let mut parts: Vec<(&str, String)> = Vec::new();
+    for (field, words) in effects {
+        match parts.iter_mut().find(|(known, _)| known == words) {
+            Some((_, fields)) => *fields += &format!(", {field}"),
+            None => parts.push((words, (*field).to_owned())),
+        }
+    }
+    let parts = parts.into_iter();
+    let parts = parts.map(|(words, fields)| format!("{fields} {words}").trim_end().to_owned());
+    parts.collect::<Vec<_>>().join("; ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn requested(effects: &[(&'static str, &str)]) -> Outcome {
+        let effects = effects.iter();
+        Outcome::Requested(
+            effects
+                .map(|(field, it)| (*field, (*it).to_owned()))
+                .collect(),
+        )
+    }
 
     fn condition(outcomes: &[(&str, Outcome)]) -> (bool, &'static str, String) {
         let mut all = Outcomes::default();
@@ -232,7 +283,7 @@ mod tests {
     fn the_instance_is_synced_if_nothing_is_left() {
         assert!(condition(&[]).0);
         let (is_synced, reason, message) = condition(&[
-            ("port", Outcome::Requested),
+            ("port", requested(&[("port", "")])),
             (
                 "instanceClass",
                 Outcome::Rejected("InvalidParameterValue: no".to_owned()),
@@ -255,6 +306,12 @@ mod tests {
         different.add_differences(["its storage is not encrypted".to_owned()]);
         assert_eq!(different.condition().reason, "Different");
         assert!(!different.is_in_progress());
+        let mut restart = Outcomes::default();
+        restart.add_waiting_for_restart(vec!["the parameters".to_owned()]);
+        assert_eq!(restart.condition().reason, "RestartPending");
+        assert!(!restart.is_in_progress(), "nobody may restart it");
+        restart.add_not_allowed(Some("it runs version 16".to_owned()));
+        assert_eq!(restart.condition().reason, "UpgradeNotAllowed");
         let mut pending = Outcomes::default();
         pending.add_pending(["multiAz".to_owned()], None);
         assert_eq!(pending.condition().reason, "Pending");
@@ -286,11 +343,16 @@ mod tests {
     #[test]
     fn a_request_is_a_normal_event_and_a_rejection_a_warning() {
         let mut all = Outcomes::default();
-        all.add(&["port"], Outcome::Requested);
-        all.add(&["multiAz"], Outcome::Accepted);
+        all.add(&["port"], requested(&[("port", "now, with a restart")]));
+        let online = [("multiAz", "now"), ("optionGroup", "now")];
+        all.add(&["multiAz", "optionGroup"], requested(&online));
+        all.add(&["network.networkType"], Outcome::Accepted);
         all.add(&["instanceClass"], Outcome::Rejected("no".to_owned()));
         let events = all.events();
         let events: Vec<_> = events.iter().map(|it| (it.is_warning, it.reason)).collect();
         assert_eq!(events, [(false, REQUESTED), (true, REJECTED)]);
+        let note = &all.events()[0].note;
+        let expected = "as the spec says: port now, with a restart; multiAz, optionGroup now";
+        assert!(note.ends_with(expected), "{note}");
     }
 }

@@ -12,6 +12,9 @@ use crate::modification::Modification;
 /// Time after which a modification that RDS has accepted and not applied is requested again.
 const ACCEPTED_AGAIN_AFTER: Duration = Duration::from_hours(1);
 
+/// The same for one that waits for the maintenance window, which opens once a week. RDS does not report all that waits.
+const IN_WINDOW_AGAIN_AFTER: Duration = Duration::from_hours(8 * 24);
+
 /// Answer of RDS to a modification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -57,7 +60,11 @@ impl RequestedModifications {
 
     /// Remembers that RDS has accepted a group of fields, to be applied at this time.
     pub(crate) fn accepted(&self, id: &str, group: Modification, when: ApplyChanges) {
-        self.remember(id, group, when, Answer::Accepted, ACCEPTED_AGAIN_AFTER);
+        let again_after = match when {
+            ApplyChanges::Immediately => ACCEPTED_AGAIN_AFTER,
+            ApplyChanges::MaintenanceWindow => IN_WINDOW_AGAIN_AFTER,
+        };
+        self.remember(id, group, when, Answer::Accepted, again_after);
     }
 
     /// Remembers an answer to a group of fields until it is requested again.

@@ -110,7 +110,7 @@ async fn a_write_that_could_be_executed_after_the_lease_has_expired_is_not_sent(
     let late = instances(Leadership::pending());
     let change = Modification::default();
     for message in [
-        message(late.delete("cdb-1", None).await),
+        message(late.delete("cdb-1", None, None).await),
         message(
             late.modify("cdb-1", &change, ApplyChanges::Immediately)
                 .await
@@ -124,7 +124,7 @@ async fn a_write_that_could_be_executed_after_the_lease_has_expired_is_not_sent(
         );
     }
     let leading = instances(Leadership::always());
-    let message = message(leading.delete("cdb-1", None).await);
+    let message = message(leading.delete("cdb-1", None, None).await);
     assert!(!message.contains("not sent"), "{message}");
     let error = ReconcileError::from(CallError::without_response(&message));
     assert!(matches!(error, ReconcileError::Transient { .. }), "{error}");

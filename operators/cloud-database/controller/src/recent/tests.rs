@@ -143,7 +143,7 @@ async fn an_answer_after_a_write_is_never_older_than_the_write() {
     let arn = arn.as_str().expect("an ARN");
     let team = std::collections::BTreeMap::from([("team".to_owned(), "shop".to_owned())]);
     client.tag(arn, &team).await.expect("tagged");
-    client.delete(&id(7), None).await.expect("accepted");
+    client.delete(&id(7), None, None).await.expect("accepted");
     rds.advance(Duration::from_secs(1));
     let changed = client.recent(&id(5), AGE).await.expect("an answer");
     let retention = shown(&changed).and_then(DbInstance::backup_retention_period);

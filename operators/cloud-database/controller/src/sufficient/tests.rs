@@ -40,7 +40,12 @@ impl Objects {
         });
         let client = Client::new(server, "shop");
         Self {
-            reconciler: CloudDatabaseReconciler::new(client, rds.clone(), config),
+            reconciler: CloudDatabaseReconciler::new(
+                client,
+                rds.clone(),
+                config,
+                Default::default(),
+            ),
             statuses,
         }
     }

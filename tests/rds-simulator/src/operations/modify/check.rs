@@ -11,6 +11,8 @@ use crate::rules::{identifier, limits, master_user, storage, window};
 use crate::state::instance::Instance;
 use crate::state::resources::SECRET_KEY;
 
+const RETENTION: &str = "PerformanceInsightsRetentionPeriod";
+
 /// Checks a modification, and completes it with what RDS derives from it.
 pub(super) fn check(
     call: &Call<'_>,
@@ -36,7 +38,13 @@ pub(super) fn check(
     check_storage(call, instance, &current, parameters, changed)?;
     let mut wanted = current.clone();
     wanted.overlay(changed);
+    // Without Performance Insights, its retention ends.
+    if changed.given_flag("EnablePerformanceInsights") == Some(false) {
+        wanted.put(RETENTION, changed.get(RETENTION).cloned());
+    }
+    limits::check_role(parameters, &wanted)?;
     limits::check(&wanted)?;
+    call.region.resources.check_network_type(&wanted)?;
     for name in [
         "KmsKeyId",
         "PerformanceInsightsKMSKeyId",

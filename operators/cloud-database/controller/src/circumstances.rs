@@ -1,0 +1,34 @@
+//! Circumstances on which the effects of a change of an instance depend.
+
+use aws_sdk_rds::types::DbInstance;
+use lockstep_cloud_database_api::effects::Circumstance;
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec, Engine};
+
+use crate::modification::Modification;
+
+/// Returns the circumstances of changes to an instance, as RDS describes it.
+pub(crate) fn of(
+    spec: &CloudDatabaseSpec,
+    when: ApplyChanges,
+    instance: &DbInstance,
+    change: &Modification,
+) -> Vec<Circumstance> {
+    let days = instance.backup_retention_period().unwrap_or_default();
+    let wanted = spec.backup.retention_days.unwrap_or(days);
+    let restarts = change.engine_version.is_some() || change.instance_class.is_some();
+    let all = [
+        (Circumstance::MultiAz, instance.multi_az() == Some(true)),
+        (
+            Circumstance::InMaintenanceWindow,
+            when == ApplyChanges::MaintenanceWindow,
+        ),
+        (Circumstance::BackupsToggled, (days == 0) != (wanted == 0)),
+        (Circumstance::RestartsAnyway, restarts),
+        (
+            Circumstance::OptionsCanRestart,
+            spec.engine != Engine::Postgres,
+        ),
+    ];
+    let all = all.into_iter().filter(|(_, applies)| *applies);
+    all.map(|(circumstance, _)| circumstance).collect()
+}
