@@ -156,3 +156,37 @@ async fn kstatus_computes_the_same_health_as_the_controller() {
         .expect("the API server accepts the deletion");
     assert_eq!(read().await, "Terminating");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requested_reconciliation_is_reported_as_handled_also_with_an_error() {
+    const HANDLED: &str = "lastHandledReconcileAt";
+    let toys = Toys::start().await;
+    let families = toys.families("default");
+    let request = |value: Value| {
+        let annotations = json!({"lockstep.dev/reconcile-requested-at": value});
+        json!({"metadata": {"annotations": annotations}})
+    };
+    toys.family("a", &[]).await;
+    let object = families.get("a").await.expect("the object exists");
+    assert_eq!(object.data["status"][HANDLED], Value::Null);
+    writes(&toys);
+    for (error, value) in [(Value::Null, "first"), (json!("not today"), "second")] {
+        toys.apply("Family", "a", &json!({"error": error})).await;
+        toys.change_as_other_client(&families, "a", &request(json!(value)))
+            .await;
+        toys.wait_until(&families, "a", "to be handled", |found| {
+            found.is_some_and(|object| object.data["status"][HANDLED] == value)
+        })
+        .await;
+    }
+    // A removed request is none.
+    toys.wait_for_condition(&families, "a", "Stalled", "True")
+        .await;
+    writes(&toys);
+    toys.change_as_other_client(&families, "a", &request(Value::Null))
+        .await;
+    toys.family("a", &[]).await;
+    let object = families.get("a").await.expect("the object exists");
+    assert_eq!(object.data["status"][HANDLED], "second");
+    assert_eq!(writes(&toys), [("patch", "families/status".to_owned())]);
+}
