@@ -77,7 +77,15 @@ impl Circumstance {
 }
 
 /// Fields of the spec that are no settings of the instance, or change none by themselves.
-pub const WITHOUT_EFFECT: &[&str] = &["applyChanges", "deletionPolicy", "retainAutomatedBackups"];
+pub const WITHOUT_EFFECT: &[&str] = &[
+    "adopt",
+    "applyChanges",
+    "connectionSecret",
+    "deletionPolicy",
+    "managementPolicy",
+    "restoreFrom",
+    "retainAutomatedBackups",
+];
 
 const fn setting(
     field: &'static str,
@@ -227,6 +235,8 @@ pub const SETTINGS: &[Setting] = &[
     fixed("credentials.username", "MasterUsername"),
     online("credentials.secretName", "MasterUserPassword"),
     online("credentials.selectors", "MasterUserPassword"),
+    online("credentials.generate", "MasterUserPassword"),
+    online("credentials.managed", "ManageMasterUserPassword"),
     scheduled("iamAuthentication", "EnableIAMDatabaseAuthentication"),
     because(
         setting(
@@ -250,6 +260,15 @@ pub const SETTINGS: &[Setting] = &[
     fixed("encryption.enabled", "StorageEncrypted"),
     fixed("encryption.kmsKey", "KmsKeyId"),
     scheduled("multiAz", "MultiAZ"),
+    because(
+        setting(
+            "replicaOf",
+            "SourceDBInstanceIdentifier",
+            Effect::Restart,
+            Timing::Now,
+        ),
+        "the replica is promoted",
+    ),
     online("monitoring.enhanced", "MonitoringInterval"),
     online(
         "monitoring.performanceInsights.enabled",
