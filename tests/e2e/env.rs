@@ -144,7 +144,16 @@ impl TestEnv {
 
     pub async fn start_on_simulator_with(options: EnvOptions) -> (Self, Simulator) {
         let simulator = Simulator::start().await.expect("a simulator");
-        simulator.set_policy(Simulator::ACCESS_KEY, &iam_policy());
+        let all_features = [
+            "--adopt=*",
+            "--restore-snapshot=*",
+            "--restore-instance=*",
+            "--replicate=*",
+            "--managed-passwords",
+            "--monitoring-role=*",
+            "--kms-key=*",
+        ];
+        simulator.set_policy(Simulator::ACCESS_KEY, &iam_policy(&all_features));
         let cluster = options.start_cluster().await;
         let env = Self::install(cluster, simulator.clone(), options);
         (Box::pin(env).await, simulator)
@@ -484,10 +493,10 @@ pub fn database_without_warning(name: &str) -> Value {
     object
 }
 
-/// Returns the permissions that users are to give to the controller.
-pub fn iam_policy() -> Value {
+/// Returns the permissions that users are to give to a controller that may use these resources of others.
+pub fn iam_policy(options: &[&str]) -> Value {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockstep"));
-    let output = command.args(["iam-policy", "--kms-key=*"]).output();
+    let output = command.arg("iam-policy").args(options).output();
     let output = output.expect("lockstep runs");
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).expect("JSON")

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use lockstep_envtest::eventually;
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database, iam_policy};
@@ -11,10 +12,13 @@ use crate::env::{TestEnv, database, iam_policy};
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_allows_no_action_that_is_not_needed() {
     let (env, rds) = TestEnv::start_on_simulator().await;
+    let key = rds.add_kms_key("alias/orders");
+    let policy = iam_policy(&[&format!("--kms-key={key}")]);
+    rds.set_policy(Simulator::ACCESS_KEY, &policy);
     let mut object = database("orders");
     object["spec"]["deletionPolicy"] = json!("Snapshot");
     object["spec"]["backup"] = json!({"copyTagsToSnapshot": false});
-    object["spec"]["encryption"] = json!({"kmsKey": "arn:aws:kms:eu-central-1:123456789012:key/a"});
+    object["spec"]["encryption"] = json!({"kmsKey": key});
     object["spec"]["tags"] = json!({"team": "shop"});
     env.kubectl_apply(&object)
         .unwrap_or_else(|error| env.fail(&error));
@@ -40,7 +44,6 @@ async fn the_policy_allows_no_action_that_is_not_needed() {
         .into_iter()
         .map(|it| it.0)
         .collect();
-    let policy = iam_policy();
     let statements = policy["Statement"].as_array().expect("statements");
     let actions = statements
         .iter()

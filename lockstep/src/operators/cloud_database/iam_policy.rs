@@ -22,23 +22,41 @@ pub(crate) struct Args {
         hide_default_value = true
     )]
     account: String,
-    /// ARN of a KMS key in `spec.encryption.kmsKey`. May be repeated.
+    /// Identifier of an instance that may be adopted, or a pattern with `*`. May be repeated.
+    #[arg(long = "adopt", value_name = "INSTANCE")]
+    adopted: Vec<String>,
+    /// Identifier of a snapshot that may be restored, or a pattern with `*`. May be repeated.
+    #[arg(long = "restore-snapshot", value_name = "SNAPSHOT")]
+    snapshots: Vec<String>,
+    /// Identifier of an instance of which earlier states may be restored, or a pattern with `*`. May be repeated.
+    #[arg(long = "restore-instance", value_name = "INSTANCE")]
+    restored: Vec<String>,
+    /// Identifier of an instance that may be replicated, or a pattern with `*`. May be repeated.
+    #[arg(long = "replicate", value_name = "INSTANCE")]
+    replicated: Vec<String>,
+    /// Let RDS keep passwords in Secrets Manager (`spec.credentials.managed`).
+    #[arg(long = "managed-passwords")]
+    has_managed_passwords: bool,
+    /// ARN of a role in `spec.monitoring.enhanced.roleArn`. May be repeated.
+    #[arg(long = "monitoring-role", value_name = "ARN")]
+    monitoring_roles: Vec<String>,
+    /// ARN of a KMS key that a CloudDatabase names. May be repeated.
     #[arg(long = "kms-key", value_name = "ARN")]
     kms_keys: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let Args {
-        partition,
-        region,
-        account,
-        kms_keys,
-    } = args;
     let scope = IamPolicyScope {
-        partition: partition.clone(),
-        region: region.clone(),
-        account: account.clone(),
-        kms_keys: kms_keys.clone(),
+        partition: args.partition.clone(),
+        region: args.region.clone(),
+        account: args.account.clone(),
+        adopted: args.adopted.clone(),
+        snapshots: args.snapshots.clone(),
+        restored: args.restored.clone(),
+        replicated: args.replicated.clone(),
+        has_managed_passwords: args.has_managed_passwords,
+        monitoring_roles: args.monitoring_roles.clone(),
+        kms_keys: args.kms_keys.clone(),
     };
     println!("{:#}", iam_policy(&scope));
     ExitCode::SUCCESS

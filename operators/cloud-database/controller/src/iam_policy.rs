@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 /// Beginning of the identifiers of instances, and of their snapshots.
 const OWN: &str = "cdb-*";
 
-/// Place and keys that a policy is limited to. `*` stands for all.
-#[derive(Clone, Debug)]
+/// Place that a policy is limited to, and the resources of others that the controller may use. `*` stands for all.
+#[derive(Clone, Debug, Default)]
 pub struct IamPolicyScope {
     /// Partition, such as `aws` or `aws-cn`.
     pub partition: String,
@@ -16,79 +16,159 @@ pub struct IamPolicyScope {
     pub region: String,
     /// ID of the account.
     pub account: String,
-    /// ARNs of the KMS keys in `spec.encryption.kmsKey`.
+    /// Identifiers of instances that may be adopted.
+    pub adopted: Vec<String>,
+    /// Identifiers of snapshots that may be restored.
+    pub snapshots: Vec<String>,
+    /// Identifiers of instances of which earlier states may be restored.
+    pub restored: Vec<String>,
+    /// Identifiers of instances that may be replicated.
+    pub replicated: Vec<String>,
+    /// If true, RDS may keep passwords in Secrets Manager.
+    pub has_managed_passwords: bool,
+    /// ARNs of the roles for enhanced monitoring.
+    pub monitoring_roles: Vec<String>,
+    /// ARNs of the KMS keys of storage, Performance Insights and managed passwords.
     pub kms_keys: Vec<String>,
 }
 
-/// Statement of the policy.
-struct Statement {
-    id: &'static str,
-    actions: &'static [&'static str],
-    /// Types of resources of RDS, each with a pattern of the names.
-    resources: &'static [(&'static str, &'static str)],
-}
-
-const STATEMENTS: &[Statement] = &[
-    Statement {
-        id: "Read",
-        actions: &["rds:DescribeDBInstances", "rds:DescribeDBSnapshots"],
-        resources: &[("db", "*"), ("snapshot", "*")],
-    },
-    Statement {
-        id: "ManageInstances",
-        actions: &[
-            "rds:AddTagsToResource",
-            "rds:CreateDBInstance",
-            "rds:DeleteDBInstance",
-            "rds:ModifyDBInstance",
-            "rds:RemoveTagsFromResource",
-        ],
-        resources: &[("db", OWN)],
-    },
-    // RDS checks these calls for the groups of an instance, too.
-    Statement {
-        id: "UseGroups",
-        actions: &["rds:CreateDBInstance", "rds:ModifyDBInstance"],
-        resources: &[("og", "*"), ("pg", "*"), ("subgrp", "*")],
-    },
-    Statement {
-        id: "TakeFinalSnapshots",
-        actions: &["rds:CreateDBSnapshot"],
-        resources: &[("db", OWN), ("snapshot", "cdb-*-final*")],
-    },
-    Statement {
-        id: "TagFinalSnapshots",
-        actions: &["rds:AddTagsToResource"],
-        resources: &[("snapshot", "cdb-*-final*")],
-    },
+/// Calls that change an instance.
+const CHANGES: &[&str] = &[
+    "rds:AddTagsToResource",
+    "rds:DeleteDBInstance",
+    "rds:ModifyDBInstance",
+    "rds:RemoveTagsFromResource",
 ];
+
+/// Types of the groups of an instance. RDS checks calls with a group for it, too.
+const GROUPS: [(&str, &str); 3] = [("og", "*"), ("pg", "*"), ("subgrp", "*")];
+
+/// End of the identifiers of final snapshots.
+const FINAL: &str = "-final*";
 
 /// Returns the policy as a JSON document of IAM.
 #[must_use]
 pub fn iam_policy(scope: &IamPolicyScope) -> Value {
-    let IamPolicyScope {
-        partition,
-        region,
-        account,
-        kms_keys,
-    } = scope;
-    let statements = STATEMENTS.iter().map(|statement| {
-        let resources = statement.resources.iter();
-        let resources = resources
-            .map(|(type_, name)| format!("arn:{partition}:rds:{region}:{account}:{type_}:{name}"));
-        allow(
-            statement.id,
-            statement.actions,
-            &resources.collect::<Vec<_>>(),
-        )
-    });
-    let keys = allow("UseKeys", &["kms:CreateGrant", "kms:DescribeKey"], kms_keys);
-    let keys = Some(keys).filter(|_| !kms_keys.is_empty());
-    let statements: Vec<_> = statements.chain(keys).collect();
+    let own = [("db", OWN)];
+    let own_with_groups = [own.as_slice(), &GROUPS].concat();
+    let of_others = |type_, names| others(type_, names);
+    let with_own = |others: Vec<(&'static str, String)>| {
+        let own = own_with_groups.iter();
+        let own = own.map(|(type_, name)| (*type_, (*name).to_owned()));
+        others.into_iter().chain(own).collect::<Vec<_>>()
+    };
+    let fixed = |resources: &[(&'static str, &str)]| {
+        let resources = resources.iter();
+        let resources = resources.map(|(type_, name)| (*type_, (*name).to_owned()));
+        resources.collect::<Vec<_>>()
+    };
+    let snapshots: Vec<_> = std::iter::once(OWN)
+        .chain(scope.adopted.iter().map(String::as_str))
+        .map(|name| ("snapshot", format!("{name}{FINAL}")))
+        .collect();
+    let instances = [fixed(&own), of_others("db", &scope.adopted)].concat();
+    let read = ["rds:DescribeDBInstances", "rds:DescribeDBSnapshots"];
+    let mut statements = vec![
+        scope.allow("Read", &read, &fixed(&[("db", "*"), ("snapshot", "*")])),
+        scope.allow(
+            "Create",
+            &["rds:CreateDBInstance"],
+            &fixed(&own_with_groups),
+        ),
+        scope.allow("Change", CHANGES, &instances),
+        scope.allow("UseGroups", &["rds:ModifyDBInstance"], &fixed(&GROUPS)),
+        scope.allow(
+            "TakeFinalSnapshots",
+            &["rds:CreateDBSnapshot"],
+            &[instances.clone(), snapshots.clone()].concat(),
+        ),
+        scope.allow("TagFinalSnapshots", &["rds:AddTagsToResource"], &snapshots),
+    ];
+    let mut for_some = |id, actions: &[&str], others: Vec<(&'static str, String)>| {
+        if !others.is_empty() {
+            statements.push(scope.allow(id, actions, &with_own(others)));
+        }
+    };
+    let restore = "rds:RestoreDBInstanceFromDBSnapshot";
+    for_some(
+        "RestoreSnapshots",
+        &[restore],
+        of_others("snapshot", &scope.snapshots),
+    );
+    let restore = "rds:RestoreDBInstanceToPointInTime";
+    for_some(
+        "RestoreInstances",
+        &[restore],
+        of_others("db", &scope.restored),
+    );
+    let replicate = "rds:CreateDBInstanceReadReplica";
+    for_some(
+        "Replicate",
+        &[replicate],
+        of_others("db", &scope.replicated),
+    );
+    if !scope.replicated.is_empty() {
+        statements.push(scope.allow("Promote", &["rds:PromoteReadReplica"], &fixed(&own)));
+    }
+    statements.extend(scope.other_services());
     json!({"Version": "2012-10-17", "Statement": statements})
 }
 
-fn allow(id: &str, actions: &[&str], resources: &[String]) -> Value {
+impl IamPolicyScope {
+    /// Returns a statement for resources of RDS, each with its type and a pattern of its name.
+    fn allow(&self, id: &str, actions: &[&str], resources: &[(&str, String)]) -> Value {
+        let Self {
+            partition,
+            region,
+            account,
+            ..
+        } = self;
+        let resources = resources
+            .iter()
+            .map(|(type_, name)| format!("arn:{partition}:rds:{region}:{account}:{type_}:{name}"));
+        statement(id, actions, &resources.collect::<Vec<_>>())
+    }
+
+    /// Returns the statements for other services, which RDS uses with the permissions of its caller.
+    fn other_services(&self) -> Vec<Value> {
+        let Self {
+            partition,
+            region,
+            account,
+            ..
+        } = self;
+        let mut statements = Vec::new();
+        if self.has_managed_passwords {
+            let secrets = format!("arn:{partition}:secretsmanager:{region}:{account}:secret:rds!*");
+            let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
+            statements.push(statement("KeepPasswords", &actions, &[secrets]));
+        }
+        if !self.monitoring_roles.is_empty() {
+            let roles = &self.monitoring_roles;
+            statements.push(statement("PassMonitoringRoles", &["iam:PassRole"], roles));
+        }
+        if !self.kms_keys.is_empty() {
+            let actions: &[&str] = if self.has_managed_passwords {
+                &[
+                    "kms:CreateGrant",
+                    "kms:Decrypt",
+                    "kms:DescribeKey",
+                    "kms:GenerateDataKey",
+                ]
+            } else {
+                &["kms:CreateGrant", "kms:DescribeKey"]
+            };
+            statements.push(statement("UseKeys", actions, &self.kms_keys));
+        }
+        statements
+    }
+}
+
+fn others<'a>(type_: &'a str, names: &[String]) -> Vec<(&'a str, String)> {
+    names.iter().map(|name| (type_, name.clone())).collect()
+}
+
+fn statement(id: &str, actions: &[&str], resources: &[String]) -> Value {
     json!({"Sid": id, "Effect": "Allow", "Action": actions, "Resource": resources})
 }
 
@@ -96,24 +176,81 @@ fn allow(id: &str, actions: &[&str], resources: &[String]) -> Value {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_policy_is_limited_to_a_place_and_names_only_keys_that_are_given() {
-        let scope = |kms_keys| IamPolicyScope {
+    fn policy(change: impl FnOnce(&mut IamPolicyScope)) -> String {
+        let mut scope = IamPolicyScope {
             partition: "aws".to_owned(),
             region: "eu-central-1".to_owned(),
             account: "123456789012".to_owned(),
-            kms_keys,
+            ..IamPolicyScope::default()
         };
-        let policy = iam_policy(&scope(Vec::new()));
-        assert!(!policy.to_string().contains("kms:"));
-        let instances = &policy["Statement"][1]["Resource"];
-        assert_eq!(
-            *instances,
-            json!(["arn:aws:rds:eu-central-1:123456789012:db:cdb-*"])
-        );
-        let key = "arn:aws:kms:eu-central-1:123456789012:key/a".to_owned();
-        let policy = iam_policy(&scope(vec![key.clone()]));
-        let keys = &policy["Statement"].as_array().expect("statements")[5];
-        assert_eq!(keys["Resource"], json!([key]));
+        change(&mut scope);
+        iam_policy(&scope).to_string()
+    }
+
+    #[test]
+    fn resources_of_others_are_allowed_only_if_they_are_named() {
+        let of_rds = "arn:aws:rds:eu-central-1:123456789012:";
+        let own = policy(|_| ());
+        assert!(own.contains(&format!("{of_rds}db:cdb-*\"")));
+        assert!(own.contains(&format!("{of_rds}snapshot:cdb-*-final*\"")));
+        let one = || vec!["orders".to_owned()];
+        for (found, action, resource) in [
+            (
+                policy(|it| it.adopted = one()),
+                "DeleteDBInstance",
+                "db:orders",
+            ),
+            (
+                policy(|it| it.adopted = one()),
+                "CreateDBSnapshot",
+                "snapshot:orders-final*",
+            ),
+            (
+                policy(|it| it.snapshots = one()),
+                "FromDBSnapshot",
+                "snapshot:orders",
+            ),
+            (
+                policy(|it| it.restored = one()),
+                "ToPointInTime",
+                "db:orders",
+            ),
+            (
+                policy(|it| it.replicated = one()),
+                "PromoteReadReplica",
+                "db:orders",
+            ),
+        ] {
+            assert!(found.contains(action), "{action}");
+            assert!(
+                found.contains(&format!("{of_rds}{resource}\"")),
+                "{resource}: {found}"
+            );
+        }
+        for text in [
+            "orders",
+            "kms:",
+            "iam:",
+            "secretsmanager:",
+            "Restore",
+            "Replica",
+        ] {
+            assert!(!own.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_services_are_allowed_only_if_they_are_needed() {
+        let key = || vec!["arn:aws:kms:eu-central-1:123456789012:key/a".to_owned()];
+        let with_key = policy(|it| it.kms_keys = key());
+        assert!(with_key.contains("kms:CreateGrant") && !with_key.contains("kms:Decrypt"));
+        let managed = policy(|it| {
+            it.kms_keys = key();
+            it.has_managed_passwords = true;
+        });
+        assert!(managed.contains("kms:Decrypt") && managed.contains("secret:rds!*"));
+        let role = "arn:aws:iam::123456789012:role/monitoring";
+        let monitored = policy(|it| it.monitoring_roles = vec![role.to_owned()]);
+        assert!(monitored.contains("iam:PassRole") && monitored.contains(role));
     }
 }

@@ -99,14 +99,37 @@ pub(crate) fn needed(operation: &str, parameters: &Fields, place: &Place) -> Vec
         let snapshot = of("snapshot", snapshot, name);
         needed.extend([instance, snapshot].map(|it| ("rds:CreateDBSnapshot".to_owned(), it)));
     }
-    if let Some(key) = given("KmsKeyId") {
-        let key = if key.starts_with("arn:") {
-            key.to_owned()
-        } else {
-            format!("arn:aws:kms:{name}:{account}:key/{key}")
-        };
-        let actions = ["kms:CreateGrant", "kms:DescribeKey"];
-        needed.extend(actions.map(|action| (action.to_owned(), key.clone())));
+    let mut uses_key = |parameter: &str, actions: &[&str]| {
+        if let Some(key) = given(parameter) {
+            let key = if key.starts_with("arn:") {
+                key.to_owned()
+            } else {
+                format!("arn:aws:kms:{name}:{account}:key/{key}")
+            };
+            needed.extend(
+                actions
+                    .iter()
+                    .map(|action| ((*action).to_owned(), key.clone())),
+            );
+        }
+    };
+    let of_storage = ["kms:CreateGrant", "kms:DescribeKey"];
+    uses_key("KmsKeyId", &of_storage);
+    uses_key("PerformanceInsightsKMSKeyId", &of_storage);
+    let of_secret = [
+        "kms:CreateGrant",
+        "kms:Decrypt",
+        "kms:DescribeKey",
+        "kms:GenerateDataKey",
+    ];
+    uses_key("MasterUserSecretKmsKeyId", &of_secret);
+    if parameters.flag("ManageMasterUserPassword") {
+        let secret = format!("arn:aws:secretsmanager:{name}:{account}:secret:rds!db-1");
+        let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
+        needed.extend(actions.map(|action| (action.to_owned(), secret.clone())));
+    }
+    if let Some(role) = given("MonitoringRoleArn") {
+        needed.push(("iam:PassRole".to_owned(), role.to_owned()));
     }
     needed
 }
