@@ -104,6 +104,7 @@ async fn instances_are_restored_and_replicated_once_and_promoted_when_the_spec_s
         "restoreFrom": {"snapshot": "before"}, "storage": {"sizeGib": 150},
         "backup": {"retentionDays": 3}, "maintenanceWindow": "sun:05:00-sun:06:00",
         "credentials": credentials, "tags": {"team": "shop"},
+        "network": {"availabilityZone": "eu-central-1b"},
     });
     let restored = origins.create("restored", &fields).await;
     origins
@@ -114,6 +115,7 @@ async fn instances_are_restored_and_replicated_once_and_promoted_when_the_spec_s
         .await;
     let instance = origins.instance(&restored);
     assert_eq!(instance["BackupRetentionPeriod"], 3);
+    assert_eq!(instance["AvailabilityZone"], "eu-central-1b");
     assert_eq!(
         instance["PreferredMaintenanceWindow"],
         "sun:05:00-sun:06:00"

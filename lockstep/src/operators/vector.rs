@@ -19,8 +19,8 @@ use lockstep_vector_api::{
     VectorContext, VectorPipeline, is_exact,
 };
 use lockstep_vector_controller::{
-    CatalogueLearner, CheckSlots, ExactCheck, Installation, PodChecks, RunsPipelines,
-    ValidateOnlyReconciler, Verdict, WorkloadReconciler, owned,
+    CatalogueLearner, CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks,
+    RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
@@ -99,11 +99,11 @@ struct PipelineCheck(ExactCheck);
 #[async_trait]
 impl AdmissionCheck for PipelineCheck {
     async fn check(&self, request: &AdmissionCheckRequest) -> Result<AdmissionCheckResult, String> {
-        let verdict = self.0.check(&request.object, request.old_object.as_ref());
-        let Verdict {
+        let result = self.0.check(&request.object, request.old_object.as_ref());
+        let ExactCheckResult {
             rejections,
             warnings,
-        } = verdict.await?;
+        } = result.await?;
         Ok(AdmissionCheckResult {
             errors: rejections
                 .into_iter()

@@ -16,7 +16,7 @@ pub use crate::learning::{
     VersionToLearn,
 };
 pub use crate::run::{
-    CheckSlots, ExactCheck, Installation, PodChecks, RunsPipelines, Verdict, WorkloadReconciler,
-    controller_installation, has_pod_monitors, rbac_rules,
+    CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks, RunsPipelines,
+    WorkloadReconciler, controller_installation, has_pod_monitors, rbac_rules,
 };
 pub use crate::validate_only::ValidateOnlyReconciler;

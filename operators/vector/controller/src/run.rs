@@ -40,7 +40,7 @@ pub(crate) use crate::run::workload::assembly_options;
 
 pub use crate::run::cluster_features::{Installation, controller_installation, has_pod_monitors};
 pub use crate::run::config_check::CheckSlots;
-pub use crate::run::exact::{ExactCheck, Verdict};
+pub use crate::run::exact::{ExactCheck, ExactCheckResult};
 pub use crate::run::pod_checks::PodChecks;
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};
 pub use crate::run::workload::RunsPipelines;

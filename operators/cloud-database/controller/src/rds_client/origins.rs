@@ -1,6 +1,6 @@
 //! Calls that create an instance from a backup or as a replica of another one, and the one that promotes a replica.
 //!
-//! They set what the spec says of network access, the class, the port and backups. The storage, the version and the password
+//! They set what the spec says of network access, groups, the class, the port and backups. The storage, the version and the password
 //! are those of the source: they are modified once the instance is available.
 
 use aws_sdk_rds::primitives::{DateTime, DateTimeFormat};
@@ -30,7 +30,18 @@ impl RdsClient {
             .db_instance_identifier(id)
             .db_snapshot_identifier(snapshot)
             .engine(spec.engine.as_str())
-            .auto_minor_version_upgrade(!names_minor_version(spec))
+            .auto_minor_version_upgrade(
+                spec.auto_minor_version_upgrade
+                    .unwrap_or(!names_minor_version(spec)),
+            )
+            // What cannot be changed later, and what would interrupt the database once more.
+            .set_availability_zone(network.availability_zone.clone())
+            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
+            .set_db_parameter_group_name(spec.parameter_group.clone())
+            .set_option_group_name(spec.option_group.clone())
+            .set_dedicated_log_volume(spec.dedicated_log_volume)
+            .set_ca_certificate_identifier(spec.ca_certificate.clone())
+            .set_enable_iam_database_authentication(spec.iam_authentication)
             .db_instance_class(&spec.instance_class)
             .multi_az(spec.multi_az.unwrap_or_default())
             .set_backup_retention_period(spec.backup.retention_days)
@@ -73,7 +84,18 @@ impl RdsClient {
             .set_restore_time(time)
             .set_use_latest_restorable_time(source.latest)
             .engine(spec.engine.as_str())
-            .auto_minor_version_upgrade(!names_minor_version(spec))
+            .auto_minor_version_upgrade(
+                spec.auto_minor_version_upgrade
+                    .unwrap_or(!names_minor_version(spec)),
+            )
+            // What cannot be changed later, and what would interrupt the database once more.
+            .set_availability_zone(network.availability_zone.clone())
+            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
+            .set_db_parameter_group_name(spec.parameter_group.clone())
+            .set_option_group_name(spec.option_group.clone())
+            .set_dedicated_log_volume(spec.dedicated_log_volume)
+            .set_ca_certificate_identifier(spec.ca_certificate.clone())
+            .set_enable_iam_database_authentication(spec.iam_authentication)
             .db_instance_class(&spec.instance_class)
             .multi_az(spec.multi_az.unwrap_or_default())
             .set_backup_retention_period(spec.backup.retention_days)
@@ -107,7 +129,18 @@ impl RdsClient {
             .create_db_instance_read_replica()
             .db_instance_identifier(id)
             .source_db_instance_identifier(source)
-            .auto_minor_version_upgrade(!names_minor_version(spec))
+            .auto_minor_version_upgrade(
+                spec.auto_minor_version_upgrade
+                    .unwrap_or(!names_minor_version(spec)),
+            )
+            // What cannot be changed later, and what would interrupt the database once more.
+            .set_availability_zone(network.availability_zone.clone())
+            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
+            .set_db_parameter_group_name(spec.parameter_group.clone())
+            .set_option_group_name(spec.option_group.clone())
+            .set_dedicated_log_volume(spec.dedicated_log_volume)
+            .set_ca_certificate_identifier(spec.ca_certificate.clone())
+            .set_enable_iam_database_authentication(spec.iam_authentication)
             .db_instance_class(&spec.instance_class)
             .multi_az(spec.multi_az.unwrap_or_default())
             .set_port(spec.port)

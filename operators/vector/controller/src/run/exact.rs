@@ -1,7 +1,7 @@
 //! Check of a pipeline before it is stored: the validators of the workloads that select it are asked.
 //!
 //! ```text
-//! pipeline ─► workloads that select it ─► configuration of the pipeline alone ─► their validators ─► verdict
+//! pipeline ─► workloads that select it ─► configuration of the pipeline alone ─► their validators ─► result
 //! ```
 //!
 //! Nothing is read from watches, because every replica answers, whether it is the leader or not. A validator is found by its
@@ -42,7 +42,7 @@ pub struct ExactCheck {
 
 /// Result of the check of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ExactCheckResult {
     /// Workloads whose Vector rejects it, each with the reason.
     pub rejections: Vec<String>,
     /// Reasons why a rejection does not count, or why a workload was not asked.
@@ -79,7 +79,11 @@ impl ExactCheck {
     /// # Errors
     ///
     /// The workloads cannot be read.
-    pub async fn check(&self, pipeline: &Value, old: Option<&Value>) -> Result<Verdict, String> {
+    pub async fn check(
+        &self,
+        pipeline: &Value,
+        old: Option<&Value>,
+    ) -> Result<ExactCheckResult, String> {
         let (keys, entry) = selection::index_selectable(pipeline);
         let found = match entry.role {
             None => Vec::new(),
@@ -93,7 +97,9 @@ impl ExactCheck {
                 found
             }
         };
-        Ok(found.into_iter().fold(Verdict::default(), Verdict::with))
+        Ok(found
+            .into_iter()
+            .fold(ExactCheckResult::default(), ExactCheckResult::with))
     }
 
     /// Returns the answers of the workloads of one kind, each with that about the replaced pipeline if both are rejections.
@@ -222,7 +228,7 @@ impl ExactCheck {
     }
 }
 
-impl Verdict {
+impl ExactCheckResult {
     /// Adds the answer of a workload. `before` is that about the pipeline which is replaced.
     fn with(mut self, (workload, answer, before): (String, Answer, Option<Answer>)) -> Self {
         match answer {
@@ -262,9 +268,10 @@ mod tests {
             (rejected("a"), Some(Answer::Unknown("c".to_owned())), 1, 0),
             (Answer::Unknown("c".to_owned()), None, 0, 1),
         ] {
-            let verdict = Verdict::default().with(("Vector n/v".to_owned(), answer, before));
-            let found = (verdict.rejections.len(), verdict.warnings.len());
-            assert_eq!(found, (rejections, warnings), "{verdict:?}");
+            let result =
+                ExactCheckResult::default().with(("Vector n/v".to_owned(), answer, before));
+            let found = (result.rejections.len(), result.warnings.len());
+            assert_eq!(found, (rejections, warnings), "{result:?}");
         }
     }
 }
