@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::manifest::{Manifest, crd_file, manifest};
 use crate::names::Names;
 use crate::options::InstallOptions;
-use crate::{crd_protection, rbac, values_table, webhook_configuration};
+use crate::{crd_protection, deployment, rbac, values_table, webhook_configuration};
 
 /// Names as template expressions. Their quotes are backticks, because YAML would escape double quotes.
 const TEMPLATES: Names = Names {
@@ -123,7 +123,9 @@ fn arguments(install: &InstallOptions<'_>) -> Manifest {
     let controller: Vec<_> = common.iter().chain(&install.controller_args).collect();
     let volumes: Vec<_> = install.config_map_volumes().collect();
     let mounts: Vec<_> = install.config_map_mounts().collect();
+    let both: Vec<_> = deployment::admission_checks(install).into_iter().collect();
     let arguments = json!({
+        "both": both,
         "webhook": common, "controller": controller, "volumes": volumes, "volumeMounts": mounts,
     });
     manifest("arguments.yaml", &[arguments])

@@ -173,7 +173,7 @@ pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
 }
 
 /// Returns the argument of both containers with the socket of the admission checks.
-fn admission_checks(install: &InstallOptions<'_>) -> Option<String> {
+pub(crate) fn admission_checks(install: &InstallOptions<'_>) -> Option<String> {
     let socket = format!("--admission-check-socket={KEYS}/checks.sock");
     install.has_admission_checks.then_some(socket)
 }

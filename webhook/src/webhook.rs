@@ -1,6 +1,7 @@
 //! HTTP endpoints of the webhook, from the request to the response.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -151,7 +152,7 @@ impl Webhook {
     async fn serve(self: Arc<Self>, endpoint: Endpoint, request: HttpRequest) -> Response {
         let (parts, body) = request.into_parts();
         let time_limit = middleware::time_limit(&parts.uri, self.limits.request_timeout);
-        let handling = self.handle(endpoint, &parts, body);
+        let handling = self.handle(endpoint, &parts, body, time_limit);
         let handling = middleware::limit_time(&self.metrics, time_limit, handling);
         let handling = middleware::measure(&self.metrics, endpoint.name(), handling);
         middleware::trace(endpoint.name(), handling).await
@@ -163,6 +164,7 @@ impl Webhook {
         endpoint: Endpoint,
         parts: &Parts,
         body: Body,
+        time_limit: Duration,
     ) -> Result<EndpointResponse, RequestError> {
         // Read the whole body, even of a request that is going to be rejected: a client that gets a response
         // before it has sent the whole body may continue as if it had received none.
@@ -180,9 +182,10 @@ impl Webhook {
         };
         let review = match self.concurrency.run(&self.budget, body, respond).await? {
             Responded::Converted(review) => return Ok(EndpointResponse::Converted(review)),
-            Responded::Admission(Handled::Done(review)) => review,
+            Responded::Admission(Handled::Done(review)) => *review,
+            // It is rare, and its future would make that of every request large.
             Responded::Admission(Handled::Pending(pending)) => {
-                self.handler.complete(*pending).await
+                Box::pin(self.handler.complete(*pending, time_limit)).await
             }
         };
         Ok(EndpointResponse::Review(review))

@@ -17,7 +17,7 @@ use crate::admission::request::GroupVersionKind;
 /// Id in the warning of an object that was not checked.
 const UNCHECKED: &str = "not-checked";
 
-/// Time in which a check must come to a result. A user waits for it, and the time-out of the API server is longer.
+/// Maximum time in which a check must come to a result: a user waits for it.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum number of checks at the same time. They do not count against the limit on requests in flight.
@@ -135,14 +135,17 @@ pub(crate) struct PendingCheck {
 impl PendingCheck {
     /// Does the check, and adds what it finds to the result of the rules. Without a result, that of the rules counts, and a
     /// warning says so.
-    pub(crate) async fn add_to(self, result: &mut ValidationResult) {
+    ///
+    /// `time_limit` is that of the whole request. The check ends before, so that the request is not denied.
+    pub(crate) async fn add_to(self, result: &mut ValidationResult, time_limit: Duration) {
+        let time_limit = TIME_LIMIT.min(time_limit * 2 / 3);
         let found = match self.checks.in_flight.try_acquire() {
             Ok(_permit) => {
-                let checked = timeout(TIME_LIMIT, self.checks.remote.check(&self.request)).await;
+                let checked = timeout(time_limit, self.checks.remote.check(&self.request)).await;
                 checked.unwrap_or_else(|_| {
                     Err(format!(
                         "there was no result within {} s",
-                        TIME_LIMIT.as_secs()
+                        time_limit.as_secs_f32()
                     ))
                 })
             }
@@ -184,5 +187,88 @@ fn violation(finding: Finding) -> Violation {
         error: FieldError::invalid_hidden(path, message),
         inputs: None,
         is_of_related: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::admission::response::Outcome;
+
+    /// Process that finds an error in each object, or does not answer.
+    struct Remote {
+        answers: bool,
+    }
+
+    #[async_trait]
+    impl RemoteChecks for Remote {
+        fn are_wanted(&self, _group: &str, _kind: &str, _policy: &Policy) -> bool {
+            true
+        }
+
+        async fn check(
+            &self,
+            request: &AdmissionCheckRequest,
+        ) -> Result<AdmissionCheckResult, String> {
+            if !self.answers {
+                std::future::pending::<()>().await;
+            }
+            let error = Finding {
+                rule: "a".to_owned(),
+                field: "spec".to_owned(),
+                message: format!("{} is wrong", request.kind),
+            };
+            Ok(AdmissionCheckResult {
+                errors: vec![error],
+                warnings: Vec::new(),
+            })
+        }
+    }
+
+    fn check(answers: bool, object: &Value, old: Option<&Value>) -> Option<PendingCheck> {
+        let kind = GroupVersionKind {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Trap".to_owned(),
+        };
+        Checks::new(Arc::new(Remote { answers })).of(&kind, object, old)
+    }
+
+    async fn result(answers: bool) -> ValidationResult {
+        let mut result = Outcome::Allowed.into_result();
+        let check = check(answers, &json!({"spec": 1}), None).expect("a check");
+        check.add_to(&mut result, Duration::from_millis(150)).await;
+        result
+    }
+
+    #[tokio::test]
+    async fn an_object_is_denied_only_if_there_is_an_answer_in_time() {
+        let found = result(true).await;
+        let message = found.message();
+        assert_eq!(message, "spec: Invalid value: Trap is wrong [a]");
+        let found = result(false).await;
+        assert!(found.is_valid());
+        let warning = found.warnings[0].error.to_string();
+        assert!(warning.contains("no result within 0.1 s"), "{warning}");
+    }
+
+    #[test]
+    fn deletions_and_updates_that_change_nothing_are_not_checked() {
+        let object = json!({"metadata": {"labels": {"a": "b"}, "finalizers": ["x"]}, "spec": 1});
+        let is_checked = |change: &dyn Fn(&mut Value)| {
+            let mut new = object.clone();
+            change(&mut new);
+            check(true, &new, Some(&object)).is_some()
+        };
+        assert!(!is_checked(&|new| new["metadata"]["finalizers"] = json!([])));
+        assert!(!is_checked(&|new| new["status"] = json!({})));
+        assert!(is_checked(&|new| new["spec"] = json!(2)));
+        assert!(is_checked(&|new| new["metadata"]["labels"] = json!({})));
+        assert!(!is_checked(&|new| {
+            new["spec"] = json!(2);
+            new["metadata"]["deletionTimestamp"] = json!("2026-01-05T10:00:00Z");
+        }));
     }
 }

@@ -1,6 +1,7 @@
 //! Handling of an admission request: decode → validate → respond.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockstep_shared_validation::{
     CrdMatch, LastValidated, PolicyHandle, RawObject, ValidationRequest, ValidationResult,
@@ -35,7 +36,7 @@ pub(crate) struct Handler {
 
 /// Response to a request, or the check that decides about it.
 pub(crate) enum Handled {
-    Done(AdmissionReview),
+    Done(Box<AdmissionReview>),
     Pending(Box<Pending>),
 }
 
@@ -61,27 +62,25 @@ impl Handler {
         let mut request = request::parse(body)?;
         let mut check = None;
         let outcome = self.validate(mode, &mut request, &mut check)?;
-        let Some(check) = check else {
-            return Ok(Handled::Done(self.respond(&request, &outcome)));
+        let Some(check) = check.filter(|_| outcome.is_accepted()) else {
+            let review = self.respond(&request, &outcome);
+            return Ok(Handled::Done(Box::new(review)));
         };
-        Ok(match accepted(outcome) {
-            Ok(result) => Handled::Pending(Box::new(Pending {
-                check,
-                request: request.map(|_| ()),
-                result,
-            })),
-            Err(outcome) => Handled::Done(self.respond(&request, &outcome)),
-        })
+        Ok(Handled::Pending(Box::new(Pending {
+            check,
+            request: request.map(|_| ()),
+            result: outcome.into_result(),
+        })))
     }
 
     /// Does a check, and returns the response.
-    pub(crate) async fn complete(&self, pending: Pending) -> AdmissionReview {
+    pub(crate) async fn complete(&self, pending: Pending, time_limit: Duration) -> AdmissionReview {
         let Pending {
             check,
             request,
             mut result,
         } = pending;
-        check.add_to(&mut result).await;
+        check.add_to(&mut result, time_limit).await;
         self.respond(&request, &Outcome::Validated(result))
     }
 
@@ -223,22 +222,6 @@ impl Handler {
                 "denied"
             );
         }
-    }
-}
-
-/// Returns the result of the rules if they accept the object, and the outcome otherwise.
-fn accepted(outcome: Outcome) -> Result<ValidationResult, Outcome> {
-    match outcome {
-        Outcome::Validated(result) if result.is_valid() => Ok(result),
-        Outcome::Allowed => Ok(ValidationResult {
-            object: Value::Null,
-            defaults: json_patch::Patch::default(),
-            errors: Vec::new(),
-            warnings: Vec::new(),
-            audit_violations: Vec::new(),
-            ratcheted: Vec::new(),
-        }),
-        other => Err(other),
     }
 }
 

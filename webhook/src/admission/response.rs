@@ -6,6 +6,7 @@ use kube_core::Status;
 use kube_core::response::{StatusCause, StatusDetails, reason};
 use lockstep_shared_validation::{ValidationResult, Violation, aggregate};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::admission::request::{AdmissionRequest, GroupVersionKind};
 
@@ -22,6 +23,32 @@ pub(crate) enum Outcome {
     Defaulted(json_patch::Patch),
     /// Result of the complete validation.
     Validated(ValidationResult),
+}
+
+impl Outcome {
+    /// Returns true if the object is validated, and the rules accept it.
+    pub(crate) fn is_accepted(&self) -> bool {
+        match self {
+            Self::Allowed => true,
+            Self::Validated(result) => result.is_valid(),
+            Self::UnknownKind | Self::Defaulted(_) => false,
+        }
+    }
+
+    /// Returns the result of the validation. It is empty if nothing is reported.
+    pub(crate) fn into_result(self) -> ValidationResult {
+        match self {
+            Self::Validated(result) => result,
+            Self::Allowed | Self::UnknownKind | Self::Defaulted(_) => ValidationResult {
+                object: Value::Null,
+                defaults: json_patch::Patch::default(),
+                errors: Vec::new(),
+                warnings: Vec::new(),
+                audit_violations: Vec::new(),
+                ratcheted: Vec::new(),
+            },
+        }
+    }
 }
 
 /// `AdmissionReview` with a response.

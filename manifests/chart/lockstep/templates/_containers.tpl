@@ -14,6 +14,9 @@
     - --crd-status-file=/run/lockstep/tls/crds.json
     - --policy=/etc/lockstep/policy/policy.yaml
     - --shutdown-delay=10s
+    {{- range (.Files.Get "files/arguments.yaml" | fromYaml).both }}
+    - {{ . | quote }}
+    {{- end }}
     {{- range (.Files.Get "files/arguments.yaml" | fromYaml).webhook }}
     - {{ . | quote }}
     {{- end }}
@@ -81,6 +84,9 @@ because it must not make the webhook's Pod unready. */}}
     - --webhook-service={{ include "lockstep.serviceName" . }}
     - --webhook-configuration={{ include "lockstep.fullname" . }}
     - --webhook-deployment={{ include "lockstep.fullname" . }}
+    {{- range (.Files.Get "files/arguments.yaml" | fromYaml).both }}
+    - {{ . | quote }}
+    {{- end }}
     {{- range $path, $_ := .Files.Glob "files/crds/*.yaml" }}
     {{- $crd := $.Files.Get $path | fromYaml }}
     {{- if gt (len $crd.spec.versions) 1 }}

@@ -12,7 +12,7 @@ use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec};
 use lockstep_controller::{OperatorEvent, ReconcileError, ReconcileOutput};
 
 use crate::drift;
-use crate::master_user::{MasterUser, UNKNOWN_VERSION};
+use crate::master_user::MasterUser;
 use crate::preconditions;
 use crate::reconciler::{CloudDatabaseReconciler, observed};
 use crate::recorded_instance::RecordedInstance;
@@ -26,6 +26,7 @@ impl CloudDatabaseReconciler {
         id: &str,
         object: &CloudDatabase,
         instance: &DbInstance,
+        record: &RecordedInstance<'_>,
         user: Result<MasterUser, ReconcileError>,
     ) -> Result<ReconcileOutput, StepError> {
         if tags::has_owner(instance) {
@@ -40,6 +41,12 @@ impl CloudDatabaseReconciler {
         let user = user?;
         let mut conflicts = conflicts(&object.spec, instance);
         conflicts.extend(drift::other_user(&user.name, instance));
+        if instance.master_user_secret().is_some() && object.spec.credentials.managed.is_none() {
+            conflicts.push(
+                "RDS manages its password; adopt it with `spec.credentials.managed`, and change that afterwards"
+                    .to_owned(),
+            );
+        }
         if !conflicts.is_empty() {
             return Err(self.stalled(
                 "AdoptionConflict",
@@ -57,9 +64,9 @@ impl CloudDatabaseReconciler {
         let message = format!("the RDS instance '{id}' has the tags of this object now");
         let mut progress = self.in_progress(observed(instance), message);
         progress.requeue_after = Duration::ZERO;
-        if object.spec.credentials.generate.is_some() {
-            // The instance has another password. One in a Secret of the user is taken for that of the instance.
-            let version = ("credentialsVersion".to_owned(), UNKNOWN_VERSION.into());
+        // The status has the resource ID of this instance from now on.
+        if let Some(version) = self.credentials_version(id, object, instance, record) {
+            let version = ("credentialsVersion".to_owned(), version.into());
             progress.status.extend([version]);
         }
         progress.events.push(OperatorEvent {
@@ -111,11 +118,6 @@ pub(crate) fn conflicts(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<
     }
     if let Some(cluster) = instance.db_cluster_identifier() {
         conflicts.push(format!("it is an instance of the DB cluster '{cluster}'"));
-    }
-    if let (Some(wanted), Some(actual)) = (&spec.database_name, instance.db_name())
-        && wanted != actual
-    {
-        conflicts.push(format!("its database is named '{actual}'"));
     }
     conflicts.extend(drift::immutable(spec, instance));
     conflicts

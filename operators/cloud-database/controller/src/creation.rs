@@ -13,7 +13,7 @@ use std::time::Duration;
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{CloudDatabase, PointInTime, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::call_error::CallError;
 use crate::drift;
@@ -102,8 +102,8 @@ impl CloudDatabaseReconciler {
             return Ok(self.in_progress(status, message));
         }
         if record.region.is_none() || record.account_id.is_none() {
-            // An instance that is restored or replicated is not empty.
-            if let Origin::Empty(_) = &origin {
+            // Instead of the data of the earlier instance, a restored one has those of a backup.
+            if !matches!(origin, Origin::Replica(_)) {
                 self.require_first(object).await?;
             }
             return Ok(self.locating(id, origin.credentials_version()).await?);
@@ -123,6 +123,7 @@ impl CloudDatabaseReconciler {
                 let enforced = json!(drift::ENFORCED_AT_CREATION);
                 let enforced = fields([("enforcedFields", enforced)]);
                 progress.status.extend(enforced);
+                progress.status.extend(self.recorded_of(id, &origin));
                 Ok(progress)
             }
             // An earlier call was executed and its response lost.
@@ -133,6 +134,7 @@ impl CloudDatabaseReconciler {
                         let phase = instance.db_instance_status().unwrap_or("creating");
                         let mut progress = self.waiting(id, phase);
                         progress.status.extend(observed(&instance));
+                        progress.status.extend(self.recorded_of(id, &origin));
                         Ok(progress)
                     }
                     None => Err(StepError::from(ReconcileError::Transient {
@@ -145,6 +147,23 @@ impl CloudDatabaseReconciler {
             }
             Err(error) => Err(creation_rejected(error, record)),
         }
+    }
+
+    /// Returns status fields that record the origin of an instance that has been created.
+    fn recorded_of(&self, id: &str, origin: &Origin<'_>) -> Map<String, Value> {
+        if let Origin::Empty(_) = origin {
+            return Map::new();
+        }
+        // An earlier instance of the object may have had the password.
+        self.passwords.forget(id);
+        let source = match origin {
+            Origin::Replica(source) => json!(source),
+            _ => Value::Null,
+        };
+        fields([
+            ("credentialsVersion", json!(origin.credentials_version())),
+            ("replicaOf", source),
+        ])
     }
 
     /// Records the region and account in which the instance is about to be created, and the version of the Secret with its
@@ -203,7 +222,7 @@ impl CloudDatabaseReconciler {
         self.stalled(
             "InstanceMissing",
             format!(
-                "the RDS instance '{id}' ({shown}) no longer exists, and this controller did not delete it. No new instance is created, because it would be empty. Restore a snapshot as '{id}' with the tags of the instance, or set the annotation {REPLACES_INSTANCE}={shown} to create a new, empty instance"
+                "the RDS instance '{id}' ({shown}) no longer exists, and this controller did not delete it. No new instance is created, because it would not have its data. Restore a snapshot as '{id}' with the tags of the instance, or set the annotation {REPLACES_INSTANCE}={shown} to create a new instance as the spec says"
             ),
         )
     }
@@ -225,7 +244,7 @@ impl CloudDatabaseReconciler {
         Err(self.stalled(
             "InstanceOfEarlierObject",
             format!(
-                "the RDS instance '{id}' ({resource_id}) was created for another object with this namespace and name ({owner}): an earlier object, or an object of another cluster that may still use the database. No second instance is created, because it would be empty. To take it over, create the object with `spec.adopt.identifier: {id}`. To create a new, empty instance in addition, set the annotation {REPLACES_INSTANCE}={resource_id}. Clusters that share an account need different values of --cluster-name"
+                "the RDS instance '{id}' ({resource_id}) was created for another object with this namespace and name ({owner}): an earlier object, or an object of another cluster that may still use the database. No second instance is created, because it would not have its data. To take it over, create the object with `spec.adopt.identifier: {id}`. To create a new instance as the spec says in addition, set the annotation {REPLACES_INSTANCE}={resource_id}. Clusters that share an account need different values of --cluster-name"
             ),
         ))
     }

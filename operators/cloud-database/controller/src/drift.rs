@@ -298,6 +298,20 @@ pub(crate) fn immutable(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<
             "its storage is {is}, as it was created, and RDS cannot change this"
         ));
     }
+    if let (Some(wanted), Some(actual)) = (&spec.encryption.kms_key, instance.kms_key_id())
+        && !wanted.contains("alias/")
+        && actual != wanted
+        && !actual.ends_with(&format!("/{wanted}"))
+    {
+        differences.push(format!(
+            "its storage has the KMS key '{actual}', and RDS cannot change this"
+        ));
+    }
+    if let (Some(wanted), Some(actual)) = (&spec.database_name, instance.db_name())
+        && wanted != actual
+    {
+        differences.push(format!("its database is named '{actual}'"));
+    }
     let subnet_group = instance.db_subnet_group();
     if let Some(wanted) = &spec.network.subnet_group
         && let Some(actual) = subnet_group.and_then(|group| group.db_subnet_group_name())

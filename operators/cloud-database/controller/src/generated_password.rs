@@ -10,6 +10,7 @@ use rand::distr::{Alphanumeric, SampleString};
 use serde_json::json;
 
 use crate::master_user::{Credentials, KnownPassword, MasterPassword, MasterUser};
+use crate::observation::is_observed;
 use crate::secrets;
 
 const USERNAME: &str = "username";
@@ -46,7 +47,8 @@ pub(crate) async fn read(client: &Client, object: &CloudDatabase, name: String) 
         .as_ref()
         .and_then(|it| it.annotations().get(ROTATE_PASSWORD));
     let requested = object.annotations().get(ROTATE_PASSWORD);
-    let is_kept = requested.is_none() || requested == rotation;
+    // The password of an instance that is only observed is not changed.
+    let is_kept = requested.is_none() || requested == rotation || is_observed(object);
     let (text, password) = match stored.filter(|_| is_kept) {
         Some(known) if is_ours => (known.text.clone(), MasterPassword::Known(known)),
         // Left by an owner that is gone: it is ours once it has been adopted.
@@ -59,7 +61,12 @@ pub(crate) async fn read(client: &Client, object: &CloudDatabase, name: String) 
         "metadata": {"name": secret_name},
         "stringData": {USERNAME: name, PASSWORD: text},
     });
-    if let Some(rotation) = requested.or(rotation) {
+    let rotation_done = if is_observed(object) {
+        rotation
+    } else {
+        requested.or(rotation)
+    };
+    if let Some(rotation) = rotation_done {
         secret["metadata"]["annotations"] = json!({ROTATE_PASSWORD: rotation});
     }
     Credentials {

@@ -123,9 +123,12 @@ impl IamPolicyScope {
             account,
             ..
         } = self;
-        let resources = resources
-            .iter()
-            .map(|(type_, name)| format!("arn:{partition}:rds:{region}:{account}:{type_}:{name}"));
+        let resources = resources.iter().map(|(type_, name)| {
+            if name.starts_with("arn:") {
+                return name.clone();
+            }
+            format!("arn:{partition}:rds:{region}:{account}:{type_}:{name}")
+        });
         statement(id, actions, &resources.collect::<Vec<_>>())
     }
 

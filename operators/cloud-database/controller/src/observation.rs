@@ -8,7 +8,7 @@ use lockstep_controller::ReconcileError;
 use crate::adoption;
 use crate::applied_values;
 use crate::drift;
-use crate::master_user::{MasterUser, UNKNOWN_VERSION};
+use crate::master_user::MasterUser;
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::{PasswordChange, TagChange};
 use crate::reconciler::CloudDatabaseReconciler;
@@ -89,10 +89,7 @@ impl CloudDatabaseReconciler {
         instance: &DbInstance,
         record: &RecordedInstance<'_>,
     ) -> Option<PasswordChange> {
-        let recorded = record.credentials_version.map(String::from);
-        // An instance that is yet to be adopted does not have a password that was generated here.
-        let is_generated = object.spec.credentials.generate.is_some();
-        let mut version = recorded.or_else(|| is_generated.then(|| UNKNOWN_VERSION.to_owned()));
+        let mut version = self.credentials_version(id, object, instance, record);
         self.password_change(id, &user.password, instance, &mut version)
     }
 }

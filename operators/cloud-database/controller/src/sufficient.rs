@@ -82,7 +82,7 @@ impl CloudDatabaseReconciler {
         let replication = Replication::of(object, instance, record.replica_of);
         let is_replica = matches!(replication, Replication::Replica(_));
         let password = user.as_ref().ok().filter(|_| !is_replica).and_then(|user| {
-            let mut version = record.credentials_version.map(String::from);
+            let mut version = self.credentials_version(id, object, instance, record);
             self.password_change(id, &user.password, instance, &mut version)
         });
         is_same

@@ -36,7 +36,6 @@ use crate::tags;
 const RESETTING: &str = "resetting-master-credentials";
 
 /// Result of the requests of a reconciliation.
-#[derive(Default)]
 struct Applied {
     /// Status fields that record them.
     status: Map<String, Value>,
@@ -76,13 +75,18 @@ impl CloudDatabaseReconciler {
         if !identity.is_adopted {
             require_ours(&instance, id, uid.as_deref()).map_err(|error| self.requeue(error))?;
         } else if !is_observed && !tags::is_owned_by(&instance, uid.as_deref()) {
-            return self.adopt(id, object, &instance, user).await;
+            return self.adopt(id, object, &instance, &record, user).await;
         }
         let mut outcomes = Outcomes::default();
         let mut status = observed(&instance);
         let applied = if is_observed {
             self.observe(id, object, &instance, &record, &user, &mut outcomes);
-            Applied::default()
+            let version = self.credentials_version(id, object, &instance, &record);
+            let version = version.map(|version| ("credentialsVersion".to_owned(), version.into()));
+            Applied {
+                status: version.into_iter().collect(),
+                published: None,
+            }
         } else {
             self.apply(id, object, &instance, &record, user, &mut outcomes)
                 .await
@@ -121,14 +125,7 @@ impl CloudDatabaseReconciler {
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
         outcomes.add_not_allowed(drift::not_allowed(spec, instance));
         outcomes.add_waiting_for_restart(drift::waiting_for_restart(spec, instance));
-        let mut version = record.credentials_version.map(String::from);
-        let is_other =
-            record.resource_id.is_some() && record.resource_id != instance.dbi_resource_id();
-        if is_other && version.is_some() {
-            // It was restored, with the password of that time.
-            version = Some(UNKNOWN_VERSION.to_owned());
-            self.passwords.forget(id);
-        }
+        let mut version = self.credentials_version(id, object, instance, record);
         let replication = Replication::of(object, instance, record.replica_of);
         match &user {
             // A replica has the users of its source.
@@ -149,7 +146,10 @@ impl CloudDatabaseReconciler {
         let arn = instance.db_instance_arn().unwrap_or_default();
         change.tags = self.tags_to_change(object, instance, record);
         let is_settled = change.password.is_none() && !is_changing_password(instance);
-        let published = user.as_ref().ok().filter(|_| is_settled);
+        // A replica does not have a password that was generated for it.
+        let is_replica = matches!(replication, Replication::Replica(_));
+        let is_unknown = is_replica && spec.credentials.secret_name.is_none();
+        let published = user.as_ref().ok().filter(|_| is_settled && !is_unknown);
         let published = published.and_then(|user| published_by(&user.password, instance));
         let fields = change.fields();
         let pending = drift::pending(instance).into_iter();
@@ -212,6 +212,29 @@ impl CloudDatabaseReconciler {
             ("replicaOf".to_owned(), json!(replication.recorded())),
         ]);
         Applied { status, published }
+    }
+
+    /// Returns the version of the credentials that the instance has, as far as it is known.
+    pub(crate) fn credentials_version(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        instance: &DbInstance,
+        record: &RecordedInstance<'_>,
+    ) -> Option<String> {
+        let is_other =
+            record.resource_id.is_some() && record.resource_id != instance.dbi_resource_id();
+        let is_generated = object.spec.credentials.generate.is_some();
+        match record.credentials_version {
+            // It was restored, with the password of that time.
+            Some(_) if is_other => {
+                self.passwords.forget(id);
+                Some(UNKNOWN_VERSION.to_owned())
+            }
+            // It was adopted, and does not have a password that was generated here.
+            None if is_generated => Some(UNKNOWN_VERSION.to_owned()),
+            recorded => recorded.map(String::from),
+        }
     }
 
     /// Returns the change of the password, if the instance has another one, or one that is kept elsewhere. `version` is the

@@ -24,6 +24,8 @@ impl RdsClient {
         let spec = &object.spec;
         let network = &spec.network;
         let groups = &network.security_groups;
+        // The groups of the spec are those of another major version: the upgrade sets them.
+        let is_upgraded = spec.allow_major_version_upgrade.is_some();
         let response = self
             .client
             .restore_db_instance_from_db_snapshot()
@@ -37,9 +39,12 @@ impl RdsClient {
             // What cannot be changed later, and what would interrupt the database once more.
             .set_availability_zone(network.availability_zone.clone())
             .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
-            .set_db_parameter_group_name(spec.parameter_group.clone())
-            .set_option_group_name(spec.option_group.clone())
-            .set_dedicated_log_volume(spec.dedicated_log_volume)
+            .set_db_parameter_group_name(spec.parameter_group.clone().filter(|_| !is_upgraded))
+            .set_option_group_name(spec.option_group.clone().filter(|_| !is_upgraded))
+            .set_engine_lifecycle_support(
+                spec.engine_lifecycle_support
+                    .map(|it| it.as_str().to_owned()),
+            )
             .set_ca_certificate_identifier(spec.ca_certificate.clone())
             .set_enable_iam_database_authentication(spec.iam_authentication)
             .db_instance_class(&spec.instance_class)
@@ -75,6 +80,8 @@ impl RdsClient {
         let spec = &object.spec;
         let network = &spec.network;
         let groups = &network.security_groups;
+        // The groups of the spec are those of another major version: the upgrade sets them.
+        let is_upgraded = spec.allow_major_version_upgrade.is_some();
         let response = self
             .client
             .restore_db_instance_to_point_in_time()
@@ -91,9 +98,12 @@ impl RdsClient {
             // What cannot be changed later, and what would interrupt the database once more.
             .set_availability_zone(network.availability_zone.clone())
             .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
-            .set_db_parameter_group_name(spec.parameter_group.clone())
-            .set_option_group_name(spec.option_group.clone())
-            .set_dedicated_log_volume(spec.dedicated_log_volume)
+            .set_db_parameter_group_name(spec.parameter_group.clone().filter(|_| !is_upgraded))
+            .set_option_group_name(spec.option_group.clone().filter(|_| !is_upgraded))
+            .set_engine_lifecycle_support(
+                spec.engine_lifecycle_support
+                    .map(|it| it.as_str().to_owned()),
+            )
             .set_ca_certificate_identifier(spec.ca_certificate.clone())
             .set_enable_iam_database_authentication(spec.iam_authentication)
             .db_instance_class(&spec.instance_class)
@@ -136,9 +146,6 @@ impl RdsClient {
             // What cannot be changed later, and what would interrupt the database once more.
             .set_availability_zone(network.availability_zone.clone())
             .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
-            .set_db_parameter_group_name(spec.parameter_group.clone())
-            .set_option_group_name(spec.option_group.clone())
-            .set_dedicated_log_volume(spec.dedicated_log_volume)
             .set_ca_certificate_identifier(spec.ca_certificate.clone())
             .set_enable_iam_database_authentication(spec.iam_authentication)
             .db_instance_class(&spec.instance_class)

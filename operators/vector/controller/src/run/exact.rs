@@ -159,14 +159,14 @@ impl ExactCheck {
         let is_compressed = workload.compress_config_file.unwrap_or_default();
         let files = files(K::KIND_OF_RUNNER, &assembly, &secrets.values, is_compressed)?;
         let mut session = self.session(found).await?;
+        let shown = |log: &str| {
+            let values = secrets.values.values().map(Vec::as_slice);
+            own_names(part, &shown(log, workload, values))
+        };
         match session.ask(&Configuration { files }).await? {
             Reply::Passed => Ok(Answer::Passed),
-            Reply::Failed(log) => {
-                let values = secrets.values.values().map(Vec::as_slice);
-                let log = shown(&log, workload, values);
-                Ok(Answer::Rejected(own_names(part, &log)))
-            }
-            Reply::Unfinished(why) => Err(why),
+            Reply::Failed(log) => Ok(Answer::Rejected(shown(&log))),
+            Reply::Unfinished(log) => Err(shown(&log)),
         }
     }
 
