@@ -196,6 +196,24 @@ fn the_port_does_not_change_while_changes_wait() {
 }
 
 #[test]
+fn another_key_or_database_name_is_reported() {
+    let actual = instance().db_name("stock");
+    let actual = actual.kms_key_id("arn:aws:kms:eu-central-1:123456789012:key/a");
+    let differences = |key: &str, name: &str| {
+        let fields = json!({"encryption": {"kmsKey": key}, "databaseName": name});
+        immutable(&spec_with(&fields), &actual.clone().build()).join("; ")
+    };
+    assert_eq!(differences("a", "stock"), "");
+    assert_eq!(
+        differences("alias/a", "stock"),
+        "",
+        "an alias is not resolved"
+    );
+    assert!(differences("b", "stock").contains("KMS key"));
+    assert!(differences("a", "shop").contains("'stock'"));
+}
+
+#[test]
 fn versions_are_compared_by_component() {
     let mut spec = spec();
     spec.engine_version = Some("16.10".to_owned());
