@@ -46,7 +46,7 @@ enum Endpoint {
 /// Response of an endpoint, or the check that decides about it.
 enum Responded {
     Admission(Handled),
-    Converted(ConversionReview),
+    Converted(Box<ConversionReview>),
 }
 
 /// Response body of an endpoint.
@@ -181,7 +181,7 @@ impl Webhook {
             middleware::catch_panic(&webhook.metrics, || webhook.respond(endpoint, body))
         };
         let review = match self.concurrency.run(&self.budget, body, respond).await? {
-            Responded::Converted(review) => return Ok(EndpointResponse::Converted(review)),
+            Responded::Converted(review) => return Ok(EndpointResponse::Converted(*review)),
             Responded::Admission(Handled::Done(review)) => *review,
             // It is rare, and its future would make that of every request large.
             Responded::Admission(Handled::Pending(pending)) => {
@@ -198,7 +198,7 @@ impl Webhook {
             Endpoint::Mutate => Mode::Mutate,
             Endpoint::Convert => {
                 let converted = conversion::convert(body, &self.handler.validators);
-                return converted.map(Responded::Converted);
+                return converted.map(|review| Responded::Converted(Box::new(review)));
             }
         };
         self.handler.handle(mode, body).map(Responded::Admission)

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use lockstep_cloud_database_controller::{IamPolicyScope, iam_policy};
 
-/// Print the IAM policy that the controller needs to manage CloudDatabases
+/// Print the IAM policy that the controller needs for databases in RDS
 #[derive(clap::Parser)]
 #[command(name = "iam-policy")]
 pub(crate) struct Args {
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// ARN of a role in `spec.monitoring.enhanced.roleArn`. May be repeated.
     #[arg(long = "monitoring-role", value_name = "ARN")]
     monitoring_roles: Vec<String>,
-    /// ARN of a KMS key that a CloudDatabase names. May be repeated.
+    /// ARN of a KMS key that an object names. May be repeated.
     #[arg(long = "kms-key", value_name = "ARN")]
     kms_keys: Vec<String>,
 }

@@ -4,13 +4,12 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, ResourceExt};
 use lockstep_cloud_database_api::{
-    CloudDatabase, ROTATE_PASSWORD, check_password, generated_secret_name,
+    CloudDatabase, ManagementPolicy, ROTATE_PASSWORD, check_password, generated_secret_name,
 };
 use rand::distr::{Alphanumeric, SampleString};
 use serde_json::json;
 
 use crate::master_user::{Credentials, KnownPassword, MasterPassword, MasterUser};
-use crate::observation::is_observed;
 use crate::secrets;
 
 const USERNAME: &str = "username";
@@ -48,7 +47,8 @@ pub(crate) async fn read(client: &Client, object: &CloudDatabase, name: String) 
         .and_then(|it| it.annotations().get(ROTATE_PASSWORD));
     let requested = object.annotations().get(ROTATE_PASSWORD);
     // The password of an instance that is only observed is not changed.
-    let is_kept = requested.is_none() || requested == rotation || is_observed(object);
+    let is_observed = object.spec.management_policy == ManagementPolicy::Observe;
+    let is_kept = requested.is_none() || requested == rotation || is_observed;
     let (text, password) = match stored.filter(|_| is_kept) {
         Some(known) if is_ours => (known.text.clone(), MasterPassword::Known(known)),
         // Left by an owner that is gone: it is ours once it has been adopted.
@@ -61,7 +61,7 @@ pub(crate) async fn read(client: &Client, object: &CloudDatabase, name: String) 
         "metadata": {"name": secret_name},
         "stringData": {USERNAME: name, PASSWORD: text},
     });
-    let rotation_done = if is_observed(object) {
+    let rotation_done = if is_observed {
         rotation
     } else {
         requested.or(rotation)

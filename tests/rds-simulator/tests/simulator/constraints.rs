@@ -235,7 +235,8 @@ fn each_setting_is_a_parameter_and_those_that_can_change_are_parameters_of_a_mod
     };
     let [create, modify] = OPERATIONS.map(names);
     let list = list();
-    for setting in SETTINGS {
+    // Replicas are created and promoted by operations of their own.
+    for setting in SETTINGS.iter().filter(|it| it.field != "replicaOf") {
         let name = setting.parameter;
         let is_fixed = setting.effect == Effect::Denied;
         // Tags have operations of their own.

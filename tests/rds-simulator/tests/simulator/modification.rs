@@ -351,10 +351,6 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
             it.master_user_password("a/bcdefgh")
         }),
         ("InvalidParameterCombination", |it| {
-            it.manage_master_user_password(true)
-                .master_user_password("correct-horse")
-        }),
-        ("InvalidParameterCombination", |it| {
             it.monitoring_interval(60)
         }),
         ("InvalidParameterCombination", |it| {
@@ -389,6 +385,12 @@ async fn a_modification_that_violates_a_constraint_is_rejected_with_the_document
         let message = format!("{result:?}");
         assert_eq!(outcome(result), *expected, "{message}");
     }
+}
+
+#[tokio::test]
+async fn a_modification_is_rejected_while_another_change_lasts() {
+    let (simulator, client) = start().await;
+    available(&simulator, &client, "orders").await;
     for state in [
         "modifying",
         "backing-up",

@@ -110,7 +110,8 @@ impl ExactCheck {
         old: Option<&Value>,
     ) -> Result<Vec<(String, Answer, Option<Answer>)>, String> {
         let old = old.map(|old| selection::index_selectable(old).1);
-        let workloads = self.workloads::<K>(keys, pipeline).await?;
+        let (client, kinds) = (&self.client, &self.installed_kinds);
+        let workloads = SelectingWorkload::<K>::all(client, kinds, keys, pipeline).await?;
         let old = old.as_ref();
         let asked = workloads.into_iter().map(|workload| async move {
             let answer = self.ask(&workload, pipeline).await;

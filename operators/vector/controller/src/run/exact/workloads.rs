@@ -1,10 +1,10 @@
 //! Workloads that select a pipeline, as the API server stores them.
 
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use serde_json::Value;
 
-use crate::run::exact::ExactCheck;
 use crate::run::workload::RunsPipelines;
 
 /// Workload that selects a pipeline.
@@ -17,22 +17,24 @@ pub(crate) struct SelectingWorkload<K> {
     pub(crate) is_reconciled: bool,
 }
 
-impl ExactCheck {
-    /// Returns the workloads of a kind that select a pipeline. `keys` are its index keys.
+impl<K: RunsPipelines> SelectingWorkload<K> {
+    /// Returns the workloads of a kind that select a pipeline, if the kind is installed. `keys` are the index keys of the
+    /// pipeline.
     ///
     /// # Errors
     ///
     /// They cannot be read.
-    pub(crate) async fn workloads<K: RunsPipelines>(
-        &self,
+    pub(crate) async fn all(
+        client: &Client,
+        installed_kinds: &[ApiResource],
         keys: &[String],
         pipeline: &SelectablePipeline,
-    ) -> Result<Vec<SelectingWorkload<K>>, String> {
-        let mut installed = self.installed_kinds.iter();
+    ) -> Result<Vec<Self>, String> {
+        let mut installed = installed_kinds.iter();
         let Some(resource) = installed.find(|it| it.group == K::GROUP && it.kind == K::KIND) else {
             return Ok(Vec::new());
         };
-        let objects: Api<DynamicObject> = Api::all_with(self.client.clone(), resource);
+        let objects: Api<DynamicObject> = Api::all_with(client.clone(), resource);
         // The cache of the API server suffices: a workload that was created just now has no validator yet.
         let list = objects.list(&ListParams::default().match_any()).await;
         let list =
@@ -43,7 +45,7 @@ impl ExactCheck {
             // Items of a list have no type.
             raw["kind"] = K::KIND.into();
             if is_selecting::<K>(&raw, keys, pipeline) {
-                selecting.push(SelectingWorkload::new(raw)?);
+                selecting.push(Self::new(raw)?);
             }
         }
         Ok(selecting)
@@ -72,8 +74,8 @@ impl<K: RunsPipelines> SelectingWorkload<K> {
         Ok(Self {
             name,
             object,
-            is_reconciled,
             raw,
+            is_reconciled,
         })
     }
 }
