@@ -11,6 +11,32 @@ use crate::call_error::CallError;
 use crate::rds_client::{RETENTION_DAYS, RdsClient, names_minor_version, without_instance};
 use crate::tags;
 
+/// Sets what each of the calls takes. Their requests have different types with the same methods.
+macro_rules! with_settings {
+    ($request:expr, $object:expr, $cluster_name:expr) => {{
+        let spec = &$object.spec;
+        let network = &spec.network;
+        let groups = &network.security_groups;
+        let upgrades = spec.auto_minor_version_upgrade;
+        $request
+            .auto_minor_version_upgrade(upgrades.unwrap_or(!names_minor_version(spec)))
+            // What cannot be changed later, and what would interrupt the database once more.
+            .set_availability_zone(network.availability_zone.clone())
+            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
+            .set_ca_certificate_identifier(spec.ca_certificate.clone())
+            .set_enable_iam_database_authentication(spec.iam_authentication)
+            .db_instance_class(&spec.instance_class)
+            .multi_az(spec.multi_az.unwrap_or_default())
+            .set_port(spec.port)
+            .set_db_subnet_group_name(network.subnet_group.clone())
+            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
+            .publicly_accessible(network.publicly_accessible)
+            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
+            .deletion_protection(spec.deletion_protection.unwrap_or_default())
+            .set_tags(Some(tags::at_creation($object, $cluster_name)))
+    }};
+}
+
 impl RdsClient {
     /// Requests a new instance, owned by the object, with the data of a snapshot.
     pub(crate) async fn restore_snapshot(
@@ -22,44 +48,24 @@ impl RdsClient {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
         let spec = &object.spec;
-        let network = &spec.network;
-        let groups = &network.security_groups;
         // The groups of the spec are those of another major version: the upgrade sets them.
         let is_upgraded = spec.allow_major_version_upgrade.is_some();
-        let response = self
+        let request = self
             .client
             .restore_db_instance_from_db_snapshot()
             .db_instance_identifier(id)
             .db_snapshot_identifier(snapshot)
             .engine(spec.engine.as_str())
-            .auto_minor_version_upgrade(
-                spec.auto_minor_version_upgrade
-                    .unwrap_or(!names_minor_version(spec)),
-            )
-            // What cannot be changed later, and what would interrupt the database once more.
-            .set_availability_zone(network.availability_zone.clone())
-            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
             .set_db_parameter_group_name(spec.parameter_group.clone().filter(|_| !is_upgraded))
             .set_option_group_name(spec.option_group.clone().filter(|_| !is_upgraded))
             .set_engine_lifecycle_support(
                 spec.engine_lifecycle_support
                     .map(|it| it.as_str().to_owned()),
             )
-            .set_ca_certificate_identifier(spec.ca_certificate.clone())
-            .set_enable_iam_database_authentication(spec.iam_authentication)
-            .db_instance_class(&spec.instance_class)
-            .multi_az(spec.multi_az.unwrap_or_default())
             .set_backup_retention_period(spec.backup.retention_days)
-            .set_preferred_backup_window(spec.backup.window.clone())
-            .set_port(spec.port)
-            .set_db_subnet_group_name(network.subnet_group.clone())
-            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
-            .publicly_accessible(network.publicly_accessible)
-            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
-            .deletion_protection(spec.deletion_protection.unwrap_or_default())
-            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
-            .send()
-            .await?;
+            .set_preferred_backup_window(spec.backup.window.clone());
+        let request = with_settings!(request, object, self.cluster_name());
+        let response = request.send().await?;
         response.db_instance.ok_or_else(without_instance)
     }
 
@@ -78,11 +84,9 @@ impl RdsClient {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
         let spec = &object.spec;
-        let network = &spec.network;
-        let groups = &network.security_groups;
         // The groups of the spec are those of another major version: the upgrade sets them.
         let is_upgraded = spec.allow_major_version_upgrade.is_some();
-        let response = self
+        let request = self
             .client
             .restore_db_instance_to_point_in_time()
             .target_db_instance_identifier(id)
@@ -91,34 +95,16 @@ impl RdsClient {
             .set_restore_time(time)
             .set_use_latest_restorable_time(source.latest)
             .engine(spec.engine.as_str())
-            .auto_minor_version_upgrade(
-                spec.auto_minor_version_upgrade
-                    .unwrap_or(!names_minor_version(spec)),
-            )
-            // What cannot be changed later, and what would interrupt the database once more.
-            .set_availability_zone(network.availability_zone.clone())
-            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
             .set_db_parameter_group_name(spec.parameter_group.clone().filter(|_| !is_upgraded))
             .set_option_group_name(spec.option_group.clone().filter(|_| !is_upgraded))
             .set_engine_lifecycle_support(
                 spec.engine_lifecycle_support
                     .map(|it| it.as_str().to_owned()),
             )
-            .set_ca_certificate_identifier(spec.ca_certificate.clone())
-            .set_enable_iam_database_authentication(spec.iam_authentication)
-            .db_instance_class(&spec.instance_class)
-            .multi_az(spec.multi_az.unwrap_or_default())
             .set_backup_retention_period(spec.backup.retention_days)
-            .set_preferred_backup_window(spec.backup.window.clone())
-            .set_port(spec.port)
-            .set_db_subnet_group_name(network.subnet_group.clone())
-            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
-            .publicly_accessible(network.publicly_accessible)
-            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
-            .deletion_protection(spec.deletion_protection.unwrap_or_default())
-            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
-            .send()
-            .await?;
+            .set_preferred_backup_window(spec.backup.window.clone());
+        let request = with_settings!(request, object, self.cluster_name());
+        let response = request.send().await?;
         response.db_instance.ok_or_else(without_instance)
     }
 
@@ -131,34 +117,13 @@ impl RdsClient {
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
-        let spec = &object.spec;
-        let network = &spec.network;
-        let groups = &network.security_groups;
-        let response = self
+        let request = self
             .client
             .create_db_instance_read_replica()
             .db_instance_identifier(id)
-            .source_db_instance_identifier(source)
-            .auto_minor_version_upgrade(
-                spec.auto_minor_version_upgrade
-                    .unwrap_or(!names_minor_version(spec)),
-            )
-            // What cannot be changed later, and what would interrupt the database once more.
-            .set_availability_zone(network.availability_zone.clone())
-            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
-            .set_ca_certificate_identifier(spec.ca_certificate.clone())
-            .set_enable_iam_database_authentication(spec.iam_authentication)
-            .db_instance_class(&spec.instance_class)
-            .multi_az(spec.multi_az.unwrap_or_default())
-            .set_port(spec.port)
-            .set_db_subnet_group_name(network.subnet_group.clone())
-            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
-            .publicly_accessible(network.publicly_accessible)
-            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
-            .deletion_protection(spec.deletion_protection.unwrap_or_default())
-            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
-            .send()
-            .await?;
+            .source_db_instance_identifier(source);
+        let request = with_settings!(request, object, self.cluster_name());
+        let response = request.send().await?;
         response.db_instance.ok_or_else(without_instance)
     }
 
