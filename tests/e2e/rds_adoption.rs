@@ -157,7 +157,7 @@ async fn a_hundred_instances_of_ack_are_adopted_without_a_modification_and_given
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_is_adopted_only_if_nobody_owns_it_and_it_can_match_the_spec() {
+async fn an_instance_is_adopted_only_if_it_has_no_owner_and_can_match_the_spec() {
     let (env, rds) = TestEnv::start_on_simulator().await;
     let apply = |object: &Value| {
         env.kubectl_apply(object)

@@ -232,7 +232,7 @@ async fn the_secret_follows_the_instance(env: &TestEnv, rds: &Simulator) {
     assert_eq!(orders.status().await["ownedSecrets"], json!([name]));
 
     // Neither a changed nor a deleted Secret stays like this.
-    set_password(env, &name, "of-somebody-else");
+    set_password(env, &name, "of-another-client");
     let is_repaired = async || (values(env, &name).await == first).then_some(());
     let repaired = eventually("the repair of the Secret", is_repaired).await;
     repaired.unwrap_or_else(|error| env.fail(&error.to_string()));

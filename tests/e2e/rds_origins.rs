@@ -126,8 +126,8 @@ async fn instances_are_restored_and_replicated_once_and_promoted_when_the_spec_s
 
     rds.inject("RestoreDBInstanceToPointInTime", Disturbance::LostAnswer, 1);
     let source = json!({"pointInTime": {"sourceInstance": orders, "latest": true}});
-    let fields = json!({"restoreFrom": source, "credentials": credentials});
-    let earlier = origins.create("earlier", &fields).await;
+    let of_backup = json!({"restoreFrom": source, "credentials": credentials});
+    let earlier = origins.create("earlier", &of_backup).await;
     origins
         .until("the password", async || {
             rds.password(&earlier).as_deref() == Some(password)
@@ -153,9 +153,28 @@ async fn instances_are_restored_and_replicated_once_and_promoted_when_the_spec_s
     assert_eq!(origins.status("reader").await["replicaOf"], Value::Null);
     assert_eq!(origins.instance(&reader)["BackupRetentionPeriod"], 7);
 
+    is_restored_once(&origins, &of_backup).await;
     assert_eq!(origins.calls("CreateDBInstance"), 1, "that of the source");
     assert_eq!(rds.instance_ids().len(), 4);
     reconciliation_on_request(&origins, &orders).await;
+}
+
+/// The same manifest, applied again, does not restore the backup beside the instance of the earlier object.
+async fn is_restored_once(origins: &Origins<'_>, fields: &Value) {
+    let env = origins.env;
+    let calls = origins.calls("RestoreDBInstanceToPointInTime");
+    origins.patch("earlier", &json!({"spec": {"deletionPolicy": "Retain"}}));
+    env.kubectl(&["delete", "cdb/earlier", "--timeout=60s"])
+        .unwrap_or_else(|error| env.fail(&error));
+    let mut object = database("earlier");
+    for (field, value) in fields.as_object().into_iter().flatten() {
+        object["spec"][field] = value.clone();
+    }
+    env.kubectl_apply(&object)
+        .unwrap_or_else(|error| env.fail(&error));
+    env.condition_because("earlier", "Ready", "InstanceOfEarlierObject")
+        .await;
+    assert_eq!(origins.calls("RestoreDBInstanceToPointInTime"), calls);
 }
 
 /// A modification that RDS has rejected is requested again after an hour, or when a user requests it.

@@ -309,7 +309,7 @@ mod tests {
         let mut restart = Outcomes::default();
         restart.add_waiting_for_restart(vec!["the parameters".to_owned()]);
         assert_eq!(restart.condition().reason, "RestartPending");
-        assert!(!restart.is_in_progress(), "nobody may restart it");
+        assert!(!restart.is_in_progress(), "no restart is requested");
         restart.add_not_allowed(Some("it runs version 16".to_owned()));
         assert_eq!(restart.condition().reason, "UpgradeNotAllowed");
         let mut pending = Outcomes::default();
