@@ -54,6 +54,20 @@ fn create_leader_pod(env: &TestEnv, address: &str, port: u16) {
         .expect("the status");
 }
 
+/// Makes the last renewal of the Lease older than its duration.
+fn expire_lease(env: &TestEnv) {
+    let old = json!({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}).to_string();
+    let lease = [
+        "patch",
+        "lease",
+        "lockstep-controller",
+        "-n",
+        "lockstep-system",
+    ];
+    env.kubectl(&[&lease[..], &["--type=merge", "-p", &old]].concat())
+        .expect("the Lease is patched");
+}
+
 fn status(kubeconfig: &Path) -> (Option<i32>, String) {
     let output = lockstep(kubeconfig, &["status"]);
     let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
@@ -121,6 +135,14 @@ async fn a_healthy_installation_is_told_from_each_problem() {
     let controller = env.installation.controller();
     controller.terminate().expect("a signal");
     controller.ended().await;
+    let found = report(&admin);
+    assert_eq!(
+        found["problems"],
+        json!([]),
+        "another controller may follow"
+    );
+    assert_eq!(found["leader"]["handover"], true);
+    expire_lease(&env);
     let (code, shown) = status(&admin);
     assert_eq!(code, Some(1), "{shown}");
     assert!(shown.contains("no controller is the leader"), "{shown}");

@@ -11,8 +11,10 @@ use crate::installation::Installation;
 pub(crate) enum Leader {
     /// No controller has run since the installation, or the Lease was deleted.
     NoLease,
-    /// The last leader has released the Lease.
+    /// The last leader has released the Lease, and no other controller has acquired it for the duration of the Lease.
     Released,
+    /// The last leader has just released the Lease, such as in a rolling update: the next one acquires it within seconds.
+    Handover,
     /// The last leader has not renewed the Lease in time: it was killed or cannot reach the API server.
     Expired { holder: String, renewed: Timestamp },
     /// A controller runs.
@@ -34,17 +36,20 @@ impl Leader {
     fn of(lease: Lease, now: Timestamp) -> Self {
         let spec = lease.spec.unwrap_or_default();
         let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
-        let (Some(holder), Some(renewed)) = (holder, spec.renew_time.map(|time| time.0)) else {
+        let Some(renewed) = spec.renew_time.map(|time| time.0) else {
             return Self::Released;
         };
         let seconds = spec.lease_duration_seconds.unwrap_or_default();
         let until = renewed.saturating_add(SignedDuration::from_secs(seconds.into()));
-        if until.is_ok_and(|until| until < now) {
-            return Self::Expired { holder, renewed };
-        }
-        Self::Held {
-            holder,
-            since: spec.acquire_time.map(|time| time.0),
+        let expired = until.is_ok_and(|until| until < now);
+        match holder {
+            Some(holder) if expired => Self::Expired { holder, renewed },
+            Some(holder) => Self::Held {
+                holder,
+                since: spec.acquire_time.map(|time| time.0),
+            },
+            None if expired => Self::Released,
+            None => Self::Handover,
         }
     }
 
@@ -75,6 +80,10 @@ mod tests {
         spec["renewTime"] = json!("2030-01-01T00:00:40.000000Z");
         assert!(matches!(leader(&spec), Leader::Expired { .. }));
         spec["holderIdentity"] = json!("");
+        assert_eq!(leader(&spec), Leader::Released);
+        spec["renewTime"] = json!("2030-01-01T00:00:50.000000Z");
+        assert_eq!(leader(&spec), Leader::Handover);
+        spec["renewTime"] = Value::Null;
         assert_eq!(leader(&spec), Leader::Released);
     }
 }

@@ -13,6 +13,8 @@ use crate::status::visible::Visible;
 pub(crate) struct LeaderReport {
     pub(crate) holder: Option<String>,
     pub(crate) since: Option<Timestamp>,
+    /// The last leader has just released the Lease.
+    pub(crate) handover: bool,
 }
 
 pub(crate) async fn read(
@@ -21,15 +23,17 @@ pub(crate) async fn read(
     let leader = Leader::read(installation).await;
     let leader = Visible::of(leader)?;
     let problem = leader.known().and_then(problem);
-    let content = leader.map(|leader| match leader {
-        Leader::Held { holder, since } => LeaderReport {
-            holder: Some(holder),
+    let content = leader.map(|leader| {
+        let handover = leader == Leader::Handover;
+        let (holder, since) = match leader {
+            Leader::Held { holder, since } => (Some(holder), since),
+            _ => (None, None),
+        };
+        LeaderReport {
+            holder,
             since,
-        },
-        _ => LeaderReport {
-            holder: None,
-            since: None,
-        },
+            handover,
+        }
     });
     Ok(Section {
         content,
@@ -39,7 +43,7 @@ pub(crate) async fn read(
 
 fn problem(leader: &Leader) -> Option<String> {
     let why = match leader {
-        Leader::Held { .. } => return None,
+        Leader::Held { .. } | Leader::Handover => return None,
         Leader::NoLease => "the Lease does not exist".to_owned(),
         Leader::Released => "the Lease is released".to_owned(),
         Leader::Expired { holder, renewed } => {

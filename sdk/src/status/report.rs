@@ -99,7 +99,11 @@ impl Report {
             return String::new();
         };
         let mut table = plain_table(["LEADER", "SINCE", "QUEUE DEPTH"]);
-        let holder = |leader: &LeaderReport| leader.holder.clone().unwrap_or_else(|| "none".into());
+        let holder = |leader: &LeaderReport| match &leader.holder {
+            Some(holder) => holder.clone(),
+            None if leader.handover => "none (handover)".to_owned(),
+            None => "none".to_owned(),
+        };
         let since = leader.known().and_then(|leader| leader.since);
         let since = since.map_or(String::new(), |since| age(since, now));
         let queues = queues.text(|queues| {
