@@ -1,7 +1,7 @@
 //! Access to the workloads that run Vector, and to what they own.
 
 use k8s_openapi::ByteString;
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::{Cluster, Moto, eventually, third_party_crds};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv};
@@ -73,6 +73,18 @@ pub fn object(kind: &str, name: &str, spec: &Value) -> Value {
 }
 
 impl TestEnv {
+    /// Creates the CRD of `PodMonitor`. The controller looks for this type when it starts.
+    pub fn create_pod_monitor_crd(&self) {
+        for file in third_party_crds().expect("the modules are downloaded") {
+            if file.to_string_lossy().contains("podmonitors") {
+                let arguments = ["create", "-f", &file.to_string_lossy()];
+                self.kubectl(&arguments).expect("the CRD is created");
+            }
+        }
+        self.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])
+            .expect("established");
+    }
+
     /// Waits until the status of a pipeline says which generations run: that of all workloads, and that of each.
     pub async fn runs(
         &self,

@@ -46,6 +46,8 @@ const RUNNING: [(&str, &str, &[Component]); 3] = [
         &[
             ("sources", "default-disk-vec"),
             ("sinks", "default-disk-out"),
+            ("sources", "internalMetricsSource"),
+            ("sinks", "internalMetricsSink"),
         ],
     ),
 ];
@@ -141,7 +143,7 @@ impl TestEnv {
     /// Returns the names of the objects of an operator, of all types.
     fn labelled(&self) -> Vec<String> {
         let types = "serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,configmaps,secrets,services,\
-            daemonsets,deployments,statefulsets,poddisruptionbudgets,horizontalpodautoscalers";
+            daemonsets,deployments,statefulsets,poddisruptionbudgets,horizontalpodautoscalers,podmonitors";
         let selector = "--selector=app.kubernetes.io/managed-by=vector-operator";
         let found = self.kubectl(&["get", types, selector, "--output=json"]);
         let found: Value =
@@ -216,6 +218,7 @@ fn is_complete(config: &Value, components: &[(&str, &str)]) -> bool {
 async fn workloads_of_another_operator_are_taken_over_without_a_restart() {
     let mut env = start().await;
     env.installation.controller().kill();
+    env.create_pod_monitor_crd();
     let before = env.leave().await;
     let all_before = env.labelled();
     let (mut watch, versions) = env.record_configurations();

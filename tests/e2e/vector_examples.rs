@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::env::root;
 use crate::running_vector::{KINDS, start_without_pods};
+use crate::vector_fields;
 
 /// Pipelines and the workloads that run them.
 const PIPELINES: [(&str, &[&str]); 7] = [
@@ -50,8 +51,15 @@ const OBJECTS: [&str; 13] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_example_runs() {
-    let env = start_without_pods(KINDS).await;
+async fn each_example_runs_and_each_field_has_its_effect() {
+    let mut env = start_without_pods(KINDS).await;
+    env.create_pod_monitor_crd();
+    // No Pod runs here, so that each check takes a place for ever.
+    let places = "--vector-max-check-pods=50";
+    let restarted = env.installation.restart_controller_with(&[places]);
+    restarted.expect("restarted");
+    vector_fields::have_their_effects(&env).await;
+
     let examples = root().join("examples/vector");
     env.kubectl(&["apply", "--filename", &examples.to_string_lossy()])
         .unwrap_or_else(|error| env.fail(&error));

@@ -6,7 +6,6 @@
 mod scenario;
 
 use k8s_openapi::ByteString;
-use lockstep_envtest::third_party_crds;
 use serde_json::{Value, json};
 
 use crate::env::TestEnv;
@@ -18,14 +17,7 @@ async fn scenarios_of_the_operator_of_kaasops_have_the_same_results() {
     let mut env = start().await;
     // Before the controller starts: it looks for this type only then.
     env.installation.controller().kill();
-    for file in third_party_crds().expect("the modules are downloaded") {
-        if file.to_string_lossy().contains("podmonitors") {
-            let arguments = ["create", "-f", &file.to_string_lossy()];
-            env.kubectl(&arguments).expect("the CRD is created");
-        }
-    }
-    env.kubectl(&["wait", "--for=condition=Established", "crd", "--all"])
-        .expect("established");
+    env.create_pod_monitor_crd();
     env.installation.start_controller().expect("started");
     // Together: some of them wait until Secrets are read again.
     tokio::join!(
@@ -38,6 +30,35 @@ async fn scenarios_of_the_operator_of_kaasops_have_the_same_results() {
         pod_monitors(&env),
         forced_validation(&env),
     );
+    nothing_is_left_of_deleted_namespaces(&env).await;
+}
+
+/// Cluster-scoped objects have no owner in a namespace: the finalizer of the workload deletes them.
+async fn nothing_is_left_of_deleted_namespaces(env: &TestEnv) {
+    let left = || {
+        let selector = "--selector=app.kubernetes.io/managed-by=vector-operator";
+        let types = "clusterroles,clusterrolebindings";
+        let left = env.kubectl(&["get", types, selector, "--output=name"]);
+        left.unwrap_or_else(|error| env.fail(&error))
+    };
+    assert!(left().contains("-agent"), "{}", left());
+    let cluster_scoped = "clustervectoraggregators,clustervectorpipelines";
+    env.kubectl(&["delete", cluster_scoped, "--all", "--timeout=60s"])
+        .unwrap_or_else(|error| env.fail(&error));
+    // The claims of `persistent` stay: the cluster has no controller that removes their finalizer.
+    let namespaces = "first second forced limits limits-other monitors normal secrets selectors";
+    let namespaces: Vec<_> = namespaces.split(' ').collect();
+    env.kubectl(&[&["delete", "namespace", "--timeout=120s"], &namespaces[..]].concat())
+        .unwrap_or_else(|error| env.fail(&error));
+    env.kubectl(&[
+        "delete",
+        "vectoraggregators",
+        "--all",
+        "--namespace=persistent",
+        "--timeout=60s",
+    ])
+    .unwrap_or_else(|error| env.fail(&error));
+    assert_eq!(left(), "");
 }
 
 async fn agents_and_aggregators(env: &TestEnv) {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::env::{TestEnv, resource_of};
 use crate::running_vector::start_without_pods;
+use crate::usage::Usage;
 
 const KINDS: &str = "Vector,VectorPipeline";
 
@@ -113,25 +114,8 @@ impl Scale {
         counts.sum()
     }
 
-    /// Returns the CPU time of the controller in seconds, and its memory in MiB.
-    fn usage(&mut self) -> (f64, u64) {
-        let process = self.env.installation.controller().id();
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let fields: Vec<_> = stat
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .split(' ')
-            .collect();
-        let ticks: f64 = [12, 13]
-            .iter()
-            .filter_map(|at| fields.get(*at)?.parse::<f64>().ok())
-            .sum();
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        let mut lines = status.lines();
-        let memory = lines.find_map(|line| line.strip_prefix("VmRSS:"));
-        let memory = memory.and_then(|text| text.trim().split(' ').next()?.parse::<u64>().ok());
-        (ticks / 100.0, memory.unwrap_or_default() / 1024)
+    fn usage(&mut self) -> Usage {
+        Usage::of(self.env.installation.controller().id())
     }
 }
 
@@ -174,7 +158,7 @@ async fn measure(workloads: usize) {
             .await;
     }
     scale.all_run().await;
-    let (cpu, memory) = scale.usage();
+    let Usage { cpu, memory } = scale.usage();
     println!(
         "{count} pipelines in {workloads} workloads run after {:.1} s; controller: {cpu:.1} s of CPU, {memory} MiB",
         started.elapsed().as_secs_f64()
@@ -190,7 +174,7 @@ async fn measure(workloads: usize) {
     let writes = scale.writes().await - before;
     println!(
         "one changed pipeline runs after {elapsed:.1} s: {writes} writes, controller: {:.2} s of CPU",
-        after.0 - cpu
+        after.cpu - cpu
     );
     assert!(writes <= 20, "{writes} writes for one changed pipeline");
 
@@ -202,7 +186,7 @@ async fn measure(workloads: usize) {
     let started = Instant::now();
     scale.env.kubectl_apply(&changed).expect("applied");
     scale.all_run().await;
-    let (cpu, memory) = scale.usage();
+    let Usage { cpu, memory } = scale.usage();
     let writes = scale.writes().await - before;
     println!(
         "after a restart, a changed pipeline runs after {:.1} s: {writes} writes; controller: {cpu:.1} s of CPU, {memory} MiB",

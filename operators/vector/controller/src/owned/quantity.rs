@@ -28,6 +28,14 @@ pub(crate) fn are_equal(one: &Value, other: &Value) -> bool {
     size.is_some() && size == self::size(other)
 }
 
+/// Returns true if both values are quantities, and the first one is less than the other.
+pub(crate) fn is_less(one: &Value, other: &Value) -> bool {
+    match (size(one), size(other)) {
+        (Some(one), Some(other)) => one < other,
+        _ => false,
+    }
+}
+
 fn size(value: &Value) -> Option<f64> {
     let text = match value {
         Value::String(text) => text.clone(),

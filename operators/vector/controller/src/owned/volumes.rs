@@ -39,14 +39,17 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
     let name = configuration_secret::first_name(runner);
     let secret = |secret: &str| json!({"secretName": secret});
     let host = |name: &str, path: &str| json!({"name": name, "hostPath": {"path": path}});
-    let mut volumes = match &runner.workload.volumes {
-        Some(volumes) => objects(volumes),
-        None => vec![
+    let workload = runner.workload;
+    let mut volumes = workload.volumes.as_deref().map_or_else(Vec::new, objects);
+    let mut required = Vec::new();
+    // Those of the default mounts, too: without them, the API server would reject the Pods.
+    if workload.volumes.is_none() || workload.volume_mounts.is_none() {
+        required.extend([
             host("var-log", "/var/log/"),
             host("journal", "/var/log/journal"),
             host("var-lib", "/var/lib/"),
-        ],
-    };
+        ]);
+    }
     let config = if runner.is_compressed() {
         json!({"name": CONFIG, "emptyDir": {}})
     } else {
@@ -59,9 +62,9 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
             }
         }
     };
-    let mut required = vec![config];
+    required.push(config);
     if !has_claim {
-        required.push(host(DATA, data_directory(runner.workload)));
+        required.push(host(DATA, data_directory(workload)));
     }
     required.extend([host("procfs", "/proc"), host("sysfs", "/sys")]);
     if runner.is_compressed() {

@@ -2,6 +2,7 @@
 
 mod aggregator;
 mod container;
+mod manifests;
 mod options;
 mod page;
 mod pod;
@@ -192,6 +193,22 @@ fn value(input: &Input<'_>, kind: &str, suffix: &str, pointer: &str) -> Value {
     child.pointer(pointer).cloned().unwrap_or_default()
 }
 
+/// Returns the namespace of the owned objects.
+fn namespace(kind: Kind) -> &'static str {
+    match kind {
+        Kind::ClusterVectorAggregator => "logging",
+        Kind::Vector | Kind::VectorAggregator => "team",
+    }
+}
+
+/// Returns an expected value in a namespace.
+fn in_namespace(expected: &Value, namespace: &str) -> Value {
+    match expected {
+        Value::String(text) => json!(text.replace("NAMESPACE", namespace)),
+        expected => expected.clone(),
+    }
+}
+
 #[test]
 fn every_field_has_its_effect() {
     for kind in Kind::ALL {
@@ -209,15 +226,8 @@ fn check(kind: Kind, path: &str, row: &Row) {
         assert_eq!(without.objects(), with.objects(), "{kind:?} {path}");
         return;
     };
-    let namespace = match kind {
-        Kind::ClusterVectorAggregator => "logging",
-        Kind::Vector | Kind::VectorAggregator => "team",
-    };
     for (child, suffix, pointer, expected) in effects {
-        let expected = match expected {
-            Value::String(text) => json!(text.replace("NAMESPACE", namespace)),
-            expected => expected.clone(),
-        };
+        let expected = in_namespace(expected, namespace(kind));
         let found = value(&with, child, suffix, pointer);
         assert_eq!(found, expected, "{kind:?} {path}: {child} {pointer}");
         let found = value(&without, child, suffix, pointer);

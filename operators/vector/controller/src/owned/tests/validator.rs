@@ -211,7 +211,7 @@ fn a_pod_of_another_template_is_not_asked() {
         ("agent.image", json!("vector:1")),
         ("agent.env", json!([{"name": "A", "value": "b"}])),
         ("agent.configCheck.image", json!("vector:2")),
-        ("agent.volumes", json!([])),
+        ("agent.volumes", json!([{"name": "more", "emptyDir": {}}])),
         ("agent.envVarInterpolation", json!(true)),
     ];
     for (field, value) in changed {

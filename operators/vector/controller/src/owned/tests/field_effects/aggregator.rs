@@ -15,7 +15,7 @@ pub(super) fn pods() -> Vec<Row> {
         ),
         copied(
             "topologySpreadConstraints",
-            json!([{"maxSkew": 1}]),
+            json!([{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]),
             "/spec/template/spec/topologySpreadConstraints",
         ),
     ]
@@ -62,6 +62,10 @@ pub(super) fn event_collector() -> Vec<Row> {
 /// Returns the rows of the autoscaler.
 pub(super) fn autoscaling() -> Vec<Row> {
     let scaled = || json!({"autoscaling": {"enabled": true}});
+    let metrics = || {
+        let target = json!({"type": "Utilization", "averageUtilization": 70});
+        json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
+    };
     let autoscaler =
         |pointer, value| Effect::Objects(vec![("HorizontalPodAutoscaler", "", pointer, value)]);
     vec![
@@ -84,7 +88,7 @@ pub(super) fn autoscaling() -> Vec<Row> {
         .given(json!({"replicas": 2})),
         row("autoscaling.minReplicas", json!(2), autoscaler("/spec/minReplicas", json!(2))).given(scaled()),
         row("autoscaling.maxReplicas", json!(9), autoscaler("/spec/maxReplicas", json!(9))).given(scaled()),
-        row("autoscaling.metrics", json!([{"type": "Resource"}]), autoscaler("/spec/metrics", json!([{"type": "Resource"}])))
+        row("autoscaling.metrics", metrics(), autoscaler("/spec/metrics", metrics()))
             .given(scaled()),
         row("autoscaling.behavior", json!({"scaleUp": {}}), autoscaler("/spec/behavior", json!({"scaleUp": {}})))
             .given(scaled()),
@@ -95,7 +99,10 @@ pub(super) fn autoscaling() -> Vec<Row> {
 pub(super) fn persistence() -> Vec<Row> {
     let persistent = || json!({"persistence": {"enabled": true}});
     let stateful = |pointer, value| Effect::Objects(vec![("StatefulSet", "", pointer, value)]);
-    let claim = json!([{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteMany"]}}]);
+    let claim = json!([{
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    }]);
     vec![
         row(
             "persistence.enabled",

@@ -7,7 +7,7 @@ use crate::owned::tests::field_effects::{Effect, Row, copied, row, workload};
 /// Returns the rows of the Vector container.
 pub(super) fn vector() -> Vec<Row> {
     let compressed = json!({"compressConfigFile": true});
-    let requests_only = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "1", "memory": "1Gi"}});
+    let requests_only = json!({"requests": {"cpu": "2"}, "limits": {"cpu": "2", "memory": "1Gi"}});
     let probe = || json!({"exec": {"command": ["true"]}});
     vec![
         copied(
