@@ -1,6 +1,6 @@
 //! Input of a reconcile step.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use kube::Resource;
 use kube::api::DynamicObject;
@@ -24,6 +24,20 @@ pub struct SyncRequest<'a, K> {
 }
 
 impl<'a, K> SyncRequest<'a, K> {
+    /// Returns the request for an object without children and related objects, with the default policy: for tests that call
+    /// a reconciler without an API server. `raw` is the same object as JSON.
+    pub fn of(parent: &'a K, raw: &'a Value) -> Self {
+        static DEFAULT: LazyLock<Policy> = LazyLock::new(Policy::default);
+        Self {
+            parent,
+            raw,
+            children: Children::default(),
+            related: RelatedObjects::default(),
+            policy: &DEFAULT,
+            is_requested: false,
+        }
+    }
+
     /// Returns the object.
     pub fn parent(&self) -> &'a K {
         self.parent

@@ -49,5 +49,6 @@ pub use control::injection::Disturbance;
 pub use control::journal::{JournalEntry, Outcome};
 pub use control::simulator::Simulator;
 pub use model::{Kind, Model, Operation, Shape};
+pub use protocol::fault::COMMON_ERRORS;
 pub use state::config::{Quotas, Timing};
 pub use state::phase::End;

@@ -4,8 +4,13 @@ use aws_sdk_rds::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_rds::error::ProvideErrorMetadata;
 use aws_sdk_rds::operation::{
     add_tags_to_resource::AddTagsToResourceError, create_db_instance::CreateDBInstanceError,
+    create_db_instance_read_replica::CreateDBInstanceReadReplicaError,
     delete_db_instance::DeleteDBInstanceError, describe_db_instances::DescribeDBInstancesError,
     describe_db_snapshots::DescribeDBSnapshotsError, modify_db_instance::ModifyDBInstanceError,
+    promote_read_replica::PromoteReadReplicaError,
+    remove_tags_from_resource::RemoveTagsFromResourceError,
+    restore_db_instance_from_db_snapshot::RestoreDBInstanceFromDBSnapshotError,
+    restore_db_instance_to_point_in_time::RestoreDBInstanceToPointInTimeError,
 };
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
 use aws_smithy_runtime_api::box_error::BoxError;
@@ -29,12 +34,40 @@ pub struct AwsRequestLabels {
     code: String,
 }
 
+impl AwsRequestLabels {
+    /// Creates the labels of the requests for an operation of RDS with one result.
+    #[cfg(test)]
+    pub(crate) fn of_rds(operation: &str, code: &str) -> Self {
+        Self {
+            service: "RDS".to_owned(),
+            operation: operation.to_owned(),
+            code: code.to_owned(),
+        }
+    }
+}
+
 /// Name of the metric, without the suffix of counters.
 pub const AWS_REQUESTS: &str = "lockstep_aws_requests";
 
 /// Help text of the metric.
 pub const AWS_REQUESTS_HELP: &str =
     "Total number of requests to AWS by service, operation and code, including retries";
+
+/// Operations of RDS that this operator calls.
+#[cfg(test)]
+pub(crate) const OPERATIONS: &[&str] = &[
+    "AddTagsToResource",
+    "CreateDBInstance",
+    "CreateDBInstanceReadReplica",
+    "DeleteDBInstance",
+    "DescribeDBInstances",
+    "DescribeDBSnapshots",
+    "ModifyDBInstance",
+    "PromoteReadReplica",
+    "RemoveTagsFromResource",
+    "RestoreDBInstanceFromDBSnapshot",
+    "RestoreDBInstanceToPointInTime",
+];
 
 /// Interceptor that counts the attempts of a client.
 #[derive(Clone, Debug, Default)]
@@ -88,11 +121,16 @@ fn error_code(error: &Error) -> Option<&str> {
     let operations = [
         of::<AddTagsToResourceError>,
         of::<CreateDBInstanceError>,
+        of::<CreateDBInstanceReadReplicaError>,
         of::<DeleteDBInstanceError>,
         of::<DescribeDBInstancesError>,
         of::<DescribeDBSnapshotsError>,
         of::<GetCallerIdentityError>,
         of::<ModifyDBInstanceError>,
+        of::<PromoteReadReplicaError>,
+        of::<RemoveTagsFromResourceError>,
+        of::<RestoreDBInstanceFromDBSnapshotError>,
+        of::<RestoreDBInstanceToPointInTimeError>,
     ];
     operations.into_iter().find_map(|code| code(error))
 }

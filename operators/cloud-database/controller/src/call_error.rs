@@ -1,8 +1,16 @@
 //! Errors of AWS calls, and whether a call was executed or can succeed later.
 
+use std::time::Duration;
+
 use aws_sdk_rds::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
 use lockstep_controller::ReconcileError;
+
+use crate::error_code::{self, Class};
+
+/// Time after which a call is repeated that RDS has rejected for a reason outside of the object, such as a quota or a
+/// missing permission.
+pub(crate) const OTHERS_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// Error of a call to RDS or STS.
 #[derive(Clone, Debug)]
@@ -27,21 +35,20 @@ impl CallError {
         }
     }
 
+    /// Returns what the error means for the next attempt.
+    pub(crate) fn class(&self) -> Class {
+        error_code::class(self.code.as_deref(), self.status)
+    }
+
     /// Returns true if RDS has rejected the call, so that it was not executed. A call without a response may have been
     /// executed, and so may a call that RDS rejects because it is a repetition.
     pub(crate) fn is_rejected(&self) -> bool {
-        const COMES_AGAIN: &[&str] = &[
-            "DBInstanceAlreadyExists",
-            "DBSnapshotAlreadyExists",
-            "InvalidDBInstanceState",
-            "RequestLimitExceeded",
-            "Throttling",
-            "ThrottlingException",
-        ];
-        let is_turned_away = COMES_AGAIN.iter().any(|code| self.is(code));
-        self.status
-            .is_some_and(|status| (400..500).contains(&status))
-            && !is_turned_away
+        matches!(self.class(), Class::Object | Class::Outside | Class::Access)
+    }
+
+    /// Returns true if RDS accepts the call when a resource has another state.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.class() == Class::Busy
     }
 
     /// Returns the code and the message.
@@ -67,35 +74,28 @@ impl CallError {
             WORDS.iter().any(|words| message.contains(words))
         }
     }
-
-    /// Returns true if the same call cannot succeed until a user changes the object, the quota, or the permissions of
-    /// the operator.
-    pub(crate) fn is_permanent(&self) -> bool {
-        const PERMANENT: &[&str] = &[
-            "InvalidParameterValue",
-            "InvalidParameterCombination",
-            "InvalidVPCNetworkStateFault",
-            "StorageTypeNotSupported",
-        ];
-        self.code
-            .as_deref()
-            .is_some_and(|code| PERMANENT.contains(&code))
-    }
 }
 
 impl From<CallError> for ReconcileError {
     fn from(error: CallError) -> Self {
         let message = format!("RDS: {}", error.text());
-        if error.is_permanent() {
-            Self::Permanent {
-                reason: "RejectedByRds",
-                message,
+        let reason = match error.class() {
+            Class::Object | Class::Outside => "RejectedByRds",
+            Class::Access => "AccessDenied",
+            Class::Busy | Class::Unavailable | Class::Repeated => {
+                return Self::Transient {
+                    reason: "RdsCallFailed",
+                    message,
+                };
             }
-        } else {
-            Self::Transient {
-                reason: "RdsCallFailed",
-                message,
-            }
+        };
+        let rejected = Self::Permanent { reason, message };
+        if error.class() == Class::Object {
+            return rejected;
+        }
+        Self::RequeueAfter {
+            after: OTHERS_AGAIN_AFTER,
+            error: Box::new(rejected),
         }
     }
 }
@@ -134,9 +134,11 @@ mod tests {
             };
             error.is_rejected()
         };
+        assert!(is_rejection(Some("InvalidParameterValue"), Some(400)));
         assert!(is_rejection(Some("DBSubnetGroupNotFoundFault"), Some(404)));
         assert!(is_rejection(Some("AccessDenied"), Some(403)));
         assert!(!is_rejection(Some("DBInstanceAlreadyExists"), Some(400)));
+        assert!(!is_rejection(Some("InvalidDBSnapshotState"), Some(400)));
         assert!(!is_rejection(Some("Throttling"), Some(400)));
         assert!(!is_rejection(Some("InternalFailure"), Some(500)));
         assert!(!is_rejection(None, None), "the response was lost");

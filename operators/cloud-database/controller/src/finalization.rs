@@ -162,7 +162,7 @@ impl CloudDatabaseReconciler {
             // reconciliation distinguishes the two.
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
             // The instance is busy; RDS accepts the call later.
-            Err(error) if error.is("InvalidDBInstanceState") => {
+            Err(error) if error.is_busy() => {
                 let message = format!(
                     "RDS does not delete the instance '{id}' while it is '{phase}': {}",
                     error.text()

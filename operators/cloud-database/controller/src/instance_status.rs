@@ -60,7 +60,7 @@ const fn without_snapshot(meaning: Meaning) -> Meaning {
 }
 
 /// Statuses with their meaning. Any other status is one that passes.
-const STATUSES: &[(&str, Meaning)] = &[
+pub(crate) const STATUSES: &[(&str, Meaning)] = &[
     (
         "available",
         Meaning {

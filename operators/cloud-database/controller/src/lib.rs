@@ -15,6 +15,7 @@ mod credentials;
 mod deletion_policy;
 mod descriptions;
 mod drift;
+mod error_code;
 mod finalization;
 mod generated_password;
 mod iam_policy;
@@ -41,6 +42,8 @@ mod step_error;
 mod sufficient;
 mod sync;
 mod tags;
+#[cfg(test)]
+mod tests;
 
 pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
 pub use crate::certificate::{

@@ -7,7 +7,8 @@ use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::ApplyChanges;
 use lockstep_cloud_database_api::effects::{Circumstance, effect_of};
 
-use crate::call_error::CallError;
+use crate::call_error::{CallError, OTHERS_AGAIN_AFTER};
+use crate::error_code::Class;
 use crate::instance_status::Accepts;
 use crate::modification::Modification;
 use crate::modification::outcomes::{Outcome, Outcomes};
@@ -20,10 +21,6 @@ const STORAGE_COOLDOWN: Duration = Duration::from_hours(6);
 
 /// Time after which a modification is requested again that RDS has rejected because of its parameters.
 const PARAMETERS_AGAIN_AFTER: Duration = Duration::from_hours(1);
-
-/// Time after which a modification is requested again that RDS has rejected for a reason outside of the object, such as a
-/// quota or a missing permission.
-const OTHERS_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// Number of polls after which a modification is requested again that RDS has rejected because of the status of the
 /// instance.
@@ -141,7 +138,7 @@ impl CloudDatabaseReconciler {
                     self.requested.accepted(target.id, group, target.when);
                     Outcome::Requested(target.effects(&fields))
                 }
-                Err(error) if error.is("InvalidDBInstanceState") => {
+                Err(error) if error.is_busy() => {
                     let (id, when) = (target.id, target.when);
                     let answer = Answer::Busy(error.text());
                     let again_after = self.config.poll_interval * BUSY_POLLS;
@@ -164,7 +161,7 @@ impl CloudDatabaseReconciler {
         };
         let again_after = if is_cooldown {
             target.cooldown().unwrap_or(OTHERS_AGAIN_AFTER)
-        } else if error.is_permanent() {
+        } else if error.class() == Class::Object {
             PARAMETERS_AGAIN_AFTER
         } else {
             OTHERS_AGAIN_AFTER

@@ -123,6 +123,12 @@ impl RdsClient {
         Ok(Location { region, account_id })
     }
 
+    /// Takes over the account of another client.
+    #[cfg(test)]
+    pub(crate) fn copy_account(&mut self, other: &Self) {
+        self.account = other.account.clone();
+    }
+
     pub(crate) fn cluster_name(&self) -> Option<&str> {
         self.cluster_name.as_deref()
     }

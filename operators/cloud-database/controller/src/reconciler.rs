@@ -200,6 +200,27 @@ impl CloudDatabaseReconciler {
         }
     }
 
+    /// Returns the result that reports an error. Whatever RDS has rejected for a reason outside of the object is tried again
+    /// within the resync period.
+    fn output_of(&self, error: StepError) -> ReconcileOutput {
+        let mut output = error.into_output();
+        output.error = output.error.map(|error| self.soon(error));
+        output
+    }
+
+    fn soon(&self, error: ReconcileError) -> ReconcileError {
+        match error {
+            ReconcileError::RequeueAfter { after, error } => ReconcileError::RequeueAfter {
+                after: after.min(self.config.resync_period),
+                error: Box::new(self.soon(*error)),
+            },
+            ReconcileError::Inconclusive(error) => {
+                ReconcileError::Inconclusive(Box::new(self.soon(*error)))
+            }
+            error => error,
+        }
+    }
+
     /// Records that RDS lists an instance.
     pub(crate) fn record_seen(&self, id: &str) {
         self.unseen_since
@@ -224,9 +245,10 @@ impl CloudDatabaseReconciler {
             .remove(id);
     }
 
-    /// Marks an error without an answer of AWS as one that says nothing about the instance, for a limited time.
+    /// Marks an error as one that says nothing about the instance, for a limited time: there was no answer of AWS, or it
+    /// does not let the controller in.
     pub(crate) fn without_answer(&self, id: &str, error: ReconcileError) -> ReconcileError {
-        let ReconcileError::Transient { .. } = error else {
+        let (ReconcileError::Transient { .. } | ReconcileError::RequeueAfter { .. }) = error else {
             return error;
         };
         // After an outage of AWS, objects must not wait for hours.
@@ -293,7 +315,7 @@ impl Reconciler for CloudDatabaseReconciler {
             None => None,
         };
         let done = Box::pin(self.sync(&identity, request, credentials.user, source)).await;
-        let mut output = done.unwrap_or_else(StepError::into_output);
+        let mut output = done.unwrap_or_else(|error| self.output_of(error));
         if output.error.is_none() {
             owned_secrets::add(&mut output, request, credentials.secret)?;
         }
@@ -331,7 +353,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let labels = CertificateLabels::of(text("namespace"), text("name"));
         self.certificate_expiry.remove(&labels);
         let done = self.finalize(deleted).await;
-        Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
+        Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(self.output_of(error))))
     }
 
     fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {

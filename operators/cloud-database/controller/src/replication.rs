@@ -73,7 +73,7 @@ impl CloudDatabaseReconciler {
                 let effect = "now, with a restart of the database".to_owned();
                 Outcome::Requested(vec![(REPLICA_OF, effect)])
             }
-            Err(error) if error.is("InvalidDBInstanceState") => Outcome::Busy(Some(error.text())),
+            Err(error) if error.is_busy() => Outcome::Busy(Some(error.text())),
             Err(error) if error.is_rejected() => Outcome::Rejected(error.text()),
             Err(error) => Outcome::Failed(error.text()),
         };

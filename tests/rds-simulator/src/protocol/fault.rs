@@ -13,7 +13,7 @@ pub struct Fault {
 
 /// Errors that every operation can answer, with their HTTP statuses (Amazon RDS API Reference, Common Errors; in
 /// addition those that RDS answers to requests that it does not attribute to an operation).
-const COMMON: &[(&str, u16)] = &[
+pub const COMMON_ERRORS: &[(&str, u16)] = &[
     ("AccessDenied", 403),
     ("ExpiredToken", 403),
     ("IncompleteSignature", 400),
@@ -63,7 +63,7 @@ impl Fault {
     /// Returns the HTTP status of the error as an answer of an operation, or `None` if neither the operation nor the
     /// service documents it.
     pub(crate) fn status(&self, model: &Model, operation: &str) -> Option<u16> {
-        let common = COMMON.iter().find(|(code, _)| *code == self.code);
+        let common = COMMON_ERRORS.iter().find(|(code, _)| *code == self.code);
         if let Some((_, status)) = common {
             return Some(*status);
         }

@@ -20,15 +20,23 @@ use crate::modification::Modification;
 const AGE: Duration = Duration::from_hours(1);
 
 pub(crate) async fn client(rds: &Simulator, limiter: RateLimiter) -> RdsClient {
+    client_at(&rds.endpoint(), limiter, AwsRequests::default()).await
+}
+
+/// Creates a client without retries, whose requests are counted.
+pub(crate) async fn client_at(
+    endpoint: &str,
+    limiter: RateLimiter,
+    requests: AwsRequests,
+) -> RdsClient {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())
         .region(Region::new(Simulator::REGION))
         .credentials_provider(Credentials::new("testing", "testing", None, None, "tests"))
-        .endpoint_url(rds.endpoint())
+        .endpoint_url(endpoint)
         .retry_config(RetryConfig::disabled())
         .load()
         .await;
-    let requests = AwsRequests::default();
     RdsClient::of(config, Leadership::always(), limiter, None, requests)
 }
 

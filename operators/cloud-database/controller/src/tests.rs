@@ -1,0 +1,6 @@
+//! Reconciliations on the simulator of RDS, without an API server.
+
+mod deletions;
+mod environment;
+mod errors;
+mod statuses;

@@ -1,0 +1,260 @@
+//! Objects in a map instead of an API server, and their reconciliations.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_controller::{
+    Children, FinalizeOutcome, FinalizeRequest, RateLimiter, ReconcileError, ReconcileOutput,
+    Reconciler, SyncRequest,
+};
+use rds_simulator::Simulator;
+use serde_json::{Value, json};
+
+use crate::aws_metrics::{AwsRequestLabels, AwsRequests};
+use crate::rds_client::RdsClient;
+use crate::recent::tests::client_at;
+use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
+
+/// Longer than any state of an instance, in simulated time.
+const LONG: Duration = Duration::from_hours(1);
+
+/// Stored objects, by path.
+type Stored = Arc<Mutex<BTreeMap<String, Value>>>;
+
+/// Reconciler with the objects in the namespace `shop`.
+pub(super) struct Environment {
+    pub(super) rds: Simulator,
+    pub(super) reconciler: CloudDatabaseReconciler,
+    stored: Stored,
+    requests: AwsRequests,
+}
+
+impl Environment {
+    /// Starts a simulator whose time does not pass by itself.
+    pub(super) async fn start() -> Self {
+        let rds = Simulator::start().await.expect("a simulator");
+        rds.set_speed(0.0);
+        rds.set_quotas(|quotas| {
+            quotas.instances = 1_000;
+            quotas.storage = i64::MAX;
+        });
+        let stored = Stored::default();
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "s", "namespace": "shop", "uid": "s", "resourceVersion": "1"},
+            "data": {"password": "Y29ycmVjdC1ob3JzZQ=="},
+        });
+        let secrets = "/api/v1/namespaces/shop/secrets/s".to_owned();
+        stored.lock().expect("a lock").insert(secrets, secret);
+        let config = RdsConfig {
+            not_found_grace_period: Duration::ZERO,
+            ..RdsConfig::default()
+        };
+        let api = api_server(stored.clone());
+        let requests = AwsRequests::default();
+        let client = client_of(&rds.endpoint(), requests.clone()).await;
+        let reconciler = CloudDatabaseReconciler::new(api, client, config, Default::default());
+        Self {
+            rds,
+            reconciler,
+            stored,
+            requests,
+        }
+    }
+
+    /// Directs the calls to RDS to a port that nobody listens on.
+    pub(super) async fn disconnect(&mut self) {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        drop(listener);
+        let endpoint = format!("http://{address}");
+        let account = self.reconciler.rds.clone();
+        self.reconciler.rds = client_of(&endpoint, self.requests.clone()).await;
+        self.reconciler.rds.copy_account(&account);
+    }
+
+    /// Returns the number of requests for an operation that ended with a code.
+    pub(super) fn requests(&self, operation: &str, code: &str) -> u64 {
+        let labels = AwsRequestLabels::of_rds(operation, code);
+        self.requests.get_or_create(&labels).get()
+    }
+
+    /// Stores an object with fields of its own, whose UID is its name.
+    pub(super) fn store(&self, name: &str, fields: &Value) {
+        let mut object = json!({
+            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": "1"},
+            "spec": {
+                "engine": "postgres", "engineVersion": "16", "instanceClass": "db.t4g.micro",
+                "storage": {"sizeGib": 20}, "credentials": {"username": "app", "secretName": "s"},
+            },
+        });
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            object["spec"][field] = value.clone();
+        }
+        self.lock().insert(path(name), object);
+    }
+
+    /// Changes an object.
+    pub(super) fn edit(&self, name: &str, change: impl FnOnce(&mut Value)) {
+        change(self.lock().get_mut(&path(name)).expect("the object"));
+    }
+
+    /// Returns an object.
+    pub(super) fn object(&self, name: &str) -> Value {
+        self.lock()[&path(name)].clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Value>> {
+        self.stored.lock().expect("a lock")
+    }
+
+    /// Reconciles an object once, and stores the status fields of the result.
+    pub(super) async fn reconcile(&self, name: &str) -> ReconcileOutput {
+        let raw = self.object(name);
+        let object: CloudDatabase = serde_json::from_value(raw.clone()).expect("a database");
+        let request = SyncRequest::of(&object, &raw);
+        let identity = self.reconciler.status_identity(&request).await;
+        self.merge(name, identity.expect("an identity"));
+        let raw = self.object(name);
+        let output = self
+            .reconciler
+            .reconcile(&SyncRequest::of(&object, &raw))
+            .await;
+        let output = output.unwrap_or_else(|error| ReconcileOutput {
+            error: Some(error),
+            ..ReconcileOutput::default()
+        });
+        self.merge(name, output.status.clone());
+        output
+    }
+
+    /// Reconciles an object until its instance exists and is available.
+    pub(super) async fn create(&self, name: &str, fields: &Value) -> String {
+        self.store(name, fields);
+        for _ in 0..20 {
+            let output = self.reconcile(name).await;
+            self.rds.advance(LONG);
+            if output.readiness.is_some_and(|it| it.ready) && output.conditions[0].is_true {
+                return format!("cdb-{name}");
+            }
+        }
+        panic!("{name} is not ready: {:#}", self.object(name));
+    }
+
+    /// Finalizes an object once, and stores the status fields of the result.
+    pub(super) async fn finalize(&self, name: &str) -> Option<ReconcileOutput> {
+        self.edit(name, |object| {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
+        });
+        let object = self.object(name);
+        let request = FinalizeRequest {
+            object: &object,
+            last_validated: None,
+            is_valid: true,
+            children: Children::default(),
+        };
+        let outcome = Reconciler::finalize(&self.reconciler, &request).await;
+        match outcome.expect("an outcome") {
+            FinalizeOutcome::Waiting(output) => {
+                self.merge(name, output.status.clone());
+                Some(output)
+            }
+            _ => None,
+        }
+    }
+
+    fn merge(&self, name: &str, fields: serde_json::Map<String, Value>) {
+        self.edit(name, |object| {
+            for (field, value) in fields {
+                object["status"][&field] = value;
+            }
+            // As a merge patch, which removes what is null.
+            if let Some(status) = object["status"].as_object_mut() {
+                status.retain(|_, value| !value.is_null());
+            }
+        });
+    }
+
+    /// Returns the parameters of the calls of an operation since the last question.
+    pub(super) fn calls(&self, operation: &str) -> Vec<Value> {
+        let calls = self.rds.calls(operation).into_iter();
+        let calls = calls.map(|it| it.parameters).collect();
+        self.rds.clear_journal();
+        calls
+    }
+}
+
+async fn client_of(endpoint: &str, requests: AwsRequests) -> RdsClient {
+    client_at(endpoint, RateLimiter::unlimited(), requests).await
+}
+
+fn path(name: &str) -> String {
+    format!("/apis/database.example.com/v1alpha1/namespaces/shop/clouddatabases/{name}")
+}
+
+fn api_server(stored: Stored) -> Client {
+    let server = tower::service_fn(move |request: Request<Body>| {
+        let found = stored
+            .lock()
+            .expect("a lock")
+            .get(request.uri().path())
+            .cloned();
+        let missing = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "message": "",
+            "reason": "NotFound",
+        });
+        let (code, body) = found.map_or((404, missing), |it| (200, it));
+        let body = Body::from(body.to_string().into_bytes());
+        let response = Response::builder().status(code).body(body);
+        async { Ok::<_, std::io::Error>(response.expect("an answer")) }
+    });
+    Client::new(server, "shop")
+}
+
+/// Kind, reason and message of an error, without the variants that wrap it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) is_stalled: bool,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    /// Time after which the call is repeated, if it is set.
+    pub(super) again_after: Option<Duration>,
+    pub(super) is_inconclusive: bool,
+}
+
+impl Told {
+    /// Returns the error of a result, which must have one.
+    pub(super) fn of(output: &ReconcileOutput) -> Self {
+        let error = output.error.as_ref();
+        Self::by(error.unwrap_or_else(|| panic!("an error is expected: {output:?}")))
+    }
+
+    fn by(error: &ReconcileError) -> Self {
+        match error {
+            ReconcileError::RequeueAfter { after, error } => {
+                let inner = Self::by(error);
+                Self {
+                    again_after: inner.again_after.or(Some(*after)),
+                    ..inner
+                }
+            }
+            ReconcileError::Inconclusive(error) => Self {
+                is_inconclusive: true,
+                ..Self::by(error)
+            },
+            error => Self {
+                is_stalled: matches!(error, ReconcileError::Permanent { .. }),
+                reason: error.reason(),
+                message: error.to_string(),
+                again_after: None,
+                is_inconclusive: false,
+            },
+        }
+    }
+}

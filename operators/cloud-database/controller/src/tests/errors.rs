@@ -1,0 +1,354 @@
+//! Each error code that RDS documents for a call, and calls without an answer: nothing is lost, and each refusal is reported.
+
+use std::time::Duration;
+
+use aws_runtime::retries::classifiers::THROTTLING_ERRORS;
+use lockstep_controller::{OperatorCondition, ReconcileOutput};
+use rds_simulator::{COMMON_ERRORS, Disturbance, Model};
+use serde_json::{Value, json};
+
+use crate::call_error::OTHERS_AGAIN_AFTER;
+use crate::error_code::{self, Class};
+use crate::tests::environment::{Environment, Told};
+
+/// Returns the codes that an operation can answer, with their meanings.
+fn codes(operation: &str) -> Vec<(String, Class)> {
+    let model = Model::rds();
+    let documented = model.operations[operation].errors.iter();
+    let documented = documented.map(|code| (code.clone(), model.errors[code]));
+    let common = COMMON_ERRORS.iter();
+    let common = common.map(|(code, status)| ((*code).to_owned(), *status));
+    let all = documented.chain(common);
+    all.map(|(code, status)| {
+        let class = error_code::class(Some(&code), Some(status));
+        (code, class)
+    })
+    .collect()
+}
+
+/// Lets the next call of an operation fail, and nothing after it.
+fn inject(env: &Environment, operation: &str, code: &str) {
+    env.rds.clear_injections();
+    env.rds.clear_journal();
+    let text = "by a test".to_owned();
+    let error = Disturbance::Error(code.to_owned(), text);
+    env.rds.inject(operation, error, 1);
+}
+
+/// Checks the error of a call that has failed.
+fn check(output: &ReconcileOutput, code: &str, class: Class, about: &str) {
+    let told = Told::of(output);
+    let (is_stalled, reason, again_after) = match class {
+        Class::Object => (true, "RejectedByRds", None),
+        Class::Outside => (true, "RejectedByRds", Some(OTHERS_AGAIN_AFTER)),
+        Class::Access => (true, "AccessDenied", Some(OTHERS_AGAIN_AFTER)),
+        Class::Busy | Class::Unavailable | Class::Repeated => (false, "RdsCallFailed", None),
+    };
+    assert_eq!(
+        (told.is_stalled, told.reason),
+        (is_stalled, reason),
+        "{about}"
+    );
+    assert_eq!(told.again_after, again_after, "{about}");
+    assert!(told.message.contains(code), "{about}: {}", told.message);
+    assert!(told.message.contains("by a test"), "{about}");
+}
+
+fn synced(output: &ReconcileOutput) -> &OperatorCondition {
+    let mut conditions = output.conditions.iter();
+    let found = conditions.find(|it| it.type_ == "Synced");
+    found.unwrap_or_else(|| panic!("a condition is expected: {output:?}"))
+}
+
+#[tokio::test]
+async fn a_creation_that_fails_is_reported_and_repeated_and_leaves_nothing() {
+    let env = Environment::start().await;
+    let source = env.create("source", &json!({})).await;
+    let snapshot = json!({"restoreFrom": {"snapshot": "none"}});
+    let time = json!({"restoreFrom": {"pointInTime": {"sourceInstance": source, "latest": true}}});
+    let replica = json!({"replicaOf": {"identifier": source}});
+    for (operation, fields, can_succeed) in [
+        ("CreateDBInstance", json!({}), true),
+        ("RestoreDBInstanceFromDBSnapshot", snapshot, false),
+        ("RestoreDBInstanceToPointInTime", time, true),
+        ("CreateDBInstanceReadReplica", replica, true),
+    ] {
+        for (number, (code, class)) in codes(operation).into_iter().enumerate() {
+            let about = format!("{operation}, {code}");
+            let name = format!("{}-{number}", operation.to_lowercase());
+            let id = format!("cdb-{name}");
+            env.store(&name, &fields);
+            env.reconcile(&name).await;
+            assert_eq!(env.object(&name)["status"]["region"], "eu-central-1");
+            inject(&env, operation, &code);
+            let output = env.reconcile(&name).await;
+            assert_eq!(env.rds.calls(operation).len(), 1, "{about}");
+            assert!(env.rds.instance(&id).is_none(), "{about}");
+            let region = &env.object(&name)["status"]["region"];
+            if class == Class::Repeated {
+                // RDS says that the instance exists, and does not list it.
+                assert_eq!(Told::of(&output).reason, "InstanceNotFoundYet", "{about}");
+                assert_eq!(region, "eu-central-1", "{about}");
+            } else {
+                check(&output, &code, class, &about);
+                let is_rejected = Told::of(&output).is_stalled;
+                assert_eq!(region.is_null(), is_rejected, "{about}");
+            }
+            assert_eq!(env.requests(operation, &code), 1, "{about}");
+            // Once the reason is gone, the instance is created.
+            if can_succeed && number % 10 == 0 {
+                env.reconcile(&name).await;
+                env.reconcile(&name).await;
+                assert!(env.rds.instance(&id).is_some(), "{about}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_modification_that_fails_keeps_the_instance_ready_and_is_reported() {
+    let env = Environment::start().await;
+    let id = env.create("orders", &json!({})).await;
+    for (code, class) in codes("ModifyDBInstance") {
+        let current = env.rds.instance(&id).expect("the instance")["DBInstanceClass"].clone();
+        let other = ["db.t4g.micro", "db.m7g.large"].map(Value::from);
+        let other = other.into_iter().find(|it| *it != current);
+        env.edit("orders", |object| {
+            object["spec"]["instanceClass"] = json!(other)
+        });
+        inject(&env, "ModifyDBInstance", &code);
+        let output = env.reconcile("orders").await;
+        check_modification(&output, &code, class);
+        assert_eq!(env.requests("ModifyDBInstance", &code), 1, "{code}");
+        // A refusal is not requested again at once, and anything else is.
+        env.reconcile("orders").await;
+        let is_repeated = matches!(class, Class::Unavailable | Class::Repeated);
+        let calls = env.calls("ModifyDBInstance").len();
+        assert_eq!(calls, 1 + usize::from(is_repeated), "{code}");
+        env.rds.advance(Duration::from_hours(1));
+        env.reconciler.requested.forget_refusals("cdb-orders");
+    }
+}
+
+fn check_modification(output: &ReconcileOutput, code: &str, class: Class) {
+    assert!(output.error.is_none(), "{code}: {:?}", output.error);
+    let ready = output.readiness.as_ref().expect("a state");
+    assert!(ready.ready, "{code}: {}", ready.message);
+    let synced = synced(output);
+    let reason = match class {
+        Class::Object | Class::Outside | Class::Access => "Rejected",
+        Class::Busy => "Modifying",
+        Class::Unavailable | Class::Repeated => "CallFailed",
+    };
+    assert_eq!((synced.is_true, synced.reason), (false, reason), "{code}");
+    assert!(synced.message.contains(code), "{code}: {}", synced.message);
+    let mut events = output.events.iter();
+    let warning = events.find(|it| it.is_warning && it.reason == "ModificationRejected");
+    assert_eq!(warning.is_some(), reason == "Rejected", "{code}");
+    assert!(warning.is_none_or(|it| it.note.contains(code)), "{code}");
+}
+
+#[tokio::test]
+async fn tags_that_are_not_changed_keep_the_instance_ready_and_are_reported() {
+    let env = Environment::start().await;
+    let id = env.create("orders", &json!({})).await;
+    for operation in ["AddTagsToResource", "RemoveTagsFromResource"] {
+        let is_added = operation == "AddTagsToResource";
+        for (code, class) in codes(operation) {
+            env.reconciler.requested.forget_refusals(&id);
+            // The tag exists if it is to be removed.
+            for is_set in [!is_added, is_added] {
+                env.edit("orders", |object| {
+                    let tags = if is_set {
+                        json!({"team": "shop"})
+                    } else {
+                        json!({})
+                    };
+                    object["spec"]["tags"] = tags;
+                });
+                if is_set != is_added {
+                    env.reconcile("orders").await;
+                    env.reconcile("orders").await;
+                }
+            }
+            inject(&env, operation, &code);
+            let output = env.reconcile("orders").await;
+            check_modification(&output, &code, class);
+            assert_eq!(env.requests(operation, &code), 1, "{operation}, {code}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_promotion_that_fails_is_reported_and_leaves_a_replica() {
+    let env = Environment::start().await;
+    let source = env.create("source", &json!({})).await;
+    let id = env
+        .create("reader", &json!({"replicaOf": {"identifier": source}}))
+        .await;
+    env.edit("reader", |object| {
+        object["spec"]
+            .as_object_mut()
+            .expect("fields")
+            .remove("replicaOf");
+    });
+    for (code, class) in codes("PromoteReadReplica") {
+        inject(&env, "PromoteReadReplica", &code);
+        let output = env.reconcile("reader").await;
+        check_modification(&output, &code, class);
+        let instance = env.rds.instance(&id).expect("the instance");
+        assert_eq!(
+            instance["ReadReplicaSourceDBInstanceIdentifier"],
+            source.as_str()
+        );
+        assert_eq!(env.requests("PromoteReadReplica", &code), 1, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_that_fails_is_reported_and_repeated() {
+    let env = Environment::start().await;
+    let id = env.create("orders", &json!({})).await;
+    for (code, class) in codes("DeleteDBInstance") {
+        let name = format!("{id}-final");
+        env.edit("orders", |object| {
+            object["status"]["deletionRequest"] = json!({"finalSnapshotId": name});
+        });
+        inject(&env, "DeleteDBInstance", &code);
+        let output = env.finalize("orders").await.expect("more to do");
+        assert_eq!(env.rds.calls("DeleteDBInstance").len(), 1, "{code}");
+        assert_eq!(env.requests("DeleteDBInstance", &code), 1, "{code}");
+        let request = &env.object("orders")["status"]["deletionRequest"];
+        match (code.as_str(), class) {
+            // Another snapshot is taken, and never none.
+            ("DBSnapshotAlreadyExists", _) => {
+                let name = request["finalSnapshotId"].as_str().expect("a name");
+                assert!(name.starts_with(&format!("{id}-final-")), "{name}");
+            }
+            // The next reconciliation finds out who has deleted it.
+            ("DBInstanceNotFound", _) | (_, Class::Busy) => {
+                assert!(output.error.is_none(), "{code}: {:?}", output.error);
+                assert!(request.is_object(), "{code}");
+            }
+            _ => {
+                check(&output, &code, class, &code);
+                // It may have been carried out unless RDS has rejected it.
+                assert_eq!(request.is_null(), Told::of(&output).is_stalled, "{code}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_instance_that_is_not_described_counts_as_ready_for_a_limited_time() {
+    let mut env = Environment::start().await;
+    env.create("orders", &json!({})).await;
+    for grace_period in [Duration::from_hours(1), Duration::ZERO] {
+        env.reconciler.config.unavailable_grace_period = grace_period;
+        for (code, class) in codes("DescribeDBInstances") {
+            // It may be missing, which another test is about.
+            if code == "DBInstanceNotFound" {
+                continue;
+            }
+            inject(&env, "DescribeDBInstances", &code);
+            let output = env.reconcile("orders").await;
+            let told = Told::of(&output);
+            let is_inconclusive = !grace_period.is_zero() && class != Class::Object;
+            assert_eq!(told.is_inconclusive, is_inconclusive, "{code}");
+            let is_unavailable = class == Class::Unavailable;
+            assert_eq!(told.is_stalled, !is_unavailable, "{code}");
+            let reason = match class {
+                Class::Access => "AccessDenied",
+                Class::Unavailable => "RdsCallFailed",
+                _ => "RejectedByRds",
+            };
+            assert_eq!(told.reason, reason, "{code}");
+            assert!(told.message.contains(&code), "{code}: {}", told.message);
+            assert!(env.rds.writes().is_empty(), "{code}");
+        }
+    }
+    env.finalize("orders").await;
+    for (code, class) in codes("DescribeDBInstances") {
+        if code != "DBInstanceNotFound" {
+            inject(&env, "DescribeDBInstances", &code);
+            let output = env.finalize("orders").await.expect("more to do");
+            check(&output, &code, class, &code);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_final_snapshot_that_is_not_found_out_keeps_the_object() {
+    let env = Environment::start().await;
+    let id = env.create("orders", &json!({})).await;
+    env.finalize("orders").await;
+    env.rds.remove_instance(&id);
+    for (code, class) in codes("DescribeDBSnapshots") {
+        inject(&env, "DescribeDBSnapshots", &code);
+        let output = env.finalize("orders").await.expect("more to do");
+        match code.as_str() {
+            "DBInstanceNotFound" | "DBSnapshotNotFound" => {
+                assert!(Told::of(&output).is_stalled, "{code}");
+            }
+            _ => check(&output, &code, class, &code),
+        }
+        assert_eq!(env.requests("DescribeDBSnapshots", &code), 1, "{code}");
+    }
+    env.rds.clear_injections();
+    let output = env.finalize("orders").await.expect("more to do");
+    assert_eq!(Told::of(&output).reason, "InstanceMissing");
+}
+
+#[tokio::test]
+async fn a_creation_without_an_answer_leads_to_one_instance() {
+    let env = Environment::start().await;
+    for (number, disturbance) in [Disturbance::LostRequest, Disturbance::LostAnswer]
+        .into_iter()
+        .enumerate()
+    {
+        let name = number.to_string();
+        env.store(&name, &json!({}));
+        env.reconcile(&name).await;
+        env.rds.inject("CreateDBInstance", disturbance, 1);
+        let told = Told::of(&env.reconcile(&name).await);
+        assert_eq!((told.is_stalled, told.reason), (false, "RdsCallFailed"));
+        assert_eq!(env.object(&name)["status"]["region"], "eu-central-1");
+        assert_eq!(
+            env.requests("CreateDBInstance", "<error>"),
+            number as u64 + 1
+        );
+        let output = env.reconcile(&name).await;
+        assert!(output.error.is_none(), "{:?}", output.error);
+        assert_eq!(env.rds.instance_ids().len(), number + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_reached_says_nothing_about_the_instance() {
+    let mut env = Environment::start().await;
+    env.create("orders", &json!({})).await;
+    env.store("billing", &json!({}));
+    env.reconcile("billing").await;
+    env.disconnect().await;
+    let told = Told::of(&env.reconcile("orders").await);
+    assert!(told.is_inconclusive && !told.is_stalled, "{told:?}");
+    assert_eq!(told.reason, "RdsCallFailed");
+    // It may have been created.
+    let told = Told::of(&env.reconcile("billing").await);
+    assert_eq!((told.is_stalled, told.reason), (false, "RdsCallFailed"));
+    assert_eq!(env.object("billing")["status"]["region"], "eu-central-1");
+    let output = env.finalize("orders").await.expect("more to do");
+    let told = Told::of(&output);
+    assert_eq!((told.is_stalled, told.reason), (false, "RdsCallFailed"));
+}
+
+#[test]
+fn codes_of_throttling_are_none_of_a_refusal() {
+    for operation in ["CreateDBInstance", "ModifyDBInstance"] {
+        for (code, class) in codes(operation) {
+            if THROTTLING_ERRORS.contains(&code.as_str()) {
+                assert_eq!(class, Class::Unavailable, "{code}");
+            }
+        }
+    }
+}
