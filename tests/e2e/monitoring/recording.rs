@@ -2,7 +2,8 @@
 //! deleted.
 
 use http::Request;
-use lockstep_envtest::{Cluster, Moto, Recording, eventually};
+use lockstep_envtest::{Cluster, Recording, eventually};
+use rds_simulator::Simulator;
 use serde_json::json;
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, database};
@@ -31,12 +32,12 @@ const APISERVER: [(&str, &str); 2] = [("job", "apiserver"), ("instance", "10.0.0
 pub async fn record() -> Recording {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
-    let moto = Moto::start().await.expect("moto");
+    let rds = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
         kinds: Some("CloudDatabase,Echo,VectorPipeline,ClusterVectorPipeline"),
         ..EnvOptions::default()
     };
-    let mut env = TestEnv::install(cluster, moto, options).await;
+    let mut env = TestEnv::install(cluster, rds, options).await;
     env.installation.set_policy("rules: {}").expect("a policy");
     outage(&mut env).await;
     apply(&env, "first").await;
