@@ -192,7 +192,7 @@ async fn an_object_whose_instance_could_not_be_created_belongs_to_no_region() {
     env.kubectl_apply(&orders).expect("stored");
     let is_rejected = async |env: &TestEnv| {
         let ready = env
-            .condition_because("orders", "Ready", "RdsCallFailed")
+            .condition_because("orders", "Ready", "RejectedByRds")
             .await;
         assert!(ready.message.contains("nowhere"), "{}", ready.message);
         let stored = env.databases().get("orders").await.expect("an object");

@@ -188,6 +188,29 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_alert_about_failing_requests_has_each_code_that_an_administrator_resolves() {
+        let rules = include_str!("../../../../manifests/monitoring/rules.yaml");
+        let (_, alert) = rules
+            .split_once("alert: LockstepAWSRequestsFail")
+            .expect("the alert");
+        let (_, codes) = alert.split_once("code=~\"").expect("the codes");
+        let (codes, _) = codes.split_once('"').expect("the end of the codes");
+        // As in Prometheus, the expression has to match the whole label.
+        let codes = regex::Regex::new(&format!("^(?:{codes})$")).expect("an expression");
+        let of_controller = CODES.iter().filter(|(_, class)| *class == Access);
+        let of_server = COMMON_ERRORS
+            .iter()
+            .filter(|(code, status)| *status >= 500 && !THROTTLING_ERRORS.contains(code));
+        let of_controller = of_controller.map(|(code, _)| *code);
+        for code in of_controller.chain(of_server.map(|(code, _)| *code)) {
+            assert!(codes.is_match(code), "{code}");
+        }
+        for (code, class) in CODES {
+            assert!(*class == Access || !codes.is_match(code), "{code}");
+        }
+    }
+
+    #[test]
     fn without_an_answer_that_names_a_reason_nothing_is_known() {
         let refused = |code: Option<&str>, status: Option<u16>| class(code, status);
         let unavailable = Class::Unavailable;

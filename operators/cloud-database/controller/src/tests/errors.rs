@@ -114,7 +114,7 @@ async fn a_modification_that_fails_keeps_the_instance_ready_and_is_reported() {
         let other = ["db.t4g.micro", "db.m7g.large"].map(Value::from);
         let other = other.into_iter().find(|it| *it != current);
         env.edit("orders", |object| {
-            object["spec"]["instanceClass"] = json!(other)
+            object["spec"]["instanceClass"] = json!(other);
         });
         inject(&env, "ModifyDBInstance", &code);
         let output = env.reconcile("orders").await;
