@@ -10,10 +10,14 @@ use crate::defaults::DynamicDefault;
 use crate::last_validated::LastValidated;
 use crate::probe;
 
-/// Returns true if an object is not an admission probe and no dynamic default is missing.
-pub(crate) fn is_complete(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
+/// Returns true if an object is not an admission probe and no dynamic default is missing. Its static defaults must be filled.
+pub(crate) fn is_complete(
+    object: &Tree<'_>,
+    old: Option<&Tree<'_>>,
+    defaults: &[DynamicDefault],
+) -> bool {
     let mark = ["metadata", "annotations", probe::ANNOTATION];
-    !object.has(mark) && has_all(object, defaults)
+    !object.has(mark) && has_all(object, old, defaults)
 }
 
 /// Returns true if an object has all dynamic defaults and its transition fields have their last validated
@@ -24,7 +28,7 @@ pub(crate) fn is_as_accepted(
     defaults: &[DynamicDefault],
     transition_fields: &BTreeSet<String>,
 ) -> bool {
-    if !has_all(old, defaults) {
+    if !has_all(old, None, defaults) {
         return false;
     }
     match old
@@ -48,9 +52,19 @@ pub(crate) fn is_as_accepted(
     }
 }
 
-fn has_all(object: &Tree<'_>, defaults: &[DynamicDefault]) -> bool {
-    let mut fields = defaults.iter().map(|default| default.field);
-    fields.all(|name| object.get(name.split('.')).is_some())
+/// Returns true if an object has each field that has a dynamic default: neither the earlier object nor the other fields give a
+/// value for those that it does not have.
+fn has_all(object: &Tree<'_>, old: Option<&Tree<'_>>, defaults: &[DynamicDefault]) -> bool {
+    let lacks = |object: &Tree<'_>, name: &str| object.get(name.split('.')).is_none();
+    let missing = defaults.iter().filter(|it| lacks(object, it.field));
+    let mut missing = missing.peekable();
+    if missing.peek().is_none() {
+        return true;
+    }
+    let value = object.to_value();
+    missing.all(|default| {
+        old.is_none_or(|old| lacks(old, default.field)) && (default.value)(&value).is_none()
+    })
 }
 
 #[cfg(test)]
@@ -58,6 +72,28 @@ mod tests {
     use crd_validation::json::RawObject;
 
     use super::*;
+
+    #[test]
+    fn a_field_whose_default_depends_on_others_is_missing_only_if_they_give_a_value() {
+        let defaults = [DynamicDefault {
+            field: "spec.port",
+            value: |object| (object["spec"]["adopt"] != true).then(|| 5432.into()),
+        }];
+        let complete = |object: &str, old: Option<&str>| {
+            let object: RawObject<'_> = serde_json::from_str(object).expect("JSON");
+            let old: Option<RawObject<'_>> = old.map(|it| serde_json::from_str(it).expect("JSON"));
+            let old = old.as_ref().map(RawObject::tree);
+            is_complete(object.tree(), old, &defaults)
+        };
+        assert!(complete(r#"{"spec": {"port": 1}}"#, None));
+        assert!(!complete(r#"{"spec": {}}"#, None));
+        assert!(complete(r#"{"spec": {"adopt": true}}"#, None));
+        let old = r#"{"spec": {"adopt": true}}"#;
+        assert!(complete(r#"{"spec": {"adopt": true}}"#, Some(old)));
+        // The old value is kept.
+        let old = r#"{"spec": {"adopt": true, "port": 1}}"#;
+        assert!(!complete(r#"{"spec": {"adopt": true}}"#, Some(old)));
+    }
 
     #[test]
     fn an_old_object_is_used_for_transitions_only_if_it_has_the_last_validated_values() {

@@ -256,7 +256,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         crd: CrdMatch,
     ) -> bool {
         let (object, old) = (object.tree(), old.map(RawObject::tree));
-        fast_path::is_complete(object, &self.dynamic_defaults)
+        fast_path::is_complete(object, old, &self.dynamic_defaults)
             && old.is_none_or(|old| {
                 fast_path::is_as_accepted(old, &self.dynamic_defaults, &self.transition_fields)
             })
@@ -264,8 +264,14 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
             && self.typed.is_trivially_valid(object, old)
     }
 
-    fn has_all_defaults(&self, object: &RawObject<'_>, crd: CrdMatch) -> bool {
-        fast_path::is_complete(object.tree(), &self.dynamic_defaults)
+    fn has_all_defaults(
+        &self,
+        object: &RawObject<'_>,
+        old: Option<&RawObject<'_>>,
+        crd: CrdMatch,
+    ) -> bool {
+        let old = old.map(RawObject::tree);
+        fast_path::is_complete(object.tree(), old, &self.dynamic_defaults)
             && (crd == CrdMatch::Same || self.resource.has_all_defaults(object.tree()))
     }
 

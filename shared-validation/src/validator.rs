@@ -74,7 +74,12 @@ pub trait Validator: Send + Sync {
     }
     /// Fast path: returns true if no defaults are missing. If the cluster has the same CRD, the API server has
     /// already filled the static defaults.
-    fn has_all_defaults(&self, _object: &RawObject<'_>, _crd: CrdMatch) -> bool {
+    fn has_all_defaults(
+        &self,
+        _object: &RawObject<'_>,
+        _old: Option<&RawObject<'_>>,
+        _crd: CrdMatch,
+    ) -> bool {
         false
     }
     /// Converts an object of this kind to another version, given as in `apiVersion`.

@@ -259,12 +259,13 @@ fn objects_that_take_the_fast_path_have_no_violations() {
             assert!(nothing, "{}: {messages:?}", case.name);
             whole += 1;
         }
-        // An object without violations takes the fast path, unless the old object has last validated values, `100` is
-        // written as `100.0`, or it lacks a field that has a default only for other objects.
+        // An object without violations takes the fast path, unless the old object has last validated values, or `100` is
+        // written as `100.0`.
         let is_plain = CloudDatabase::deserialize(&object.to_value()).is_ok();
-        let has_all = |object| ruleset.has_all_defaults(object, CrdMatch::Unknown);
-        let is_filled = has_all(&object) && old.is_none_or(has_all);
+        let has_all = |object, old| ruleset.has_all_defaults(object, old, CrdMatch::Unknown);
+        let is_filled = old.is_none_or(|old| has_all(old, None));
         if nothing && is_plain && is_filled && last_validated.is_none() {
+            assert!(has_all(&object, old), "{}", case.name);
             for crd in [CrdMatch::Same, CrdMatch::Unknown, CrdMatch::Different] {
                 assert!(
                     ruleset.is_trivially_valid(&object, old, crd),
@@ -326,17 +327,21 @@ fn objects_that_need_full_validation_do_not_take_the_fast_path() {
         !passes(&lower, Some(&incomplete)),
         "the version would be lower than the default"
     );
+    // An adopted instance keeps its version, so that there is no default.
+    let mut adopted = incomplete.clone();
+    adopted["spec"]["adopt"] = json!({"identifier": "orders"});
+    assert!(passes(&adopted, None) && passes(&adopted, Some(&adopted)));
     for crd in [CrdMatch::Same, CrdMatch::Unknown] {
-        assert!(!ruleset.has_all_defaults(&read(&raw(&incomplete)), crd));
-        assert!(ruleset.has_all_defaults(&read(&raw(&stored)), crd));
+        assert!(!ruleset.has_all_defaults(&read(&raw(&incomplete)), None, crd));
+        assert!(ruleset.has_all_defaults(&read(&raw(&stored)), None, crd));
     }
 
     // Defaults and errors of the CRD matter only if the API server may not have the same CRD.
     let mut unfilled = stored.clone();
     let spec = unfilled["spec"].as_object_mut().expect("a spec");
     spec.remove("deletionPolicy");
-    let mut shrunk = stored.clone();
-    shrunk["spec"]["storage"]["sizeGib"] = json!(50);
+    let mut too_large = stored.clone();
+    too_large["spec"]["storage"]["sizeGib"] = json!(100_000);
     // The status too: duplicate list items, and nulls, which are dropped.
     let condition = json!({
         "type": "Ready", "status": "True", "reason": "Available", "message": "",
@@ -349,7 +354,7 @@ fn objects_that_need_full_validation_do_not_take_the_fast_path() {
     for (object, old) in [
         (&unfilled, None),
         (&stored, Some(&unfilled)),
-        (&shrunk, Some(&stored)),
+        (&too_large, Some(&stored)),
         (&repeated, Some(&stored)),
         (&nulls, None),
     ] {

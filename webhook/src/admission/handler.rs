@@ -142,7 +142,7 @@ impl Handler {
         // Fast path: most objects are valid and complete, and this check is cheaper.
         let passes = match mode {
             Mode::Validate => ruleset.is_trivially_valid(&object, old.as_ref(), crd),
-            Mode::Mutate => ruleset.has_all_defaults(&object, crd),
+            Mode::Mutate => ruleset.has_all_defaults(&object, old.as_ref(), crd),
         };
         if passes && crd == CrdMatch::Same {
             self.metrics.crd_validation_skipped.inc();
