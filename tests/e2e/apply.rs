@@ -2,6 +2,7 @@
 
 use aws_sdk_rds::types::DbInstance;
 use kube::api::{Api, PostParams};
+use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database_without_warning};
@@ -120,8 +121,13 @@ async fn storage_is_grown_in_place_and_drift_is_corrected() {
     grown["spec"]["storage"]["sizeGib"] = json!(200);
     env.kubectl_apply(&grown)
         .expect("the larger size is admitted");
-    env.instance_that("grew", |instance| instance.allocated_storage() == Some(200))
-        .await;
+    let reported = eventually("the report of the larger size", async || {
+        let object = env.databases().get("orders").await.ok()?;
+        (object.data["status"]["allocatedStorageGib"] == 200).then_some(())
+    });
+    reported
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
 
     let mut shrunk = database_without_warning("orders");
     shrunk["spec"]["storage"]["sizeGib"] = json!(150);

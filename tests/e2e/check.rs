@@ -230,9 +230,9 @@ fn a_policy_changes_the_severity_of_a_rule_and_an_invalid_policy_is_reported() {
 fn rules_are_listed_and_explained_and_the_committed_page_is_current() {
     let listed = text(&lockstep(&["rules", "--kind", "clouddatabase"], "").stdout);
     assert!(listed.contains("username-reserved"), "{listed}");
-    let explained = text(&lockstep(&["rules", "storage-shrink"], "").stdout);
+    let explained = text(&lockstep(&["rules", "engine-immutable"], "").stdout);
     assert!(
-        explained.contains("self >= oldSelf") && explained.contains("source    https://"),
+        explained.contains("self == oldSelf") && explained.contains("source    https://"),
         "{explained}"
     );
     let directory = tempfile::tempdir().expect("a directory");

@@ -12,8 +12,6 @@ use crate::versions::V1BETA1;
 use crate::{crd, validation};
 
 const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html";
-const MODIFY: &str =
-    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";
 const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
 /// Reference of the rules on the Secret for applications.
 const CONNECTION_SECRET: &str =
@@ -83,7 +81,6 @@ const SOURCES: &[(&str, &str)] = &[
         "max-size-above-size",
         "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html",
     ),
-    ("storage-shrink", MODIFY),
 ];
 
 /// Compiles the ruleset of CloudDatabase.
@@ -166,6 +163,7 @@ impl ValidatedResource for CloudDatabase {
             "spec.restoreFrom.pointInTime.sourceResourceId",
             "spec.restoreFrom.pointInTime.time",
             "spec.restoreFrom.snapshot",
+            "spec.storage.sizeGib",
         ]
     }
 }

@@ -48,6 +48,10 @@ pub const FINALIZER: &str = "database.example.com/finalizer";
 /// commas. It has no effect on instances that it does not list, and thus none on the new instance.
 pub const REPLACES_INSTANCE: &str = "database.example.com/replaces-instance";
 
+/// Annotation of a Namespace: the namespaces whose objects may use instances and snapshots of its objects as sources of data,
+/// separated by commas, or `*` for all.
+pub const SHARED_WITH: &str = "database.example.com/shared-with";
+
 /// Annotation with which a user requests another password from the controller, if it generates the password. Each new value
 /// leads to one new password.
 pub const ROTATE_PASSWORD: &str = "database.example.com/rotate-password";

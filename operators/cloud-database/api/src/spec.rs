@@ -299,10 +299,8 @@ pub struct Storage {
     #[serde(default, rename = "type")]
     pub storage_type: StorageType,
 
-    /// Allocated storage in GiB. It can be increased but not decreased.
+    /// Allocated storage in GiB. It can be increased, and decreased only if RDS has not allocated the old value yet.
     #[schemars(range(min = 20, max = 65536))]
-    #[x_kube(validation = Rule::new("self >= oldSelf")
-        .message("must not be decreased: RDS cannot shrink storage; restore the old value [storage-shrink]"))]
     pub size_gib: i32,
 
     /// Size in GiB up to which RDS may increase the storage automatically (storage autoscaling).

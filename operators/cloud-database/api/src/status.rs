@@ -75,6 +75,10 @@ pub struct CloudDatabaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated_storage_gib: Option<i32>,
 
+    /// Last size of the storage that RDS has accepted, in GiB, even if it is not allocated yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_storage_gib: Option<i32>,
+
     /// Server certificate of the instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,

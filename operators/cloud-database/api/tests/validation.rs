@@ -294,11 +294,11 @@ fn a_field_omitted_on_update_keeps_its_old_value_instead_of_the_default() {
 }
 
 /// The webhook adds a default port, so the API server serializes the object and parses it again, which turns `100.0`
-/// into `100`. If all defaults are already set, nothing is added, and a transition rule gets the float.
+/// into `100`. If all defaults are already set, nothing is added, and a CEL rule gets the float.
 #[test]
 fn a_whole_float_becomes_an_integer_once_a_default_was_added() {
     let old = database(&json!({}));
-    let new = database(&json!({"storage": {"sizeGib": 100.0}}));
+    let new = database(&json!({"storage": {"sizeGib": 100.0, "maxSizeGib": 200}}));
     let result = rules().validate(&ValidationRequest::update(&new, &old));
     assert_eq!(errors(&result), Vec::<String>::new());
     let mut new = result.object;

@@ -196,6 +196,10 @@ impl CloudDatabaseReconciler {
             let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             status.insert("storageModifiedAt".to_owned(), json!(now));
         }
+        if outcomes.has_requested("storage.sizeGib") {
+            let size = json!(spec.storage.size_gib);
+            status.insert("acceptedStorageGib".to_owned(), size);
+        }
         let tags = applied_values::tags(spec, instance, &record.applied_tags);
         let or_null = |is_empty: bool, value: Value| if is_empty { Value::Null } else { value };
         status.extend([

@@ -1,4 +1,4 @@
-//! Rule on the growth of the storage.
+//! Rules on changes of the size of the storage.
 
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
 
@@ -8,14 +8,55 @@ const MODIFY: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";
 
 pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
-    vec![Rule {
-        id: "storage-growth-step",
-        description: "Size and IOPS should grow by at least 10 %: RDS rejects a smaller growth, or increases it.",
-        severity: Severity::Warning,
-        reference: MODIFY,
-        fields: &["spec.storage.iops", "spec.storage.sizeGib"],
-        validate: step,
-    }]
+    vec![
+        Rule {
+            id: "storage-growth-step",
+            description: "Size and IOPS should grow by at least 10 %: RDS rejects a smaller growth, or increases it.",
+            severity: Severity::Warning,
+            reference: MODIFY,
+            fields: &["spec.storage.iops", "spec.storage.sizeGib"],
+            validate: step,
+        },
+        Rule {
+            id: "storage-shrink",
+            description: "The storage must not be decreased, unless RDS has not allocated the old size.",
+            severity: Severity::Error,
+            reference: MODIFY,
+            fields: &["spec.storage.sizeGib"],
+            validate: shrink,
+        },
+    ]
+}
+
+/// Name of the size in `status.pendingModifications`.
+const SIZE: &str = "storage.sizeGib";
+
+/// A size that RDS has refused, for example because of a quota, can be taken back: the instance has a smaller one.
+fn shrink(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let Some(old) = context.old else {
+        return;
+    };
+    let after = context.object.spec.storage.size_gib;
+    if after >= old.spec.storage.size_gib {
+        return;
+    }
+    let status = context.object.status.as_ref();
+    // What RDS has accepted is allocated soon.
+    let is_pending =
+        status.is_some_and(|status| status.pending_modifications.iter().any(|it| it == SIZE));
+    let allocated = status.and_then(|status| status.allocated_storage_gib);
+    let accepted = status.and_then(|status| status.accepted_storage_gib);
+    let least = allocated.filter(|_| !is_pending);
+    let detail = match least.map(|allocated| accepted.map_or(allocated, |it| it.max(allocated))) {
+        Some(least) if after >= least => return,
+        Some(least) => format!(
+            "must not be decreased: RDS cannot shrink storage; set at least {least}, which RDS has accepted"
+        ),
+        None => {
+            "must not be decreased: RDS cannot shrink storage; restore the old value".to_owned()
+        }
+    };
+    diagnostics.invalid("spec.storage.sizeGib", after, detail);
 }
 
 fn step(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
@@ -39,5 +80,54 @@ fn step(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics)
     grows("spec.storage.sizeGib", old.size_gib, new.size_gib);
     if let (Some(before), Some(after)) = (old.iops, new.iops) {
         grows("spec.storage.iops", before, after);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use lockstep_shared_validation::{ValidationRequest, Validator};
+
+    /// Returns the messages about a change of the size from 100 GiB.
+    fn messages(size: i32, status: &Value) -> Vec<String> {
+        let object = |size: i32| {
+            json!({
+                "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+                "metadata": {"name": "orders", "namespace": "shop"},
+                "spec": {
+                    "engine": "postgres", "instanceClass": "db.t4g.micro",
+                    "storage": {"sizeGib": size},
+                    "credentials": {"username": "app", "secretName": "s"},
+                },
+                "status": status,
+            })
+        };
+        let ruleset = crate::ruleset().expect("a ruleset");
+        let (old, new) = (object(100), object(size));
+        let result = ruleset.validate(&ValidationRequest::update(&new, &old));
+        let errors = result.errors.iter();
+        errors.map(|it| it.error.to_string()).collect()
+    }
+
+    #[test]
+    fn a_size_that_rds_has_not_allocated_can_be_taken_back() {
+        let allocated = |size: i32| json!({"allocatedStorageGib": size});
+        assert!(messages(50, &allocated(50)).is_empty());
+        assert!(messages(60, &allocated(50)).is_empty());
+        let below = messages(49, &allocated(50));
+        assert!(below[0].contains("set at least 50"), "{below:?}");
+        assert_eq!(messages(99, &allocated(100)).len(), 1);
+        let accepted = json!({"allocatedStorageGib": 50, "acceptedStorageGib": 80});
+        assert_eq!(messages(79, &accepted).len(), 1);
+        assert!(messages(80, &accepted).is_empty());
+        let earlier = json!({"allocatedStorageGib": 60, "acceptedStorageGib": 50});
+        assert_eq!(messages(59, &earlier).len(), 1);
+        let unknown = messages(50, &json!({}));
+        assert!(unknown[0].contains("restore the old value"), "{unknown:?}");
+        let pending =
+            json!({"allocatedStorageGib": 50, "pendingModifications": ["storage.sizeGib"]});
+        assert_eq!(messages(50, &pending).len(), 1);
+        assert!(messages(110, &allocated(50)).is_empty());
     }
 }
