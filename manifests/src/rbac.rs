@@ -143,7 +143,14 @@ pub(crate) fn service_account(namespace: &str) -> Value {
 
 /// Returns the rights of the controller in a namespace that it is limited to.
 pub(crate) fn namespace_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let mut rules = object_rules(install);
+    let rules = object_rules(install);
+    // A Role grants nothing on cluster-scoped objects.
+    let is_namespaced = |_: &Value, resource: &Value| resource != "namespaces";
+    let rules = rules.iter().filter_map(|rule| match rule.get("resources") {
+        Some(_) => only(rule, is_namespaced),
+        None => Some(rule.clone()),
+    });
+    let mut rules: Vec<_> = rules.collect();
     rules.extend(secret_rules(install));
     rules
 }

@@ -157,6 +157,70 @@ async fn instances_are_restored_and_replicated_once_and_promoted_when_the_spec_s
     assert_eq!(origins.calls("CreateDBInstance"), 1, "that of the source");
     assert_eq!(rds.instance_ids().len(), 4);
     reconciliation_on_request(&origins, &orders).await;
+    a_refused_size_is_taken_back(&origins, &orders).await;
+    data_of_another_namespace(&origins).await;
+}
+
+/// A size that RDS refuses can be taken back, and one that it has allocated cannot.
+async fn a_refused_size_is_taken_back(origins: &Origins<'_>, orders: &str) {
+    let (env, rds) = (origins.env, origins.rds);
+    let code = "StorageQuotaExceeded";
+    rds.refuse("ModifyDBInstance", "AllocatedStorage", code, "too much");
+    let before = origins.instance(orders)["AllocatedStorage"].clone();
+    let resize =
+        |size: &Value| origins.patch("orders", &json!({"spec": {"storage": {"sizeGib": size}}}));
+    resize(&json!(1000));
+    env.condition_because("orders", "Synced", "Rejected").await;
+    resize(&before);
+    env.condition("orders", "Synced", "True").await;
+    rds.clear_injections();
+    let smaller = json!({"spec": {"storage": {"sizeGib": 20}}}).to_string();
+    let denied = env
+        .kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &smaller])
+        .expect_err("the smaller size is denied");
+    assert!(denied.contains("must not be decreased"), "{denied}");
+}
+
+/// The data of an object in another namespace is read only once that namespace allows it.
+async fn data_of_another_namespace(origins: &Origins<'_>) {
+    let (env, rds) = (origins.env, origins.rds);
+    rds.create_instance(json!({
+        "DBInstanceIdentifier": "invoices", "Engine": "postgres", "EngineVersion": "16.4",
+        "DBInstanceClass": "db.t4g.micro", "AllocatedStorage": 100, "StorageType": "gp3",
+        "MasterUsername": "app", "MasterUserPassword": "correct-horse",
+        "StorageEncrypted": true, "BackupRetentionPeriod": 7,
+        "Tags": [
+            {"Key": "database.example.com/uid", "Value": "1"},
+            {"Key": "database.example.com/object", "Value": "billing/invoices"},
+        ],
+    }));
+    origins
+        .until("a backup", async || {
+            origins.instance("invoices")["LatestRestorableTime"].is_string()
+        })
+        .await;
+    let calls = origins.calls("RestoreDBInstanceToPointInTime");
+    let source = json!({"sourceInstance": "invoices", "latest": true});
+    let mut copy = database("copy");
+    copy["spec"]["restoreFrom"] = json!({"pointInTime": source});
+    env.kubectl_apply(&copy)
+        .unwrap_or_else(|error| env.fail(&error));
+    let stalled = env
+        .condition_because("copy", "Stalled", "SourceNotAllowed")
+        .await;
+    assert!(stalled.message.contains("'billing'"), "{}", stalled.message);
+    assert!(env.warnings("copy").contains("SourceNotAllowed"));
+    let kubectl = |args: &[&str]| env.kubectl(args).unwrap_or_else(|error| env.fail(&error));
+    kubectl(&["create", "namespace", "billing"]);
+    stays(WHILE, "the calls", async || {
+        origins.calls("RestoreDBInstanceToPointInTime")
+    })
+    .await;
+    assert_eq!(origins.calls("RestoreDBInstanceToPointInTime"), calls);
+    let allowed = "database.example.com/shared-with=default";
+    kubectl(&["annotate", "namespace", "billing", allowed]);
+    env.condition("copy", "Ready", "True").await;
+    assert_eq!(origins.calls("RestoreDBInstanceToPointInTime"), calls + 1);
 }
 
 /// The same manifest, applied again, does not restore the backup beside the instance of the earlier object.

@@ -26,6 +26,19 @@ pub struct ReadObject {
 }
 
 impl ReadObject {
+    /// Returns a cluster-scoped object that was read, with its resource version.
+    pub fn of_cluster<T>(name: &str, resource_version: Option<String>) -> Self
+    where
+        T: Resource<DynamicType = ()>,
+    {
+        Self {
+            resource: ApiResource::erase::<T>(&()),
+            namespace: None,
+            name: name.to_owned(),
+            resource_version,
+        }
+    }
+
     /// Returns a namespaced object as it was read.
     pub fn of<T>(namespace: &str, name: &str, found: Option<&T>) -> Self
     where

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use lockstep_cloud_database_controller::{
     AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP,
-    CertificateExpiry, CloudDatabaseReconciler, RdsClient, RdsConfig,
+    CertificateExpiry, CloudDatabaseReconciler, RdsClient, RdsConfig, SourcePolicy, UnownedSources,
 };
 use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
@@ -48,10 +48,30 @@ struct CloudDatabaseArgs {
     /// has the same namespace and name.
     #[arg(long, value_name = "NAME")]
     cluster_name: Option<String>,
+    /// Snapshots and instances without tags of an object of this cluster, as sources of data: `allow` lets the objects of every
+    /// namespace restore, replicate and adopt them, and `deny` none.
+    #[arg(long, value_enum, default_value = "allow")]
+    unowned_sources: Unowned,
     /// File with the CA certificates of RDS in PEM format, which AWS publishes. It is copied into connection Secrets, under
     /// the key `ca.crt`. Without it, they have no such key. The file is read once.
     #[arg(long, value_name = "FILE")]
     rds_ca_bundle: Option<PathBuf>,
+}
+
+/// Values of `--unowned-sources`.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Unowned {
+    Allow,
+    Deny,
+}
+
+impl From<Unowned> for UnownedSources {
+    fn from(unowned: Unowned) -> Self {
+        match unowned {
+            Unowned::Allow => Self::Allow,
+            Unowned::Deny => Self::Deny,
+        }
+    }
 }
 
 /// Access to RDS, shared by all leadership terms.
@@ -60,6 +80,7 @@ pub(crate) struct Rds {
     config: RdsConfig,
     ca_bundle: Option<Arc<str>>,
     certificate_expiry: CertificateExpiry,
+    source_policy: SourcePolicy,
 }
 
 /// Returns the operator.
@@ -87,6 +108,11 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
         RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
     Ok(Rds {
         client: client.await,
+        source_policy: SourcePolicy {
+            unowned: args.unowned_sources.into(),
+            // With Roles instead of ClusterRoles, it may not.
+            reads_namespaces: context.namespaces.is_empty(),
+        },
         ca_bundle,
         certificate_expiry,
         config: RdsConfig {
@@ -117,6 +143,7 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
         rds.certificate_expiry.clone(),
     )
     .with_ca_bundle(rds.ca_bundle.clone())
+    .with_source_policy(rds.source_policy)
 }
 
 /// Returns moto, which simulates AWS in `dev`.

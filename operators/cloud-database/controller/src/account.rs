@@ -97,6 +97,12 @@ impl Account {
         (account, config)
     }
 
+    /// Returns the ID of the account, if STS has returned it.
+    pub(crate) async fn known_id(&self) -> Option<String> {
+        let known = self.known.lock().await;
+        known.as_ref().map(|known| known.id.clone())
+    }
+
     /// Returns the ID of the account.
     pub(crate) async fn id(&self) -> Result<String, SdkError<GetCallerIdentityError>> {
         // The lock is held during the call, so that concurrent reconciliations wait for one response.

@@ -38,6 +38,9 @@ impl CloudDatabaseReconciler {
                 ),
             ));
         }
+        let source = format!("the RDS instance '{id}'");
+        self.require_allowed(object, &source, instance.tag_list())
+            .await?;
         let user = user?;
         let mut conflicts = conflicts(&object.spec, instance);
         conflicts.extend(drift::other_user(&user.name, instance));

@@ -96,6 +96,7 @@ impl CloudDatabaseReconciler {
         }
         preconditions::require_current_object(&self.client, object).await?;
         let origin = Origin::of(object, user, source)?;
+        self.require_allowed_origin(object, &origin).await?;
         if origin.is_password_missing() {
             let message = format!("the RDS instance '{id}' is created once its password is stored");
             let status = fields([("message", json!(message))]);
@@ -147,6 +148,43 @@ impl CloudDatabaseReconciler {
             }
             Err(error) => Err(creation_rejected(error, record)),
         }
+    }
+
+    /// Returns an error if the data of an instance would be those of an object in another namespace that does not allow it.
+    async fn require_allowed_origin(
+        &self,
+        object: &CloudDatabase,
+        origin: &Origin<'_>,
+    ) -> Result<(), StepError> {
+        let (source, tags) = match origin {
+            Origin::Empty(_) => return Ok(()),
+            Origin::Snapshot(snapshot) => (
+                format!("the snapshot '{snapshot}'"),
+                self.rds.tags_of_snapshot(snapshot).await?,
+            ),
+            Origin::PointInTime(source) => {
+                let instance = source.source_instance.as_ref();
+                let instance = instance.or(source.source_resource_id.as_ref());
+                let tags = self.rds.tags_of_point_in_time(source).await?;
+                let instance = instance.map(String::as_str).unwrap_or_default();
+                (format!("the RDS instance '{instance}'"), tags)
+            }
+            // It was found by an object of the namespace.
+            Origin::Replica(_)
+                if object
+                    .spec
+                    .replica_of
+                    .as_ref()
+                    .is_some_and(|it| it.name.is_some()) =>
+            {
+                return Ok(());
+            }
+            Origin::Replica(source) => (
+                format!("the RDS instance '{source}'"),
+                self.rds.tags_of_instance(source).await?,
+            ),
+        };
+        self.require_allowed(object, &source, &tags).await
     }
 
     /// Returns status fields that record the origin of an instance that has been created.

@@ -38,6 +38,8 @@ mod replacement;
 mod replica_source;
 mod replication;
 mod secrets;
+mod source_owner;
+mod source_policy;
 mod step_error;
 mod sufficient;
 mod sync;
@@ -52,10 +54,14 @@ pub use crate::certificate::{
 pub use crate::iam_policy::{IamPolicyScope, iam_policy};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
+pub use source_policy::{SourcePolicy, UnownedSources};
 
 /// Returns the RBAC rules that the operator needs besides those for its own kind: it reads and watches the Secret of an
-/// object, and owns the Secrets that it creates.
+/// object, owns the Secrets that it creates, and reads in Namespaces whose objects may use the data of theirs.
 #[must_use]
 pub fn rbac_rules() -> Vec<serde_json::Value> {
-    vec![owned_secrets::owned_type().rbac_rule()]
+    vec![
+        owned_secrets::owned_type().rbac_rule(),
+        source_owner::rbac_rule(),
+    ]
 }

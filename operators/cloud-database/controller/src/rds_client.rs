@@ -1,6 +1,7 @@
 //! RDS client: the calls that the operator makes.
 
 mod origins;
+mod sources;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -27,6 +27,7 @@ use crate::owned_secrets;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
 use crate::replica_source;
+use crate::source_policy::SourcePolicy;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
 
@@ -73,6 +74,7 @@ pub struct CloudDatabaseReconciler {
     /// CA certificates of RDS for applications, in PEM format.
     pub(crate) ca_bundle: Option<Arc<str>>,
     pub(crate) certificate_expiry: CertificateExpiry,
+    pub(crate) source_policy: SourcePolicy,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
@@ -99,6 +101,7 @@ impl CloudDatabaseReconciler {
             passwords: KnownPasswords::default(),
             ca_bundle: None,
             certificate_expiry,
+            source_policy: SourcePolicy::default(),
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
         }
@@ -108,6 +111,13 @@ impl CloudDatabaseReconciler {
     #[must_use]
     pub fn with_ca_bundle(mut self, ca_bundle: Option<Arc<str>>) -> Self {
         self.ca_bundle = ca_bundle;
+        self
+    }
+
+    /// Sets the sources of data that objects may use.
+    #[must_use]
+    pub fn with_source_policy(mut self, source_policy: SourcePolicy) -> Self {
+        self.source_policy = source_policy;
         self
     }
 
@@ -319,6 +329,7 @@ impl Reconciler for CloudDatabaseReconciler {
         if output.error.is_none() {
             owned_secrets::add(&mut output, request, credentials.secret)?;
         }
+        reads.append(&mut output.reads);
         Ok(ReconcileOutput {
             reads,
             // A generated password is used by the next reconciliation, once it is stored.
@@ -378,7 +389,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 22] = [
+const RECORDED: [&str; 23] = [
     "arn",
     "resourceId",
     "region",
@@ -391,6 +402,7 @@ const RECORDED: [&str; 22] = [
     "engineVersion",
     "instanceClass",
     "allocatedStorageGib",
+    "acceptedStorageGib",
     "certificate",
     "pendingModifications",
     "storageModifiedAt",

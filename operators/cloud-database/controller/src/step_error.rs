@@ -1,6 +1,6 @@
 //! Error of a step, together with the status fields that report it.
 
-use lockstep_controller::{ReconcileError, ReconcileOutput};
+use lockstep_controller::{ReadObject, ReconcileError, ReconcileOutput};
 use serde_json::{Map, Value};
 
 use crate::call_error::CallError;
@@ -12,6 +12,8 @@ pub(crate) struct StepError {
     status: Map<String, Value>,
     /// Outcomes of the requests of the step, if the spec was compared with the instance.
     outcomes: Option<Box<Outcomes>>,
+    /// Objects that were read, whose changes trigger the next reconciliation.
+    reads: Vec<ReadObject>,
     error: ReconcileError,
 }
 
@@ -24,8 +26,14 @@ impl StepError {
         ReconcileOutput {
             conditions: synced.into_iter().collect(),
             events: events.collect(),
+            reads: self.reads,
             ..ReconcileOutput::failed(self.status, self.error)
         }
+    }
+
+    /// Adds objects that were read.
+    pub(crate) fn with_reads(self, reads: Vec<ReadObject>) -> Self {
+        Self { reads, ..self }
     }
 
     /// Adds the outcomes of the requests of the step.
@@ -52,6 +60,7 @@ impl From<ReconcileError> for StepError {
         Self {
             status: Map::new(),
             outcomes: None,
+            reads: Vec::new(),
             error,
         }
     }

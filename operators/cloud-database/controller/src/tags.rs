@@ -1,6 +1,7 @@
 //! Tags that identify the object of an instance.
 
 use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter};
 use std::hash::Hasher;
 
 use aws_sdk_rds::types::{DbInstance, Tag};
@@ -143,14 +144,53 @@ fn is_same_cluster(instance: &DbInstance, cluster_name: Option<&str>) -> bool {
     }
 }
 
+/// Object that the tags of an instance or a snapshot name. The UID of one that has released its instance is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaggedObject<'a> {
+    pub(crate) uid: Option<&'a str>,
+    /// `namespace/name`.
+    pub(crate) name: Option<&'a str>,
+    cluster: Option<&'a str>,
+}
+
+impl<'a> TaggedObject<'a> {
+    fn of(tags: &'a [Tag]) -> Self {
+        Self {
+            uid: value_of(tags, OWNER_TAG),
+            name: value_of(tags, OBJECT_TAG),
+            cluster: value_of(tags, CLUSTER_TAG),
+        }
+    }
+}
+
+impl Display for TaggedObject<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        if let Some(name) = self.name {
+            write!(f, "{name} with the ")?;
+        }
+        write!(f, "UID {}", self.uid.unwrap_or("none"))?;
+        match self.cluster {
+            Some(name) => write!(f, " in the cluster '{name}'"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the object of this cluster that tags name. Tags of another cluster are distinguished only if both clusters have a
+/// name.
+pub(crate) fn owner_of<'a>(
+    tags: &'a [Tag],
+    cluster_name: Option<&str>,
+) -> Option<TaggedObject<'a>> {
+    let owner = TaggedObject::of(tags);
+    let is_other =
+        matches!((owner.cluster, cluster_name), (Some(theirs), Some(ours)) if theirs != ours);
+    (!is_other && (owner.uid.is_some() || owner.name.is_some())).then_some(owner)
+}
+
 /// Returns a description of the owner of an instance, from its tags.
 pub(crate) fn owner(instance: &DbInstance) -> String {
-    let uid = value(instance, OWNER_TAG).unwrap_or("none");
-    let object = value(instance, OBJECT_TAG);
-    let object = object.map_or(String::new(), |name| format!("{name} with the "));
-    let cluster = value(instance, CLUSTER_TAG);
-    let cluster = cluster.map_or(String::new(), |name| format!(" in the cluster '{name}'"));
-    format!("{object}UID {uid}{cluster}")
+    TaggedObject::of(instance.tag_list()).to_string()
 }
 
 /// Returns true if an instance was created for an earlier object with the same namespace and name: an object that
@@ -194,8 +234,11 @@ fn joined_name(namespace: &str, name: &str) -> String {
 }
 
 fn value<'a>(instance: &'a DbInstance, key: &str) -> Option<&'a str> {
-    let mut tags = instance.tag_list().iter();
-    tags.find(|tag| tag.key() == Some(key))?.value()
+    value_of(instance.tag_list(), key)
+}
+
+fn value_of<'a>(tags: &'a [Tag], key: &str) -> Option<&'a str> {
+    tags.iter().find(|tag| tag.key() == Some(key))?.value()
 }
 
 #[cfg(test)]

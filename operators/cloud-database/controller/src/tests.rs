@@ -3,4 +3,5 @@
 mod deletions;
 mod environment;
 mod errors;
+mod sources;
 mod statuses;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
-use aws_config::{BehaviorVersion, Region};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_smithy_http_client::Builder;
 use lockstep_controller::{Leadership, RateLimiter};
@@ -29,15 +29,20 @@ pub(crate) async fn client_at(
     limiter: RateLimiter,
     requests: AwsRequests,
 ) -> RdsClient {
-    let config = aws_config::defaults(BehaviorVersion::latest())
+    let config = config_at(endpoint).await;
+    RdsClient::of(config, Leadership::always(), limiter, None, requests)
+}
+
+/// Returns the configuration of a client without retries.
+pub(crate) async fn config_at(endpoint: &str) -> SdkConfig {
+    aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())
         .region(Region::new(Simulator::REGION))
         .credentials_provider(Credentials::new("testing", "testing", None, None, "tests"))
         .endpoint_url(endpoint)
         .retry_config(RetryConfig::disabled())
         .load()
-        .await;
-    RdsClient::of(config, Leadership::always(), limiter, None, requests)
+        .await
 }
 
 pub(crate) fn id(number: usize) -> String {

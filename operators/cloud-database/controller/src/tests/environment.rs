@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Request, Response};
+use k8s_openapi::ByteString;
 use kube::Client;
 use kube::client::Body;
 use lockstep_cloud_database_api::CloudDatabase;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::aws_metrics::{AwsRequestLabels, AwsRequests};
 use crate::rds_client::RdsClient;
-use crate::recent::tests::client_at;
+use crate::recent::tests::{client_at, config_at};
 use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
 
 /// Longer than any state of an instance, in simulated time.
@@ -49,8 +50,7 @@ impl Environment {
             "metadata": {"name": "s", "namespace": "shop", "uid": "s", "resourceVersion": "1"},
             "data": {"password": "Y29ycmVjdC1ob3JzZQ=="},
         });
-        let secrets = "/api/v1/namespaces/shop/secrets/s".to_owned();
-        stored.lock().expect("a lock").insert(secrets, secret);
+        put(&stored, secret_path("s"), secret);
         let config = RdsConfig {
             not_found_grace_period: Duration::ZERO,
             ..RdsConfig::default()
@@ -67,7 +67,7 @@ impl Environment {
         }
     }
 
-    /// Directs the calls to RDS to a port that nobody listens on.
+    /// Directs the calls to RDS to a port without a server.
     pub(super) async fn disconnect(&mut self) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -98,6 +98,28 @@ impl Environment {
             object["spec"][field] = value.clone();
         }
         self.lock().insert(path(name), object);
+    }
+
+    /// Stores a Namespace with the annotation that allows others to use its data.
+    pub(super) fn share(&self, namespace: &str, with: &str) {
+        let namespace_object = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {
+                "name": namespace, "resourceVersion": "1",
+                "annotations": {"database.example.com/shared-with": with},
+            },
+        });
+        let path = format!("/api/v1/namespaces/{namespace}");
+        self.lock().insert(path, namespace_object);
+    }
+
+    /// Takes a snapshot of an instance, and waits until it is available.
+    pub(super) async fn take_snapshot(&self, id: &str, snapshot: &str) {
+        let client = aws_sdk_rds::Client::new(&config_at(&self.rds.endpoint()).await);
+        let call = client.create_db_snapshot().db_instance_identifier(id);
+        let taken = call.db_snapshot_identifier(snapshot).send().await;
+        taken.expect("a snapshot");
+        self.rds.advance(LONG);
     }
 
     /// Changes an object.
@@ -131,20 +153,81 @@ impl Environment {
             ..ReconcileOutput::default()
         });
         self.merge(name, output.status.clone());
+        if output.error.is_none() {
+            for child in &output.children {
+                self.apply(name, child);
+            }
+        }
         output
+    }
+
+    /// Stores a Secret as the runtime does, which owns it.
+    fn apply(&self, owner: &str, child: &Value) {
+        let name = child["metadata"]["name"].as_str().expect("a name");
+        let Some(texts) = child["stringData"].as_object() else {
+            return;
+        };
+        let texts = texts.iter();
+        let data: serde_json::Map<_, _> = texts
+            .map(|(key, text)| {
+                let bytes = text.as_str().expect("a text").as_bytes().to_vec();
+                (key.clone(), json!(ByteString(bytes)))
+            })
+            .collect();
+        let path = secret_path(name);
+        let mut stored = self.lock();
+        if stored
+            .get(&path)
+            .is_some_and(|it| it["data"] == json!(data))
+        {
+            return;
+        }
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "data": data,
+            "metadata": {
+                "name": name, "namespace": "shop", "uid": name,
+                "resourceVersion": (stored.len() + 1).to_string(),
+                "annotations": child["metadata"]["annotations"],
+                "ownerReferences": [{
+                    "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+                    "name": owner, "uid": owner, "controller": true,
+                }],
+            },
+        });
+        stored.insert(path, secret);
+    }
+
+    /// Returns a value of a Secret, if it exists.
+    pub(super) fn secret(&self, name: &str, key: &str) -> Option<String> {
+        let stored = self.lock();
+        let value = stored.get(&secret_path(name))?["data"][key].clone();
+        let bytes: ByteString = serde_json::from_value(value).ok()?;
+        String::from_utf8(bytes.0).ok()
+    }
+
+    /// Reconciles an object a number of times, with some time in between.
+    pub(super) async fn reconcile_repeatedly(&self, name: &str) -> ReconcileOutput {
+        for _ in 0..8 {
+            self.reconcile(name).await;
+            self.rds.advance(LONG);
+        }
+        self.reconcile(name).await
     }
 
     /// Reconciles an object until its instance exists and is available.
     pub(super) async fn create(&self, name: &str, fields: &Value) -> String {
         self.store(name, fields);
+        let mut last = None;
         for _ in 0..20 {
             let output = self.reconcile(name).await;
             self.rds.advance(LONG);
-            if output.readiness.is_some_and(|it| it.ready) && output.conditions[0].is_true {
+            let is_ready = output.readiness.as_ref().is_some_and(|it| it.ready);
+            if is_ready && output.conditions[0].is_true {
                 return format!("cdb-{name}");
             }
+            last = Some(output);
         }
-        panic!("{name} is not ready: {:#}", self.object(name));
+        panic!("{name} is not ready: {last:#?}");
     }
 
     /// Finalizes an object once, and stores the status fields of the result.
@@ -192,6 +275,14 @@ impl Environment {
 
 async fn client_of(endpoint: &str, requests: AwsRequests) -> RdsClient {
     client_at(endpoint, RateLimiter::unlimited(), requests).await
+}
+
+fn put(stored: &Stored, path: String, object: Value) {
+    stored.lock().expect("a lock").insert(path, object);
+}
+
+fn secret_path(name: &str) -> String {
+    format!("/api/v1/namespaces/shop/secrets/{name}")
 }
 
 fn path(name: &str) -> String {

@@ -1,0 +1,77 @@
+//! Tags of the sources of data, and of what they were made from.
+
+use aws_sdk_rds::types::{DbInstance, DbSnapshot, Tag};
+use lockstep_cloud_database_api::PointInTime;
+
+use crate::call_error::CallError;
+use crate::rds_client::RdsClient;
+
+impl RdsClient {
+    /// Returns the tags of a snapshot. RDS does not always copy those of the instance: then they are taken from the instance, if
+    /// it exists. A snapshot that another account shares has none.
+    pub(crate) async fn tags_of_snapshot(&self, snapshot: &str) -> Result<Vec<Tag>, CallError> {
+        if let Some(account) = snapshot
+            .strip_prefix("arn:")
+            .and_then(|arn| arn.split(':').nth(3))
+            && self.account.known_id().await.as_deref() != Some(account)
+        {
+            return Ok(Vec::new());
+        }
+        self.rate_limiter.acquire().await;
+        let call = self.client.describe_db_snapshots();
+        let page = call.db_snapshot_identifier(snapshot).send().await?;
+        let Some(snapshot) = page.db_snapshots.unwrap_or_default().into_iter().next() else {
+            return Err(CallError::without_response(
+                "RDS does not list the snapshot",
+            ));
+        };
+        let tags = snapshot.tag_list.clone().unwrap_or_default();
+        if !tags.is_empty() {
+            return Ok(tags);
+        }
+        let Some(resource_id) = &snapshot.dbi_resource_id else {
+            return Ok(tags);
+        };
+        let instances = self.by_resource_id(resource_id).await?;
+        Ok(tags_of(instances).unwrap_or_default())
+    }
+
+    /// Returns the tags of the instance whose earlier state is restored. Those of a deleted one are taken from its automated
+    /// snapshots.
+    pub(crate) async fn tags_of_point_in_time(
+        &self,
+        source: &PointInTime,
+    ) -> Result<Vec<Tag>, CallError> {
+        let Some(resource_id) = &source.source_resource_id else {
+            return self
+                .tags_of_instance(source.source_instance.as_deref().unwrap_or_default())
+                .await;
+        };
+        if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
+            return Ok(tags);
+        }
+        self.rate_limiter.acquire().await;
+        let call = self.client.describe_db_snapshots();
+        let page = call.dbi_resource_id(resource_id).send().await?;
+        let snapshots = page.db_snapshots.unwrap_or_default().into_iter();
+        let tags = snapshots.map(|it: DbSnapshot| it.tag_list.unwrap_or_default());
+        Ok(tags.flatten().collect())
+    }
+
+    /// Returns the tags of an instance.
+    ///
+    /// # Errors
+    ///
+    /// The instance does not exist, or the error of the call.
+    pub(crate) async fn tags_of_instance(&self, id: &str) -> Result<Vec<Tag>, CallError> {
+        self.rate_limiter.acquire().await;
+        let call = self.client.describe_db_instances();
+        let response = call.db_instance_identifier(id).send().await?;
+        Ok(tags_of(response.db_instances.unwrap_or_default()).unwrap_or_default())
+    }
+}
+
+fn tags_of(instances: Vec<DbInstance>) -> Option<Vec<Tag>> {
+    let instance = instances.into_iter().next()?;
+    Some(instance.tag_list.unwrap_or_default())
+}
