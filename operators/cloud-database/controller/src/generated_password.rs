@@ -53,6 +53,17 @@ pub(crate) async fn read(client: &Client, object: &CloudDatabase, name: String) 
         Some(known) if is_ours => (known.text.clone(), MasterPassword::Known(known)),
         // Left by an owner that is gone: it is ours once it has been adopted.
         Some(known) => (known.text, MasterPassword::NotStored),
+        // The instance does not have it, and would not get it.
+        None if is_observed => {
+            return Credentials {
+                user: Ok(MasterUser {
+                    name,
+                    password: MasterPassword::NotStored,
+                }),
+                secret: None,
+                reads: vec![read],
+            };
+        }
         None => (generate(), MasterPassword::NotStored),
     };
     let mut secret = json!({

@@ -8,7 +8,7 @@ use lockstep_controller::ReconcileError;
 use crate::adoption;
 use crate::applied_values;
 use crate::drift;
-use crate::master_user::MasterUser;
+use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::{PasswordChange, TagChange};
 use crate::reconciler::CloudDatabaseReconciler;
@@ -89,6 +89,10 @@ impl CloudDatabaseReconciler {
         instance: &DbInstance,
         record: &RecordedInstance<'_>,
     ) -> Option<PasswordChange> {
+        if matches!(user.password, MasterPassword::NotStored) {
+            // It is generated and set as soon as the instance is managed.
+            return Some(PasswordChange::Set(String::new()));
+        }
         let mut version = self.credentials_version(id, object, instance, record);
         self.password_change(id, &user.password, instance, &mut version)
     }

@@ -1,7 +1,10 @@
 //! Reconciliations on the simulator of RDS, without an API server.
 
+mod credentials;
 mod deletions;
 mod environment;
 mod errors;
+mod origins;
 mod sources;
 mod statuses;
+mod steady;

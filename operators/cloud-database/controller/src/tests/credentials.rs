@@ -1,0 +1,114 @@
+//! Passwords that the controller generates, of instances that are adopted, observed or replicas.
+
+use lockstep_controller::ReconcileOutput;
+use rds_simulator::{Disturbance, Simulator};
+use serde_json::{Value, json};
+
+use crate::tests::environment::Environment;
+
+const GENERATED: &str = "orders-master-user";
+const PUBLISHED: &str = "orders-connection";
+
+fn generating(fields: &Value) -> Value {
+    let mut all = json!({
+        "credentials": {"username": "app", "generate": {}}, "connectionSecret": {},
+    });
+    let fields = fields.as_object().cloned();
+    all.as_object_mut()
+        .expect("fields")
+        .extend(fields.into_iter().flatten());
+    all
+}
+
+/// Creates an instance with another password than those that are generated.
+fn existing(rds: &Simulator, id: &str) {
+    rds.create_instance(json!({
+        "DBInstanceIdentifier": id, "Engine": "postgres", "EngineVersion": "16.4",
+        "DBInstanceClass": "db.t4g.micro", "AllocatedStorage": 20, "StorageType": "gp3",
+        "MasterUsername": "app", "MasterUserPassword": "correct-horse", "StorageEncrypted": true, "PubliclyAccessible": false,
+        "BackupRetentionPeriod": 7, "CopyTagsToSnapshot": true,
+    }));
+    rds.advance(std::time::Duration::from_hours(1));
+}
+
+/// Returns the child with a name, if the result has it.
+fn child<'a>(output: &'a ReconcileOutput, name: &str) -> Option<&'a Value> {
+    let mut children = output.children.iter();
+    children.find(|it| it["metadata"]["name"] == name)
+}
+
+#[tokio::test]
+async fn a_password_that_a_replica_does_not_have_is_not_published() {
+    let env = Environment::start().await;
+    existing(&env.rds, "source");
+    let fields = generating(&json!({"replicaOf": {"identifier": "source"}}));
+    let id = env.create("orders", &fields).await;
+    let output = env.reconcile_repeatedly("orders").await;
+    assert_eq!(env.rds.password(&id).as_deref(), Some("correct-horse"));
+    let secret = child(&output, PUBLISHED);
+    let password = secret.map(|it| it["stringData"]["password"].clone());
+    assert!(password.is_none_or(|it| it.is_null()), "{secret:?}");
+    assert_eq!(env.secret(PUBLISHED, "password"), None);
+    // Once it is promoted, it gets the password, which is then published.
+    env.edit("orders", |object| {
+        object["spec"]
+            .as_object_mut()
+            .expect("fields")
+            .remove("replicaOf");
+    });
+    env.reconcile_repeatedly("orders").await;
+    let generated = env.secret(GENERATED, "password").expect("a password");
+    assert_eq!(env.rds.password(&id), Some(generated.clone()));
+    assert_eq!(env.secret(PUBLISHED, "password"), Some(generated));
+}
+
+#[tokio::test]
+async fn an_adopted_instance_gets_the_generated_password_even_if_an_answer_is_lost() {
+    for is_lost in [false, true] {
+        let env = Environment::start().await;
+        existing(&env.rds, "orders");
+        let fields = generating(&json!({"adopt": {"identifier": "orders"}}));
+        env.store("orders", &fields);
+        if is_lost {
+            let lost = Disturbance::LostAnswer;
+            env.rds.inject("AddTagsToResource", lost, 1);
+        }
+        env.reconcile_repeatedly("orders").await;
+        assert_eq!(env.rds.calls("AddTagsToResource").len(), 1, "adopted once");
+        let generated = env.secret(GENERATED, "password").expect("a password");
+        assert_eq!(env.rds.password("orders"), Some(generated.clone()));
+        assert_eq!(env.secret(PUBLISHED, "password"), Some(generated));
+        assert_eq!(env.rds.calls("ModifyDBInstance").len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn no_password_is_generated_while_an_instance_is_only_observed() {
+    let env = Environment::start().await;
+    existing(&env.rds, "orders");
+    let fields = json!({"adopt": {"identifier": "orders"}, "managementPolicy": "Observe"});
+    env.store("orders", &generating(&fields));
+    let output = env.reconcile_repeatedly("orders").await;
+    assert_eq!(env.secret(GENERATED, "password"), None);
+    assert_eq!(env.secret(PUBLISHED, "password"), None);
+    let synced = &output.conditions[0];
+    assert_eq!(synced.reason, "ObservedDifferent");
+    assert!(synced.message.contains("password"), "{}", synced.message);
+    assert!(env.rds.writes().is_empty());
+    // As soon as it is managed, it gets one.
+    env.edit("orders", |object| {
+        object["spec"]["managementPolicy"] = json!("Manage");
+    });
+    env.reconcile_repeatedly("orders").await;
+    let generated = env.secret(GENERATED, "password").expect("a password");
+    assert_eq!(env.rds.password("orders"), Some(generated));
+    // It is kept when the instance is observed again.
+    let before = env.rds.password("orders");
+    env.edit("orders", |object| {
+        object["spec"]["managementPolicy"] = json!("Observe");
+    });
+    let output = env.reconcile_repeatedly("orders").await;
+    let synced = &output.conditions[0];
+    assert_eq!(synced.reason, "Observed", "{}", synced.message);
+    assert_eq!(env.secret(GENERATED, "password"), before);
+}

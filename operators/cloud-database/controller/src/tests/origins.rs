@@ -1,0 +1,69 @@
+//! Instances that are restored or that replicate others.
+
+use rds_simulator::Disturbance;
+use serde_json::{Value, json};
+
+use crate::tests::environment::Environment;
+
+#[tokio::test]
+async fn a_replica_whose_source_is_removed_from_the_spec_early_is_promoted() {
+    for disturbance in [None, Some(Disturbance::LostAnswer)] {
+        let env = Environment::start().await;
+        let source = env.create("source", &json!({})).await;
+        env.store("reader", &json!({"replicaOf": {"identifier": source}}));
+        env.reconcile("reader").await;
+        let is_lost = disturbance.is_some();
+        if let Some(disturbance) = disturbance {
+            let operation = "CreateDBInstanceReadReplica";
+            env.rds.inject(operation, disturbance, 1);
+            assert!(env.reconcile("reader").await.error.is_some());
+        }
+        let output = env.reconcile("reader").await;
+        assert!(output.error.is_none(), "{:?}", output.error);
+        assert_eq!(env.object("reader")["status"]["replicaOf"], source.as_str());
+        // Nothing has described the replica yet.
+        env.edit("reader", |object| {
+            let spec = object["spec"].as_object_mut().expect("fields");
+            spec.remove("replicaOf");
+        });
+        env.rds.advance(std::time::Duration::from_hours(1));
+        env.reconcile_repeatedly("reader").await;
+        assert_eq!(env.rds.calls("PromoteReadReplica").len(), 1, "{is_lost}");
+        let replica = env.rds.instance("cdb-reader").expect("the instance");
+        assert_eq!(
+            replica["ReadReplicaSourceDBInstanceIdentifier"],
+            Value::Null
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_size_that_rds_refuses_is_not_accepted_and_can_be_taken_back() {
+    let env = Environment::start().await;
+    env.create("orders", &json!({})).await;
+    let size = |size: i32| {
+        env.edit("orders", |object| {
+            object["spec"]["storage"]["sizeGib"] = json!(size);
+        });
+    };
+    size(200);
+    let code = "StorageQuotaExceeded".to_owned();
+    let refusal = Disturbance::Error(code, "too much".to_owned());
+    env.rds.inject("ModifyDBInstance", refusal, 1);
+    let output = env.reconcile("orders").await;
+    assert_eq!(output.conditions[0].reason, "Rejected");
+    let status = env.object("orders")["status"].clone();
+    let reported = (
+        &status["allocatedStorageGib"],
+        &status["acceptedStorageGib"],
+    );
+    assert_eq!(reported, (&json!(20), &Value::Null));
+    size(20);
+    let output = env.reconcile("orders").await;
+    assert!(output.conditions[0].is_true, "{:?}", output.conditions);
+    // What RDS has accepted is recorded at once.
+    size(100);
+    env.reconcile("orders").await;
+    let status = env.object("orders")["status"].clone();
+    assert_eq!(status["acceptedStorageGib"], 100);
+}
