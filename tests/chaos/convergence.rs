@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams};
 use lockstep_envtest::{eventually_within, stays};
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
+use crate::database_origins::{existed_before, instance_id};
 use crate::env::{NAMESPACE, TestEnv, condition};
 use crate::vector_state::{NOT_OWNED, VectorState, status_difference};
 use crate::workload::{Author, DesiredState};
@@ -21,13 +23,13 @@ const DEADLINE: Duration = Duration::from_mins(5);
 const THE_CLUSTERS_OWN: &str = "kubernetes";
 
 /// Waits until everything matches the desired state, and checks that it stays so.
-pub async fn reaches_desired_state(env: &TestEnv, author: &Author) {
+pub async fn reaches_desired_state(env: &TestEnv, rds: &Simulator, author: &Author) {
     let mut last = Vec::new();
     let converged = eventually_within(
         DEADLINE,
         "the convergence to the desired state",
         async || {
-            last = differences(env, author).await?;
+            last = differences(env, rds, author).await?;
             last.is_empty().then_some(())
         },
     );
@@ -35,7 +37,7 @@ pub async fn reaches_desired_state(env: &TestEnv, author: &Author) {
         last.truncate(20);
         env.fail(&format!("{error}: {last:#?}"));
     }
-    let check = async || differences(env, author).await;
+    let check = async || differences(env, rds, author).await;
     stays(Duration::from_secs(2), "the list of differences", check).await;
 }
 
@@ -48,6 +50,7 @@ pub async fn all_gone(env: &TestEnv) {
         left.extend(actual.instances.into_keys());
         left.extend(actual.deployments.into_keys());
         left.extend(actual.services);
+        left.extend(actual.secrets.into_keys());
         left.extend(actual.vector.names());
         left.is_empty().then_some(())
     });
@@ -64,9 +67,14 @@ struct ActualState {
     /// Deployments by name, with the UIDs of their owners and the compared fields.
     deployments: BTreeMap<String, Value>,
     services: Vec<String>,
+    /// Secrets of databases by name, with their passwords.
+    secrets: BTreeMap<String, String>,
     /// Objects that run Vector. They are not among the others.
     vector: VectorState,
 }
+
+/// Ends of the names of Secrets that the controller creates for databases.
+const SECRETS: [&str; 2] = ["-connection", "-master-user"];
 
 /// Kinds of the objects.
 const KINDS: [&str; 5] = [
@@ -96,10 +104,12 @@ impl ActualState {
             let tag = tags
                 .iter()
                 .find(|tag| tag.key() == Some("database.example.com/uid"));
-            let owner = tag
-                .and_then(|tag| tag.value())
-                .unwrap_or("no owner")
-                .to_owned();
+            let owner = tag.and_then(|tag| tag.value());
+            let id = instance.db_instance_identifier().unwrap_or_default();
+            if owner.is_none() && existed_before(id) {
+                continue;
+            }
+            let owner = owner.unwrap_or("no owner").to_owned();
             let shown = json!([
                 instance.db_instance_class(),
                 instance.backup_retention_period(),
@@ -108,7 +118,7 @@ impl ActualState {
             ]);
             instances.entry(owner).or_default().push(shown);
         }
-        let others = all.labels(NOT_OWNED);
+        let others = all.clone().labels(NOT_OWNED);
         let deployments: Api<Deployment> = Api::namespaced(env.cluster.client(), NAMESPACE);
         let deployments = deployments
             .list(&others)
@@ -129,7 +139,17 @@ impl ActualState {
             });
         let services: Api<Service> = Api::namespaced(env.cluster.client(), NAMESPACE);
         let services = services.list(&others).await.ok()?.into_iter();
+        let secrets: Api<Secret> = Api::namespaced(env.cluster.client(), NAMESPACE);
+        let secrets = secrets.list(&all).await.ok()?.into_iter();
+        let secrets = secrets.filter_map(|secret| {
+            let name = secret.name_any();
+            let is_of_database = SECRETS.iter().any(|end| name.ends_with(end));
+            let password = secret.data?.remove("password")?;
+            let password = String::from_utf8(password.0).ok()?;
+            is_of_database.then_some((name, password))
+        });
         Some(Self {
+            secrets: secrets.collect(),
             objects,
             instances,
             deployments: deployments.collect(),
@@ -143,7 +163,7 @@ impl ActualState {
 }
 
 /// Differences from the desired state, as text.
-async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
+async fn differences(env: &TestEnv, rds: &Simulator, author: &Author) -> Option<Vec<String>> {
     let mut actual = ActualState::read(env).await?;
     let mut found = Vec::new();
     for (name, desired) in author.desired() {
@@ -178,7 +198,10 @@ async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
                         found.extend(status_difference(author, name, object, &existing));
                     }
                     Some("Vector" | "VectorAggregator") => {}
-                    _ => found.extend(difference_of(name, object, uid, &mut actual)),
+                    _ => {
+                        found.extend(secret_difference(rds, name, object, uid, &mut actual));
+                        found.extend(difference_of(name, object, uid, &mut actual));
+                    }
                 }
             }
         }
@@ -197,7 +220,37 @@ async fn differences(env: &TestEnv, author: &Author) -> Option<Vec<String>> {
             .map(|(name, it)| format!("Deployment {name}: {it}")),
     );
     found.extend(actual.services.iter().map(|name| format!("Service {name}")));
+    found.extend(actual.secrets.keys().map(|name| format!("Secret {name}")));
     Some(found)
+}
+
+/// Compares the passwords in the Secrets of an object with that of its instance, and removes the Secrets from `actual`.
+fn secret_difference(
+    rds: &Simulator,
+    name: &str,
+    object: &Value,
+    uid: &str,
+    actual: &mut ActualState,
+) -> Vec<String> {
+    let spec = &object["spec"];
+    let is_wanted = [
+        spec["connectionSecret"].is_object(),
+        spec["credentials"]["generate"].is_object(),
+    ];
+    let id = instance_id(object, uid);
+    let password = rds.instance(&id).and_then(|_| rds.password(&id));
+    let mut found = Vec::new();
+    for (end, is_wanted) in SECRETS.iter().zip(is_wanted) {
+        let secret = format!("{name}{end}");
+        let stored = actual.secrets.remove(&secret);
+        let expected = password.clone().filter(|_| is_wanted);
+        if stored != expected {
+            found.push(format!(
+                "the Secret {secret} has another password than {id}"
+            ));
+        }
+    }
+    found
 }
 
 /// Compares what exists for one object with what it desires, and removes that from `actual`: what is left over at the

@@ -6,6 +6,7 @@
 //! Two seeds run by default, twenty with `-- --include-ignored`, and any other seed with `CHAOS_SEED=N`.
 
 mod convergence;
+mod database_origins;
 #[path = "../e2e/env.rs"]
 #[allow(dead_code, reason = "this test uses only a part")]
 mod env;
@@ -106,7 +107,10 @@ async fn survives(seed: u64) {
         workloads: true,
     };
     let mut env = TestEnv::install(cluster, moto, options).await;
-    env.rds = env::rds(&rds.endpoint(), Simulator::REGION).await;
+    // The policy is that of the controller.
+    let key = Simulator::CONSOLE_ACCESS_KEY;
+    env.rds = env::rds_as(key, &rds.endpoint(), Simulator::REGION).await;
+    database_origins::prepare(&rds, &env.rds, workload::DATABASES).await;
     let statuses = InstanceStatuses::start(rds.clone(), seed);
     before_apiserver.start_faults();
     before_aws.start_faults();
@@ -143,7 +147,7 @@ async fn survives(seed: u64) {
         before_aws.counts(),
     );
     let ended = Instant::now();
-    convergence::reaches_desired_state(&env, &author).await;
+    convergence::reaches_desired_state(&env, &rds, &author).await;
     println!(
         "cluster and AWS match the objects {} s after the faults",
         ended.elapsed().as_secs()
@@ -160,7 +164,10 @@ async fn survives(seed: u64) {
 /// Returns the permissions that users are to give to the controller.
 fn iam_policy() -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
-    let output = command.arg("iam-policy").output().expect("lockstep runs");
+    command
+        .arg("iam-policy")
+        .args(database_origins::PERMISSIONS);
+    let output = command.output().expect("lockstep runs");
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 

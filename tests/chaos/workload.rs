@@ -8,13 +8,17 @@ use kube::{Error, ResourceExt};
 use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
+use crate::database_origins;
 use crate::env::{NAMESPACE, TestEnv, database, resource_of};
 use crate::vector_objects;
+
+/// Number of databases.
+pub const DATABASES: usize = 100;
 
 /// Prefixes of the names of objects, each for one kind, with the number of its objects, and with the share of the
 /// operations that concern them, in tenths.
 const KINDS: [(&str, usize, usize); 5] = [
-    ("database", 100, 3),
+    ("database", DATABASES, 3),
     ("echo", 100, 3),
     ("pipeline", 20, 2),
     ("agents", 1, 1),
@@ -121,6 +125,12 @@ impl Author {
                 let class = ["micro", "small", "medium"][self.rng.usize(..3)];
                 object["spec"]["instanceClass"] = json!(format!("db.t4g.{class}"));
                 object["spec"]["backup"] = json!({"retentionDays": self.rng.i32(1..8)});
+                let earlier = self.desired.get(name).map(|desired| match desired {
+                    DesiredState::Exists { object, .. } => object.clone(),
+                    // Its instance is gone.
+                    DesiredState::Deleted { .. } => json!({}),
+                });
+                database_origins::add(&mut object, name, earlier.as_ref());
                 object
             }
         }

@@ -386,13 +386,9 @@ impl TestEnv {
 
     /// Instances in RDS.
     pub async fn instances(&self) -> Vec<DbInstance> {
-        let response = self
-            .rds
-            .describe_db_instances()
-            .send()
-            .await
-            .expect("RDS answers");
-        response.db_instances.unwrap_or_default()
+        let pages = self.rds.describe_db_instances().into_paginator();
+        let instances = pages.items().send().collect::<Result<Vec<_>, _>>();
+        instances.await.expect("RDS answers")
     }
 
     /// Fails the test, and prints the output of the processes.
@@ -529,7 +525,7 @@ pub async fn rds(endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
     rds_as("testing", endpoint, region).await
 }
 
-async fn rds_as(access_key: &str, endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
+pub async fn rds_as(access_key: &str, endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())
         .region(Region::new(region))
