@@ -1,5 +1,6 @@
 //! Helm charts: they install the same as the kustomize bases, each value has an effect, and wrong values are rejected.
 
+mod credentials;
 mod normalized;
 mod release;
 mod running;
