@@ -62,6 +62,6 @@ pub use source_policy::{SourcePolicy, UnownedSources};
 pub fn rbac_rules() -> Vec<serde_json::Value> {
     vec![
         owned_secrets::owned_type().rbac_rule(),
-        source_owner::rbac_rule(),
+        source_policy::rbac_rule(),
     ]
 }

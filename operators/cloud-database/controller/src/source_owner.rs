@@ -12,17 +12,11 @@ use kube::ResourceExt;
 use kube::api::Api;
 use lockstep_cloud_database_api::{CloudDatabase, SHARED_WITH};
 use lockstep_controller::{ReadObject, ReconcileError};
-use serde_json::{Value, json};
 
 use crate::reconciler::CloudDatabaseReconciler;
 use crate::source_policy::UnownedSources;
 use crate::step_error::StepError;
 use crate::tags::{self, TaggedObject};
-
-/// Returns the RBAC rule to read and watch Namespaces.
-pub(crate) fn rbac_rule() -> Value {
-    json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
-}
 
 impl CloudDatabaseReconciler {
     /// Returns an error if an object may not use a source of data with these tags. `source` describes it.

@@ -1,5 +1,7 @@
 //! Sources of data that an administrator lets objects use.
 
+use serde_json::{Value, json};
+
 /// Sources of data that objects may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourcePolicy {
@@ -25,4 +27,9 @@ pub enum UnownedSources {
     Allow,
     /// No object may use them.
     Deny,
+}
+
+/// Returns the RBAC rule to read and watch Namespaces.
+pub(crate) fn rbac_rule() -> Value {
+    json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]})
 }
