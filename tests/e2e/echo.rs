@@ -3,7 +3,8 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DynamicObject};
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::{Cluster, eventually};
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, condition};
@@ -17,12 +18,12 @@ impl Echoes {
     async fn start() -> Self {
         let cluster = Cluster::start().await.expect("a cluster");
         cluster.add_node("node").await.expect("a node");
-        let moto = Moto::start().await.expect("moto");
+        let aws = Simulator::start().await.expect("a simulator");
         let options = EnvOptions {
             kinds: Some("*,Echo"),
             ..EnvOptions::default()
         };
-        let env = TestEnv::install(cluster, moto, options).await;
+        let env = TestEnv::install(cluster, aws, options).await;
         Self { env }
     }
 

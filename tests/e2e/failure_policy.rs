@@ -4,18 +4,19 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lockstep_envtest::{Cluster, Moto, eventually, stays, wait_until_fail_closed};
+use lockstep_envtest::{Cluster, eventually, stays, wait_until_fail_closed};
+use rds_simulator::Simulator;
 
 use crate::env::{EnvOptions, TestEnv, database, root, validating_webhook};
 
 async fn env(controller_args: &[&str]) -> TestEnv {
     let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-    let moto = Moto::start().await.expect("moto");
+    let aws = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
         controller_args: controller_args.iter().map(ToString::to_string).collect(),
         ..EnvOptions::default()
     };
-    TestEnv::install(cluster, moto, options).await
+    TestEnv::install(cluster, aws, options).await
 }
 
 fn policy(env: &TestEnv) -> String {

@@ -2,9 +2,10 @@
 //! stored before its CRD had their schemas.
 
 use kube::CustomResourceExt;
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::Vector;
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, check};
@@ -64,12 +65,12 @@ async fn fields_of_kubernetes_are_explained_validated_and_ratcheted() {
         .status();
     assert!(created.expect("kubectl runs").success());
 
-    let moto = Moto::start().await.expect("moto");
+    let aws = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
         kinds: Some("Vector"),
         ..EnvOptions::default()
     };
-    let env = TestEnv::install(cluster, moto, options).await;
+    let env = TestEnv::install(cluster, aws, options).await;
 
     let explained = eventually("the explanation", async || {
         let field = "vector.spec.agent.affinity.nodeAffinity";

@@ -44,7 +44,12 @@ impl Scale {
     async fn start() -> Self {
         let period = format!("--rds-resync-period={}s", PERIOD.as_secs());
         // The rate at which this account would be throttled is not measured here.
-        let rate = ["--rds-poll-interval=10s", "--rds-qps=200", "--rds-burst=200"].map(str::to_owned);
+        let rate = [
+            "--rds-poll-interval=10s",
+            "--rds-qps=200",
+            "--rds-burst=200",
+        ]
+        .map(str::to_owned);
         let options = EnvOptions {
             controller_args: [vec![period], rate.to_vec()].concat(),
             ..EnvOptions::default()

@@ -1,7 +1,8 @@
 //! Access to the workloads that run Vector, and to what they own.
 
 use k8s_openapi::ByteString;
-use lockstep_envtest::{Cluster, Moto, eventually, third_party_crds};
+use lockstep_envtest::{Cluster, eventually, third_party_crds};
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv};
@@ -24,14 +25,14 @@ pub async fn start() -> TestEnv {
 /// controller gets additional arguments.
 pub async fn start_without_nodes(controller_args: &[&str]) -> TestEnv {
     let cluster = Cluster::start().await.expect("a cluster");
-    let moto = Moto::start().await.expect("moto");
+    let aws = Simulator::start().await.expect("a simulator");
     let args = controller_args.iter().map(|arg| (*arg).to_owned());
     let options = EnvOptions {
         kinds: Some(KINDS),
         controller_args: args.collect(),
         ..EnvOptions::default()
     };
-    TestEnv::install(cluster, moto, options).await
+    TestEnv::install(cluster, aws, options).await
 }
 
 /// Starts a cluster with these kinds, in which no Pods are created.
@@ -41,14 +42,14 @@ pub async fn start_without_pods(kinds: &'static str) -> TestEnv {
 }
 
 async fn install(cluster: Cluster, kinds: &'static str) -> TestEnv {
-    let moto = Moto::start().await.expect("moto");
+    let aws = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
         kinds: Some(kinds),
         // The controller does not run in a Pod.
         controller_args: vec![format!("--vector-migration-image={IMAGE}")],
         ..EnvOptions::default()
     };
-    TestEnv::install(cluster, moto, options).await
+    TestEnv::install(cluster, aws, options).await
 }
 
 /// Secret and key with the configuration of the agents `logs`.

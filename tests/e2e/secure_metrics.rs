@@ -1,7 +1,8 @@
 //! Metrics over TLS: the real API server authenticates and authorizes their clients.
 
 use http::{Request, StatusCode};
-use lockstep_envtest::{Cluster, Moto, eventually, free_port};
+use lockstep_envtest::{Cluster, eventually, free_port};
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, root};
@@ -22,14 +23,14 @@ struct SecureMetrics {
 impl SecureMetrics {
     async fn start() -> Self {
         let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-        let moto = Moto::start().await.expect("moto");
+        let aws = Simulator::start().await.expect("a simulator");
         let server = cluster.server().trim_start_matches("https://");
         let wire = TcpProxy::to(server.parse().expect("an address")).await;
         let options = EnvOptions {
             controller_server: Some(format!("https://{}", wire.address())),
             ..EnvOptions::default()
         };
-        let mut env = TestEnv::install(cluster, moto, options).await;
+        let mut env = TestEnv::install(cluster, aws, options).await;
         let rbac = root().join("manifests/monitoring/secure/rbac.yaml");
         env.kubectl(&["apply", "-f", &rbac.to_string_lossy()])
             .expect("the rights are granted");

@@ -2,7 +2,8 @@
 //! errors in the status.
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::{Cluster, eventually};
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, check, condition};
@@ -15,12 +16,12 @@ struct Vector {
 impl Vector {
     async fn start() -> Self {
         let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-        let moto = Moto::start().await.expect("moto");
+        let aws = Simulator::start().await.expect("a simulator");
         let options = EnvOptions {
             kinds: Some("VectorPipeline,ClusterVectorPipeline"),
             ..EnvOptions::default()
         };
-        let env = TestEnv::install(cluster, moto, options).await;
+        let env = TestEnv::install(cluster, aws, options).await;
         Self { env }
     }
 

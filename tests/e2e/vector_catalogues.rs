@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use flate2::read::GzDecoder;
 use kube::api::{DynamicObject, PostParams};
-use lockstep_envtest::{Cluster, Moto, eventually};
+use lockstep_envtest::{Cluster, eventually};
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, condition, root};
@@ -256,12 +257,12 @@ async fn webhook_accepts_old(env: &TestEnv, is_accepted: bool) {
 async fn webhook_and_controller_validate_for_the_version_of_the_workload_as_soon_as_its_catalogue_exists()
  {
     let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-    let moto = Moto::start().await.expect("moto");
+    let aws = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
         kinds: Some("Vector,VectorPipeline"),
         ..EnvOptions::default()
     };
-    let env = TestEnv::install(cluster, moto, options).await;
+    let env = TestEnv::install(cluster, aws, options).await;
     let denied = env.kubectl_apply(&pipeline("old", "terminal"));
     let denied = denied.expect_err("the type is unknown");
     assert!(denied.contains("Vector 0.57 has no such sink"), "{denied}");

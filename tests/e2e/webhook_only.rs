@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use lockstep_envtest::{Cluster, Moto};
+use lockstep_envtest::Cluster;
+use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, root};
@@ -47,7 +48,7 @@ pub fn audit(cluster: &Cluster) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_webhook_only_the_webhook_validates_and_modifies_nothing() {
     let cluster = Cluster::start_without_workloads().await.expect("a cluster");
-    let moto = Moto::start().await.expect("moto");
+    let aws = Simulator::start().await.expect("a simulator");
     let crds = root().join("tests/e2e/kaasops/crds.yaml");
     let apply = ["apply", "-f", &crds.to_string_lossy()];
     cluster.run_kubectl(&apply).expect("the CRDs are applied");
@@ -95,7 +96,7 @@ async fn with_webhook_only_the_webhook_validates_and_modifies_nothing() {
         ..EnvOptions::default()
     };
     // `install` returns after an admission probe was denied and `failurePolicy` is `Fail`.
-    let env = TestEnv::install(cluster, moto, options).await;
+    let env = TestEnv::install(cluster, aws, options).await;
     let apply = |name: &str, spec: &Value| env.kubectl_apply(&pipeline(name, spec));
     let message = apply("new", &invalid_spec()).expect_err("the object is denied");
     assert!(
