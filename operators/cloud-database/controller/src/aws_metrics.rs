@@ -4,8 +4,12 @@ use aws_sdk_rds::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_rds::error::ProvideErrorMetadata;
 use aws_sdk_rds::operation::{
     add_tags_to_resource::AddTagsToResourceError, create_db_instance::CreateDBInstanceError,
-    delete_db_instance::DeleteDBInstanceError, describe_db_instances::DescribeDBInstancesError,
-    describe_db_snapshots::DescribeDBSnapshotsError, modify_db_instance::ModifyDBInstanceError,
+    delete_db_instance::DeleteDBInstanceError,
+    describe_db_engine_versions::DescribeDBEngineVersionsError,
+    describe_db_instances::DescribeDBInstancesError,
+    describe_db_snapshots::DescribeDBSnapshotsError,
+    describe_orderable_db_instance_options::DescribeOrderableDBInstanceOptionsError,
+    modify_db_instance::ModifyDBInstanceError,
 };
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
 use aws_smithy_runtime_api::box_error::BoxError;
@@ -89,8 +93,10 @@ fn error_code(error: &Error) -> Option<&str> {
         of::<AddTagsToResourceError>,
         of::<CreateDBInstanceError>,
         of::<DeleteDBInstanceError>,
+        of::<DescribeDBEngineVersionsError>,
         of::<DescribeDBInstancesError>,
         of::<DescribeDBSnapshotsError>,
+        of::<DescribeOrderableDBInstanceOptionsError>,
         of::<GetCallerIdentityError>,
         of::<ModifyDBInstanceError>,
     ];
