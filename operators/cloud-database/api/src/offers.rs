@@ -36,7 +36,7 @@ impl OfferCatalogues {
         let region = status.and_then(|status| status.region.as_deref());
         let account = status.and_then(|status| status.account_id.as_deref());
         let is_of = |of_catalogue: &Option<String>, of_object: Option<&str>| {
-            of_object.is_none() || of_catalogue.as_deref() == of_object
+            of_object.is_none() || of_catalogue.is_none() || of_catalogue.as_deref() == of_object
         };
         let of_accounts = self.of_accounts.iter().filter(|catalogue| {
             let origin = &catalogue.origin;

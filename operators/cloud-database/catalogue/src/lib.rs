@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! answers of RDS ─► builder ─► catalogue ─► text, sorted, one line for each range and set of classes
-//! public data    ─┘
 //! ```
 //!
 //! A [`Catalogue`] is about all regions ([`Catalogue::shipped`]), or about one account and region. Its text is canonical: the
@@ -30,7 +29,6 @@ mod bounds;
 mod builder;
 mod catalogue;
 mod classes;
-mod public_data;
 mod version;
 
 pub use crate::answers::{
@@ -43,5 +41,4 @@ pub use crate::catalogue::{
     VersionOffer,
 };
 pub use crate::classes::{ClassSet, InvalidClasses};
-pub use crate::public_data::{PublicData, of_public_data};
 pub use crate::version::VersionName;

@@ -5,24 +5,72 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use rds_catalogue::{
+    Catalogue, ClassOffer, ClassSet, EngineOffers, Origin, VersionName, VersionOffer,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::catalogue::{Catalogue, ClassOffer, EngineOffers, Origin, VersionOffer};
-use crate::classes::ClassSet;
-use crate::version::VersionName;
+/// Engines of CloudDatabase.
+const ENGINES: [&str; 3] = ["postgres", "mysql", "mariadb"];
+
+/// Reason why the shipped catalogue was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum ShippedCatalogueError {
+    /// A file could not be read or written.
+    #[error("{0}: {1}")]
+    File(PathBuf, io::Error),
+    /// A file of the package has another structure.
+    #[error("the files of cfn-lint have another structure: {0}")]
+    Structure(#[from] serde_json::Error),
+}
+
+/// Writes the shipped catalogue from the directory of the unpacked package cfn-lint. `version` is that of the package, and
+/// `date` the day on which it was published.
+///
+/// # Errors
+///
+/// A file cannot be read or written, or has another structure.
+pub fn write(
+    package: &Path,
+    version: &str,
+    date: &str,
+    output: &Path,
+) -> Result<(), ShippedCatalogueError> {
+    let folder = package.join("cfnlint/data/schemas/extensions/aws_rds_dbinstance");
+    let read = |name: &str| {
+        let path = folder.join(name);
+        fs::read_to_string(&path).map_err(|error| ShippedCatalogueError::File(path, error))
+    };
+    let origin = Origin {
+        source: format!("cfn-lint {version}"),
+        ..Origin::default()
+    };
+    let data = PublicData {
+        versions: &read("engine_version.json")?,
+        deprecated_versions: &read("engine_version_deprecated.json")?,
+        classes_by_region: &read("dbinstanceclass_enum.json")?,
+        classes_by_version: &read("db_instance_class.json")?,
+    };
+    let catalogue = of_public_data(origin, date, &ENGINES, &data)?;
+    fs::write(output, catalogue.text())
+        .map_err(|error| ShippedCatalogueError::File(output.to_owned(), error))
+}
 
 /// Files of the package cfn-lint, below `cfnlint/data/schemas/extensions/aws_rds_dbinstance`.
 #[derive(Clone, Copy)]
-pub struct PublicData<'a> {
+struct PublicData<'a> {
     /// `engine_version.json`: the versions of each engine.
-    pub versions: &'a str,
+    versions: &'a str,
     /// `engine_version_deprecated.json`: those that cannot be created any more.
-    pub deprecated_versions: &'a str,
+    deprecated_versions: &'a str,
     /// `dbinstanceclass_enum.json`: the classes of each engine in each region.
-    pub classes_by_region: &'a str,
+    classes_by_region: &'a str,
     /// `db_instance_class.json`: the classes of each version.
-    pub classes_by_version: &'a str,
+    classes_by_version: &'a str,
 }
 
 /// JSON schema of alternatives: if the properties have these values, others must have those.
@@ -53,11 +101,7 @@ impl Alternative {
 }
 
 /// Returns the catalogue of some engines from public data.
-///
-/// # Errors
-///
-/// A file has another structure.
-pub fn of_public_data(
+fn of_public_data(
     origin: Origin,
     date: &str,
     engines: &[&str],
