@@ -12,7 +12,7 @@ pub const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
 ///
 /// # Guarantees
 ///
-/// What others have added to it is kept: each write is a server-side apply. No other `ConfigMap` is read, and none is watched.
+/// Each write is a server-side apply, which keeps what others have added. No other `ConfigMap` is read, and none is watched.
 #[derive(Clone)]
 pub struct NamedConfigMap {
     client: Client,

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use lockstep_envtest::eventually;
 use rds_simulator::{Disturbance, Simulator};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, check, database, database_without_warning};
 use crate::metrics_page;
@@ -16,6 +16,13 @@ const CONFIG_MAP: &str = "lockstep-rds-catalogue";
 /// Key of the catalogue of the simulated account and region.
 fn key() -> String {
     format!("{}.{}.json.gz", Simulator::ACCOUNT, Simulator::REGION)
+}
+
+/// Returns a database with MariaDB, which has the fewest versions and classes.
+fn of_mariadb(mut object: Value) -> Value {
+    object["spec"]["engine"] = json!("mariadb");
+    object["spec"]["engineVersion"] = json!("11.4.4");
+    object
 }
 
 /// Installation on the simulator whose catalogue is refreshed all the time.
@@ -69,7 +76,7 @@ impl Fixture {
 
     /// Tries to create a database, without storing it.
     fn dry_run(&self, version: &str, class: &str) -> Result<String, String> {
-        let mut object = database_without_warning("candidate");
+        let mut object = of_mariadb(database_without_warning("candidate"));
         object["spec"]["engineVersion"] = json!(version);
         object["spec"]["instanceClass"] = json!(class);
         let path = self.env.cluster.directory().join("candidate.json");
@@ -99,7 +106,7 @@ impl Fixture {
     async fn refreshes(&self, result: &str, count: u64) {
         let url = self.env.installation.controller_health_url();
         let line = format!(
-            r#"lockstep_rds_catalogue_refreshes_total{{engine="postgres",result="{result}"}} "#
+            r#"lockstep_rds_catalogue_refreshes_total{{engine="mariadb",result="{result}"}} "#
         );
         let number = async || {
             let metrics = self.env.metrics(&url).await;
@@ -122,40 +129,42 @@ async fn what_the_account_does_not_offer_is_denied_as_soon_as_its_catalogue_is_r
     let Fixture { env, rds } = &fixture;
 
     // By the shipped catalogue, a class without an offer gives a warning, also offline.
-    let mut object = database_without_warning("offline");
+    let mut object = of_mariadb(database_without_warning("offline"));
     object["spec"]["instanceClass"] = json!("db.m4.large");
     let path = env.cluster.directory().join("offline.json");
     fs::write(&path, object.to_string()).expect("a file");
     let offline = check(&[], &path).to_string();
     assert!(
-        offline.contains("is not offered with postgres 16.9, by the catalogue of")
+        offline.contains("is not offered with mariadb 11.4.4, by the catalogue of")
             && offline.contains("not-in-catalogue"),
         "{offline}"
     );
     fixture
-        .dry_run("16.9", "db.m4.large")
+        .dry_run("11.4.4", "db.m4.large")
         .expect("it is no error");
 
     // No engine is read before an object needs it.
     assert!(rds.calls("DescribeDBEngineVersions").is_empty());
-    let mut orders = database("orders");
+    let mut orders = of_mariadb(database("orders"));
     env.kubectl_apply(&orders).expect("stored");
     env.condition("orders", "Synced", "True").await;
     let first = fixture.publish(None).await;
     let denial = format!(
-        "is not offered with postgres 16.9, by the catalogue of account {} in {} of ",
+        "is not offered with mariadb 11.4.4, by the catalogue of account {} in {} of ",
         Simulator::ACCOUNT,
         Simulator::REGION
     );
-    fixture.becomes("16.9", "db.m4.large", Some(&denial)).await;
+    fixture
+        .becomes("11.4.4", "db.m4.large", Some(&denial))
+        .await;
     let error = fixture
-        .dry_run("16.9", "db.m4.large")
+        .dry_run("11.4.4", "db.m4.large")
         .expect_err("a denial");
     assert!(
         error.contains("the nearest are db.m5.large") && error.contains("[not-offered]"),
         "{error}"
     );
-    fixture.becomes("16.9", "db.m5.large", None).await;
+    fixture.becomes("11.4.4", "db.m5.large", None).await;
     let engines = rds.calls("DescribeOrderableDBInstanceOptions");
     assert!(engines.len() > 10, "several pages: {}", engines.len());
 
@@ -181,22 +190,22 @@ async fn what_the_account_does_not_offer_is_denied_as_soon_as_its_catalogue_is_r
     );
 
     // An offer appears, and another one disappears.
-    let unknown = "is no version of postgres that RDS offers";
+    let unknown = "is no version of mariadb that RDS offers";
     fixture
-        .becomes("16.11", "db.t4g.micro", Some(unknown))
+        .becomes("11.4.8", "db.t4g.micro", Some(unknown))
         .await;
-    rds.add_engine_version("postgres", "16.11");
-    rds.deprecate_engine_version("postgres", "16.9");
+    rds.add_engine_version("mariadb", "11.4.8");
+    rds.deprecate_engine_version("mariadb", "11.4.4");
     let second = fixture.publish(Some(&first)).await;
     // Both changes may have been read one after the other.
     fixture.refreshes("unchanged", 2).await;
     if fixture.version().await != second {
         fixture.publish(Some(&second)).await;
     }
-    fixture.becomes("16.11", "db.t4g.micro", None).await;
+    fixture.becomes("11.4.8", "db.t4g.micro", None).await;
     fixture
         .becomes(
-            "16.9",
+            "11.4.4",
             "db.t4g.micro",
             Some("is offered with no instance class"),
         )
@@ -211,13 +220,13 @@ async fn what_the_account_does_not_offer_is_denied_as_soon_as_its_catalogue_is_r
     let denied = Disturbance::access_denied("DescribeDBEngineVersions");
     rds.inject("DescribeDBEngineVersions", denied, usize::MAX);
     fixture.refreshes("failed", 2).await;
-    let mut another = database("another");
-    another["spec"]["engineVersion"] = json!("16.11");
+    let mut another = of_mariadb(database("another"));
+    another["spec"]["engineVersion"] = json!("11.4.8");
     env.kubectl_apply(&another).expect("stored");
     env.condition("another", "Ready", "True").await;
     assert_eq!(fixture.version().await, last);
     fixture
-        .becomes("16.9", "db.m4.large", Some("[not-offered]"))
+        .becomes("11.4.4", "db.m4.large", Some("[not-offered]"))
         .await;
     let metrics = env.metrics(&env.installation.controller_health_url()).await;
     let denied = r#"operation="DescribeDBEngineVersions",code="AccessDenied""#;

@@ -12,7 +12,7 @@ use crate::version::VersionName;
 /// Version of the format. A catalogue of another format is not read.
 pub const FORMAT: u32 = 1;
 
-/// What RDS offers.
+/// Offers of RDS.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Catalogue {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::catalogue;
 use crate::fields::Fields;
 use crate::operations::call::Call;
-use crate::operations::page::page;
+use crate::operations::page::{page, page_of};
 use crate::protocol::fault::Fault;
 use crate::state::resources::CERTIFICATES;
 
@@ -109,36 +109,45 @@ pub(crate) fn orderable(call: &Call<'_>, parameters: &Fields) -> Result<Value, F
                 continue;
             }
             for storage in &STORAGE {
-                let mut entry = json!({
-                    "Engine": engine,
-                    "EngineVersion": version,
-                    "DBInstanceClass": class,
-                    "LicenseModel": catalogue::license(engine),
-                    "StorageType": storage.name,
-                    "MinStorageSize": storage.size.0,
-                    "MaxStorageSize": storage.size.1,
-                    "AvailabilityZones": zones,
-                    "MultiAZCapable": true,
-                    "ReadReplicaCapable": true,
-                    "SupportsStorageEncryption": true,
-                    "SupportsStorageAutoscaling": true,
-                    "SupportsIops": storage.iops.is_some(),
-                    "SupportsStorageThroughput": storage.name == "gp3",
-                    "SupportsEnhancedMonitoring": true,
-                    "SupportsPerformanceInsights": true,
-                    "SupportsIAMDatabaseAuthentication": true,
-                    "SupportsDedicatedLogVolume": storage.name.starts_with("io"),
-                    "Vpc": true,
-                });
-                if let Some((min, max)) = storage.iops {
-                    entry["MinIopsPerDbInstance"] = min.into();
-                    entry["MaxIopsPerDbInstance"] = max.into();
-                }
-                entries.push((format!("{version} {class} {}", storage.name), entry));
+                let key = format!("{version} {class} {}", storage.name);
+                entries.push((key, (version, class.clone(), storage)));
             }
         }
     }
-    page("OrderableDBInstanceOptions", entries, parameters)
+    // There are thousands, of which a page shows a hundred.
+    page_of(
+        "OrderableDBInstanceOptions",
+        entries,
+        parameters,
+        |(version, class, storage)| {
+            let mut option = json!({
+                "Engine": engine,
+                "EngineVersion": version,
+                "DBInstanceClass": class,
+                "LicenseModel": catalogue::license(engine),
+                "StorageType": storage.name,
+                "MinStorageSize": storage.size.0,
+                "MaxStorageSize": storage.size.1,
+                "AvailabilityZones": zones,
+                "MultiAZCapable": true,
+                "ReadReplicaCapable": true,
+                "SupportsStorageEncryption": true,
+                "SupportsStorageAutoscaling": true,
+                "SupportsIops": storage.iops.is_some(),
+                "SupportsStorageThroughput": storage.name == "gp3",
+                "SupportsEnhancedMonitoring": true,
+                "SupportsPerformanceInsights": true,
+                "SupportsIAMDatabaseAuthentication": true,
+                "SupportsDedicatedLogVolume": storage.name.starts_with("io"),
+                "Vpc": true,
+            });
+            if let Some((min, max)) = storage.iops {
+                option["MinIopsPerDbInstance"] = min.into();
+                option["MaxIopsPerDbInstance"] = max.into();
+            }
+            option
+        },
+    )
 }
 
 /// Returns the certificate authorities.

@@ -52,13 +52,13 @@ pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
 struct NotOffered {
     path: &'static str,
     value: Value,
-    /// What is wrong, followed by the name of the catalogue.
+    /// Problem, which is followed by the name of the catalogue.
     problem: String,
-    /// What is offered.
+    /// Nearest offers, or another remedy.
     alternatives: String,
 }
 
-/// What is requested from RDS.
+/// Request to RDS: a new instance, or a change.
 struct Request<'a> {
     spec: &'a CloudDatabaseSpec,
     /// Spec before the change. None for a new instance.
