@@ -16,7 +16,7 @@ enum Task {
     RdsCatalogue(RdsCatalogueArgs),
 }
 
-/// Write the shipped catalogue of what RDS offers from the package cfn-lint of PyPI.
+/// Write the shipped catalogue of what RDS offers from the Python package cfn-lint.
 #[derive(Args)]
 struct RdsCatalogueArgs {
     /// Directory of the unpacked package.

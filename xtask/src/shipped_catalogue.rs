@@ -14,7 +14,7 @@ use rds_catalogue::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Engines of CloudDatabase.
+/// Engines of the kind `CloudDatabase`.
 const ENGINES: [&str; 3] = ["postgres", "mysql", "mariadb"];
 
 /// Reason why the shipped catalogue was not written.
@@ -49,13 +49,13 @@ pub fn write(
         source: format!("cfn-lint {version}"),
         ..Origin::default()
     };
-    let data = PublicData {
+    let files = PublicData {
         versions: &read("engine_version.json")?,
         deprecated_versions: &read("engine_version_deprecated.json")?,
         classes_by_region: &read("dbinstanceclass_enum.json")?,
         classes_by_version: &read("db_instance_class.json")?,
     };
-    let catalogue = of_public_data(origin, date, &ENGINES, &data)?;
+    let catalogue = of_public_data(origin, date, &ENGINES, &files)?;
     fs::write(output, catalogue.text())
         .map_err(|error| ShippedCatalogueError::File(output.to_owned(), error))
 }
@@ -105,12 +105,12 @@ fn of_public_data(
     origin: Origin,
     date: &str,
     engines: &[&str],
-    data: &PublicData<'_>,
+    files: &PublicData<'_>,
 ) -> Result<Catalogue, serde_json::Error> {
-    let versions: Alternatives = serde_json::from_str(data.versions)?;
-    let deprecated: Alternatives = serde_json::from_str(data.deprecated_versions)?;
-    let by_region: BTreeMap<String, Alternatives> = serde_json::from_str(data.classes_by_region)?;
-    let by_version: Alternatives = serde_json::from_str(data.classes_by_version)?;
+    let versions: Alternatives = serde_json::from_str(files.versions)?;
+    let deprecated: Alternatives = serde_json::from_str(files.deprecated_versions)?;
+    let by_region: BTreeMap<String, Alternatives> = serde_json::from_str(files.classes_by_region)?;
+    let by_version: Alternatives = serde_json::from_str(files.classes_by_version)?;
     let engines = engines.iter().map(|engine| {
         let regions = regions(engine, &by_region);
         let mut offers = EngineOffers {

@@ -33,15 +33,15 @@ pub(super) fn not_offered(request: &Request<'_>) -> Vec<NotOffered> {
     };
     let offered: Vec<_> = known.iter().filter_map(|it| it.get(type_)).collect();
     if offered.is_empty() {
-        let mut types: Vec<_> = known.iter().flat_map(|it| it.keys()).collect();
-        types.sort();
-        types.dedup();
-        let types: Vec<_> = types.into_iter().map(String::as_str).collect();
+        let names = known.iter().flat_map(|it| it.keys().map(String::as_str));
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names.dedup();
         return vec![NotOffered {
             path: "spec.storage.type",
             value: type_.into(),
             problem: format!("is not offered with {class}"),
-            alternatives: format!("set one of {}", types.join(", ")),
+            alternatives: format!("set one of {}", names.join(", ")),
         }];
     }
     let mut found: Vec<_> = settings(request)

@@ -1,5 +1,10 @@
 //! Objects that are compared with the catalogue of an account, and with the shipped one.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "literals of JSON are shorter without references"
+)]
+
 use std::sync::Arc;
 
 use lockstep_shared_validation::{Ruleset, ValidationRequest, ValidationResult, Validator};
@@ -116,7 +121,7 @@ fn what_the_account_does_not_offer_is_denied_with_the_nearest_offers() {
         (
             json!({"storage": {"sizeGib": 20000}, "instanceClass": "db.m5.large"}),
             format!(
-                r#"spec.storage.sizeGib: Invalid value: 20000: is not offered for gp3 with db.m5.large, {OF}; the nearest are 20 to 16384 GiB [not-offered]"#
+                "spec.storage.sizeGib: Invalid value: 20000: is not offered for gp3 with db.m5.large, {OF}; the nearest are 20 to 16384 GiB [not-offered]"
             ),
         ),
         (
@@ -128,19 +133,19 @@ fn what_the_account_does_not_offer_is_denied_with_the_nearest_offers() {
         (
             json!({"storage": {"sizeGib": 1000, "type": "io1", "iops": 12000}}),
             format!(
-                r#"spec.storage.iops: Invalid value: 12000: is not offered for io1 with db.t4g.micro, {OF}; the nearest are 1000 to 10000 IOPS [not-offered]"#
+                "spec.storage.iops: Invalid value: 12000: is not offered for io1 with db.t4g.micro, {OF}; the nearest are 1000 to 10000 IOPS [not-offered]"
             ),
         ),
         (
             json!({"storage": {"sizeGib": 100, "maxSizeGib": 200}, "instanceClass": "db.m5.large"}),
             format!(
-                r#"spec.storage.maxSizeGib: Invalid value: 200: needs storage that grows automatically, which is not offered for gp3 with db.m5.large, {OF}; remove it, or choose another class or storage type [not-offered]"#
+                "spec.storage.maxSizeGib: Invalid value: 200: needs storage that grows automatically, which is not offered for gp3 with db.m5.large, {OF}; remove it, or choose another class or storage type [not-offered]"
             ),
         ),
         (
             json!({"multiAz": true, "instanceClass": "db.m5.large"}),
             format!(
-                r#"spec.multiAz: Invalid value: true: needs a standby (Multi-AZ), which is not offered with db.m5.large, {OF}; remove it, or choose another class [not-offered]"#
+                "spec.multiAz: Invalid value: true: needs a standby (Multi-AZ), which is not offered with db.m5.large, {OF}; remove it, or choose another class [not-offered]"
             ),
         ),
     ] {
