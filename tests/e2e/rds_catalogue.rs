@@ -1,4 +1,4 @@
-//! The catalogue of what RDS offers: read from the account, kept in a ConfigMap, and used by the webhook.
+//! The catalogue of what RDS offers: read from the account, kept in a `ConfigMap`, and used by the webhook.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn key() -> String {
     format!("{}.{}.json.gz", Simulator::ACCOUNT, Simulator::REGION)
 }
 
-/// Returns a database with MariaDB, which has the fewest versions and classes.
+/// Returns a database with `MariaDB`, which has the fewest versions and classes.
 fn of_mariadb(mut object: Value) -> Value {
     object["spec"]["engine"] = json!("mariadb");
     object["spec"]["engineVersion"] = json!("11.4.4");
@@ -52,7 +52,7 @@ impl Fixture {
         stored.metadata.resource_version.expect("a version")
     }
 
-    /// Waits until the ConfigMap differs from one version, and puts it where both processes read it, as the kubelet does.
+    /// Waits until the `ConfigMap` differs from one version, and puts it where both processes read it, as the kubelet does.
     async fn publish(&self, before: Option<&str>) -> String {
         let changed = eventually("another catalogue", async || {
             let stored = self.stored().await?;
