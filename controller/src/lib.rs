@@ -68,6 +68,10 @@
 //! the fields `observedGeneration` and `lastHandledReconcileAt`, and the last validated values. All other status fields are the operator's. Each
 //! write is one patch, and nothing is written if nothing has changed. Failures are also published as Events.
 //!
+//! # Stored data
+//!
+//! A [`NamedConfigMap`] keeps what an operator has read from another system, for its rules in all processes.
+//!
 //! # Finalizers
 //!
 //! If an operator declares a finalizer, or if its children need one, it is added before the first call of
@@ -94,6 +98,7 @@ mod dynamic_object;
 mod events;
 pub mod leader_election;
 pub mod metrics;
+mod named_config_map;
 pub mod predicate;
 mod protection;
 pub mod queue;
@@ -116,6 +121,7 @@ pub use crate::controller::registry::{ControllerNotFound, ControllerRegistry, Re
 pub use crate::controller::{Controller, Runnable, api_resource};
 pub use crate::leader_election::{LeaderElectionMetrics, LeaderElector, Leadership};
 pub use crate::metrics::{ClientMetrics, Metrics};
+pub use crate::named_config_map::{MAX_CONFIG_MAP_BYTES, NamedConfigMap};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};

@@ -1,6 +1,7 @@
 //! The `lockstep` program: the SDK with three operators.
 
 mod operators;
+mod rds;
 #[cfg(test)]
 mod reference_pages;
 mod vector;

@@ -35,7 +35,7 @@
 //! # Hooks
 //!
 //! An operator can add subcommands to the program ([`Operator::subcommand`]), give its rules a value such as a cache
-//! ([`Operator::ruleset_extension`]), which may be [read again](RulesetExtension) when files change, and supply related objects to `audit` ([`AuditSnapshot`]). An [`AdmissionCheck`] is
+//! ([`Operator::ruleset_extension`]), which may be [read again](RulesetExtension) when [files](JsonFolders) change, and supply related objects to `audit` ([`AuditSnapshot`]). An [`AdmissionCheck`] is
 //! asked by the webhook and needs the cluster.
 //!
 //! # Command line
@@ -56,6 +56,7 @@ mod cli;
 mod commands;
 mod environment;
 mod installation;
+mod json_folders;
 mod logging;
 mod operator;
 mod printer;
@@ -79,6 +80,7 @@ pub use crate::admission_checks::AdmissionCheck;
 pub use crate::args::input_format::InputFormat;
 pub use crate::check::diagnostic::on_one_line;
 pub use crate::check::yaml::document::describe_yaml_error;
+pub use crate::json_folders::{JsonFolders, json_files, parse_json_file};
 pub use crate::operator::Operator;
 pub use crate::operator::audit_snapshot::AuditSnapshot;
 pub use crate::operator::context::OperatorContext;

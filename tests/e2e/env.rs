@@ -182,6 +182,13 @@ impl TestEnv {
             "--rds-not-found-grace-period=200ms",
             "--rds-qps=1000",
         ];
+        // Tests of other subjects have no calls of it in the journal.
+        let refresh = "--rds-catalogue-refresh-interval";
+        let has_refresh = options
+            .controller_args
+            .iter()
+            .any(|it| it.starts_with(refresh));
+        let no_refresh = (!has_refresh).then(|| format!("{refresh}=0s"));
         let start_options = Options {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             controller_env: {
@@ -191,6 +198,7 @@ impl TestEnv {
             controller_args: quick
                 .map(String::from)
                 .into_iter()
+                .chain(no_refresh)
                 .chain(options.controller_args)
                 .collect(),
             controller_server: options.controller_server,
@@ -473,7 +481,7 @@ pub fn database(name: &str) -> Value {
         "metadata": {"name": name, "namespace": NAMESPACE},
         "spec": {
             "engine": "postgres",
-            "engineVersion": "16.4",
+            "engineVersion": "16.9",
             "instanceClass": "db.t4g.micro",
             "storage": {"sizeGib": 100},
             "credentials": {"username": "app", "secretName": SECRET},

@@ -7,11 +7,15 @@ use lockstep_envtest::eventually;
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, database, iam_policy};
+use crate::env::{EnvOptions, TestEnv, database, iam_policy};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_allows_no_action_that_is_not_needed() {
-    let (env, rds) = TestEnv::start_on_simulator().await;
+    let options = EnvOptions {
+        controller_args: vec!["--rds-catalogue-refresh-interval=1h".to_owned()],
+        ..EnvOptions::default()
+    };
+    let (env, rds) = TestEnv::start_on_simulator_with(options).await;
     let key = rds.add_kms_key("alias/orders");
     let policy = iam_policy(&[&format!("--kms-key={key}")]);
     rds.set_policy(Simulator::ACCESS_KEY, &policy);

@@ -46,6 +46,7 @@ mod protocol;
 mod proxy;
 mod random;
 mod rds_adoption;
+mod rds_catalogue;
 mod rds_credentials;
 mod rds_deletions;
 mod rds_listing;

@@ -22,7 +22,7 @@ fn identifier(number: usize) -> String {
 /// Creates an instance as the rds-controller of ACK does, without parameters that its users rarely set.
 fn create_as_ack(rds: &Simulator, identifier: &str) {
     rds.create_instance(json!({
-        "DBInstanceIdentifier": identifier, "Engine": "postgres", "EngineVersion": "16.4",
+        "DBInstanceIdentifier": identifier, "Engine": "postgres", "EngineVersion": "16.9",
         "DBInstanceClass": "db.t4g.micro", "AllocatedStorage": 100, "StorageType": "gp3",
         "MasterUsername": "app", "MasterUserPassword": "correct-horse",
         "StorageEncrypted": true, "PubliclyAccessible": false,

@@ -268,11 +268,11 @@ async fn changes_wait_for_the_maintenance_window_if_the_spec_demands_it() {
     env.condition_because("orders", "Synced", "UpgradeNotAllowed")
         .await;
     orders.has(json!({"PendingModifiedValues": {}})).await;
-    orders.patch(&json!({"engineVersion": "16.4"}));
+    orders.patch(&json!({"engineVersion": "16.9"}));
     env.condition("orders", "Synced", "True").await;
     rds.open_maintenance_window(&orders.id);
     env.condition("orders", "Synced", "True").await;
-    assert_eq!(orders.instance()["EngineVersion"], "16.4");
+    assert_eq!(orders.instance()["EngineVersion"], "16.9");
 
     // What waits is applied at once if the spec demands that now.
     orders.patch(&json!({"instanceClass": "db.m7g.xlarge"}));

@@ -131,7 +131,7 @@ async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_r
         .create_db_instance()
         .db_instance_identifier(format!("cdb-{uid}"))
         .engine("postgres")
-        .engine_version("16.4")
+        .engine_version("16.9")
         .db_instance_class("db.t4g.micro")
         .allocated_storage(100)
         .storage_type("gp3")

@@ -1,3 +1,4 @@
 //! Development tasks that tests use, too.
 
 pub mod image;
+pub mod shipped_catalogue;

@@ -6,12 +6,37 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser};
 use xtask::image::{Compression, Error, Image, Metadata};
+use xtask::shipped_catalogue;
 
 /// Run a development task.
 #[derive(Parser)]
 #[command(name = "cargo xtask", version)]
 enum Task {
     Image(ImageArgs),
+    RdsCatalogue(RdsCatalogueArgs),
+}
+
+/// Write the shipped catalogue of what RDS offers from the Python package cfn-lint.
+#[derive(Args)]
+struct RdsCatalogueArgs {
+    /// Directory of the unpacked package.
+    package: PathBuf,
+    /// Version of the package.
+    #[arg(long, value_name = "VERSION")]
+    package_version: String,
+    /// Day on which the package was published.
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    date: String,
+    /// File to write.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../operators/cloud-database/catalogue/shipped.json"
+        )
+    )]
+    output_file: PathBuf,
 }
 
 /// Write the container image of a program that has been built, without a container engine.
@@ -45,8 +70,20 @@ struct ImageArgs {
 }
 
 fn main() -> ExitCode {
-    let Task::Image(args) = Task::parse();
-    match write_image(args) {
+    let done = match Task::parse() {
+        Task::Image(args) => write_image(args).map_err(|error| error.to_string()),
+        Task::RdsCatalogue(args) => {
+            let RdsCatalogueArgs {
+                package,
+                package_version,
+                date,
+                output_file,
+            } = args;
+            let written = shipped_catalogue::write(&package, &package_version, &date, &output_file);
+            written.map_err(|error| error.to_string())
+        }
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

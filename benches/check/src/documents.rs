@@ -54,7 +54,7 @@ fn valid(rng: &mut Rng, index: usize) -> Value {
     });
     if rng.bool() {
         spec["engineVersion"] = match engine {
-            "postgres" => one(rng, &["16", "17", "16.4", "15.10"]),
+            "postgres" => one(rng, &["16", "17", "16.9", "15.10"]),
             "mysql" => one(rng, &["8.0", "8.4", "8.0.36"]),
             _ => one(rng, &["10.11", "11.4", "10.6.19"]),
         }

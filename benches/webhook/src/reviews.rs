@@ -83,7 +83,7 @@ fn object(more: &Value) -> Value {
         },
         "spec": {
             "engine": "postgres",
-            "engineVersion": "16.4",
+            "engineVersion": "16.9",
             "instanceClass": "db.r6g.large",
             "storage": {"type": "gp3", "sizeGib": 500, "maxSizeGib": 1000, "iops": 12000, "throughputMibps": 500},
             "databaseName": "orders",
@@ -148,7 +148,7 @@ fn change(more: usize) -> Value {
             "spec.deletionProtection": true,
             "spec.engine": "postgres",
             "spec.encryption.enabled": true,
-            "spec.engineVersion": "16.4",
+            "spec.engineVersion": "16.9",
             "spec.network.subnetGroup": "databases",
             "spec.port": 5432,
             "spec.storage.sizeGib": 500,

@@ -10,14 +10,25 @@ use std::time::Duration;
 use anyhow::Context;
 use lockstep_cloud_database_controller::{
     AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP,
-    CertificateExpiry, CloudDatabaseReconciler, RdsClient, RdsConfig, SourcePolicy, UnownedSources,
+    CertificateExpiry, CloudDatabaseReconciler, OFFERS_READ, OFFERS_READ_HELP, OFFERS_REFRESHES,
+    OFFERS_REFRESHES_HELP, OfferMetrics, OfferRefresh, RdsClient, RdsConfig, SourcePolicy,
+    UnownedSources,
 };
-use lockstep_controller::RateLimiter;
+use lockstep_controller::{NamedConfigMap, RateLimiter};
 #[cfg(feature = "dev")]
 use lockstep_envtest::Moto;
 #[cfg(feature = "dev")]
 use lockstep_sdk::{DevService, RunningService};
 use lockstep_sdk::{Operator, OperatorContext, duration};
+
+use crate::rds;
+use crate::rds::catalogue_files;
+
+/// Argument with the folders of catalogues.
+const CATALOGUES: &str = "--rds-catalogues";
+
+/// Name of the `ConfigMap` with the catalogue of the account and region.
+const CATALOGUE_CONFIG_MAP: &str = "lockstep-rds-catalogue";
 
 /// Options of the operator.
 #[derive(clap::Args)]
@@ -43,6 +54,10 @@ struct CloudDatabaseArgs {
     /// Maximum number of calls to RDS in a burst.
     #[arg(long = "rds-burst", default_value = "20")]
     rds_burst: NonZeroU32,
+    /// Interval at which the versions and classes that RDS offers are read, for the engines of existing objects. They are kept
+    /// in the `ConfigMap` `lockstep-rds-catalogue`, by which the webhook denies what is not offered. `0s` disables it.
+    #[arg(long = "rds-catalogue-refresh-interval", default_value = "24h", value_parser = duration)]
+    catalogue_refresh_interval: Duration,
     /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account
     /// and region. Without it, an instance of another cluster counts as an instance of this cluster if its object
     /// has the same namespace and name.
@@ -81,6 +96,7 @@ pub(crate) struct Rds {
     ca_bundle: Option<Arc<str>>,
     certificate_expiry: CertificateExpiry,
     source_policy: SourcePolicy,
+    offers: Option<OfferRefresh>,
 }
 
 /// Returns the operator.
@@ -88,6 +104,10 @@ pub(crate) fn operator() -> Operator<Rds> {
     let operator = Operator::with_args(connect)
         .kind(reconciler)
         .rbac_rules(lockstep_cloud_database_controller::rbac_rules())
+        .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUE_CONFIG_MAP))
+        .ruleset_extension(catalogue_files::extension)
+        .config_map_arg(CATALOGUE_CONFIG_MAP, CATALOGUES)
+        .subcommand(rds::run)
         .subcommand(iam_policy::run);
     #[cfg(feature = "dev")]
     let operator = operator.dev_service(moto());
@@ -104,15 +124,35 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
         CERTIFICATE_EXPIRY_HELP,
         CertificateExpiry::default(),
     );
-    let client =
-        RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
+    let offers = OfferMetrics::default();
+    context.register_metric(OFFERS_READ, OFFERS_READ_HELP, offers.read.clone());
+    context.register_metric(
+        OFFERS_REFRESHES,
+        OFFERS_REFRESHES_HELP,
+        offers.refreshes.clone(),
+    );
+    let leadership = context.leadership.clone();
+    let client = RdsClient::from_environment(leadership, calls, args.cluster_name, requests);
+    let client = client.await;
+    let interval = args.catalogue_refresh_interval;
+    let offers = (!interval.is_zero()).then(|| {
+        OfferRefresh::new(
+            client.clone(),
+            context.client.clone(),
+            &context.namespace,
+            CATALOGUE_CONFIG_MAP,
+            interval,
+            offers,
+        )
+    });
     Ok(Rds {
-        client: client.await,
+        client,
         source_policy: SourcePolicy {
             unowned: args.unowned_sources.into(),
             // With Roles instead of ClusterRoles, it may not.
             reads_namespaces: context.namespaces.is_empty(),
         },
+        offers,
         ca_bundle,
         certificate_expiry,
         config: RdsConfig {
@@ -144,6 +184,7 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
     )
     .with_ca_bundle(rds.ca_bundle.clone())
     .with_source_policy(rds.source_policy)
+    .with_offer_refresh(rds.offers.clone())
 }
 
 /// Returns moto, which simulates AWS in `dev`.
@@ -153,6 +194,8 @@ fn moto() -> DevService {
     DevService::new("moto (AWS mock)", start_moto)
         .installed_by(|| Ok(lockstep_envtest::install_moto().map(drop)?))
         .controller_arg("--rds-poll-interval=500ms")
+        // moto does not list engine versions.
+        .controller_arg("--rds-catalogue-refresh-interval=0s")
 }
 
 #[cfg(feature = "dev")]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use lockstep_controller::Reconciler;
+use lockstep_controller::{NamedConfigMap, Reconciler};
 use lockstep_sdk::shared_validation::{Policy, ValidatedResource};
 use lockstep_sdk::{
     AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, AuditSnapshot, ExtensionReload,
@@ -84,7 +84,7 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
                 &context.installed_kinds,
             ))
         })
-        .own_namespace_rules(CatalogueLearner::rbac_rules(CATALOGUES_CONFIG_MAP))
+        .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUES_CONFIG_MAP))
 }
 
 /// Returns true if the policy demands that Vector itself is asked about objects of a kind.

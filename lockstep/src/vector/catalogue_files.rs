@@ -1,21 +1,12 @@
 //! Catalogues of other versions of Vector, read from files.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use flate2::read::MultiGzDecoder;
-use lockstep_sdk::describe_read_error;
+use anyhow::{Context, anyhow, bail};
+use lockstep_sdk::{JsonFolders, describe_read_error, json_files, parse_json_file};
 use lockstep_vector_api::{Catalogue, Catalogues};
-
-/// Maximum size of a catalogue, in bytes. That of Vector 0.57 has 290 KiB.
-const LONGEST_FILE: u64 = 16 << 20;
-
-/// First bytes of a gzip file.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Catalogues for pipelines.
 #[derive(clap::Args)]
@@ -33,7 +24,7 @@ impl CatalogueArgs {
     /// Reads the catalogues.
     pub(crate) fn read(&self) -> anyhow::Result<Catalogues> {
         for folder in &self.vector_catalogues {
-            files(folder)
+            json_files(folder)
                 .with_context(|| format!("cannot read the catalogues in {}", folder.display()))?;
         }
         let mut folders = self.folders();
@@ -47,8 +38,7 @@ impl CatalogueArgs {
     /// Returns the folders, which are not read yet.
     pub(crate) fn folders(&self) -> CatalogueFolders {
         CatalogueFolders {
-            folders: self.vector_catalogues.clone(),
-            files: BTreeMap::new(),
+            files: JsonFolders::new(self.vector_catalogues.clone(), "catalogue", parse),
             catalogues: Vec::new(),
             problems: Vec::new(),
         }
@@ -57,59 +47,21 @@ impl CatalogueArgs {
 
 /// Folders with catalogues, as they were read last.
 pub(crate) struct CatalogueFolders {
-    folders: Vec<PathBuf>,
-    /// Files by folder and path.
-    files: BTreeMap<(usize, PathBuf), CatalogueFile>,
+    files: JsonFolders<Catalogue>,
     /// The catalogues in force, one of each version.
     pub(crate) catalogues: Vec<Arc<Catalogue>>,
     /// Files that are not in use, and why not.
     pub(crate) problems: Vec<String>,
 }
 
-/// File with a catalogue.
-struct CatalogueFile {
-    content: Result<Vec<u8>, String>,
-    /// Reason why the content is not in use.
-    problem: Option<String>,
-    /// Last valid content.
-    catalogue: Option<Arc<Catalogue>>,
-}
-
 impl CatalogueFolders {
     /// Reads the folders. Returns true if the catalogues or the problems differ. The last valid content of a file remains in
     /// force until the file is deleted.
     pub(crate) fn scan(&mut self) -> bool {
-        let mut problems = Vec::new();
-        let mut present = BTreeMap::new();
-        for (index, folder) in self.folders.iter().enumerate() {
-            match files(folder) {
-                Ok(files) => {
-                    let files = files.into_iter();
-                    present.extend(files.map(|path| {
-                        let content = fs::read(&path);
-                        let content = content.map_err(|error| describe_read_error(&error));
-                        ((index, path), content)
-                    }));
-                }
-                // An optional `ConfigMap` that does not exist.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    let error = describe_read_error(&error);
-                    problems.push(format!("the folder {} {error}", folder.display()));
-                    let known = self.files.extract_if(.., |(at, _), _| *at == index);
-                    present.extend(known.map(|(key, file)| (key, file.content)));
-                }
-            }
+        if !self.files.scan() {
+            return false;
         }
-        let mut before = std::mem::take(&mut self.files);
-        for (key, content) in present {
-            let file = match before.remove(&key) {
-                Some(file) if file.content == content => file,
-                last => CatalogueFile::new(&key.1, content, last),
-            };
-            problems.extend(file.problem.clone());
-            self.files.insert(key, file);
-        }
+        let mut problems = self.files.problems().to_vec();
         let catalogues = self.chosen(&mut problems);
         let digests = |catalogues: &[Arc<Catalogue>]| -> Vec<_> {
             catalogues.iter().map(|it| it.digest()).collect()
@@ -124,16 +76,13 @@ impl CatalogueFolders {
     /// Returns the catalogues that are used: of each version, the one in the first folder.
     fn chosen(&self, problems: &mut Vec<String>) -> Vec<Arc<Catalogue>> {
         let mut chosen: Vec<(usize, &Arc<Catalogue>)> = Vec::new();
-        for ((folder, path), file) in &self.files {
-            let Some(catalogue) = &file.catalogue else {
-                continue;
-            };
+        for (folder, path, catalogue) in self.files.files() {
             let same = chosen
                 .iter()
                 .find(|(_, known)| known.number() == catalogue.number());
             match same {
-                None => chosen.push((*folder, catalogue)),
-                Some((other, _)) if other == folder => problems.push(format!(
+                None => chosen.push((folder, catalogue)),
+                Some((other, _)) if *other == folder => problems.push(format!(
                     "{}: another file in the folder is a catalogue of Vector {}, too; remove one of them",
                     path.display(),
                     catalogue.version
@@ -146,78 +95,18 @@ impl CatalogueFolders {
     }
 }
 
-impl CatalogueFile {
-    fn new(path: &Path, content: Result<Vec<u8>, String>, last: Option<Self>) -> Self {
-        let last = last.and_then(|last| last.catalogue);
-        let (catalogue, problem) = match catalogue(path, content.as_deref()) {
-            Ok(catalogue) => (Some(catalogue), None),
-            Err(problem) => (last, Some(problem)),
-        };
-        Self {
-            content,
-            problem,
-            catalogue,
-        }
-    }
-}
-
 /// Returns the catalogue in a file, or the shipped one.
 pub(crate) fn chosen(file: Option<&Path>) -> anyhow::Result<Arc<Catalogue>> {
     let Some(path) = file else {
         return Ok(Arc::clone(Catalogue::shipped()));
     };
     let content = fs::read(path).map_err(|error| describe_read_error(&error));
-    catalogue(path, content.as_deref()).map_err(anyhow::Error::msg)
+    let catalogue = content.and_then(|content| parse_json_file(&content, parse));
+    catalogue.map_err(|error| anyhow!("the catalogue {} {error}", path.display()))
 }
 
-/// Returns the files of a folder that are catalogues by their names. A mounted `ConfigMap` also has a hidden folder.
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        let is_catalogue = has_extension(&path, "json")
-            || has_extension(&path, "gz") && has_extension(&path.with_extension(""), "json");
-        if is_catalogue && !is_hidden {
-            files.push(path);
-        }
-    }
-    Ok(files)
-}
-
-fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|own| own == extension)
-}
-
-/// Returns the catalogue that a file contains.
-fn catalogue(path: &Path, content: Result<&[u8], &String>) -> Result<Arc<Catalogue>, String> {
-    let path = path.display();
-    let wrong = |error: &str| format!("the catalogue {path} {error}");
-    let text = content
-        .map_err(String::clone)
-        .and_then(|content| text(content).map_err(|error| describe_read_error(&error)));
-    let text = text.map_err(|error| wrong(&error))?;
-    if text.len() as u64 > LONGEST_FILE {
-        let error = format!(
-            "has more than {LONGEST_FILE} bytes; create it with `lockstep vector catalogue`"
-        );
-        return Err(wrong(&error));
-    }
-    Catalogue::load(&text).map_err(|error| wrong(&error.to_string()))
-}
-
-/// Returns the text of a file, which may be compressed, or its beginning if it is longer than allowed.
-fn text(content: &[u8]) -> io::Result<String> {
-    let mut text = String::new();
-    if content.starts_with(&GZIP) {
-        let decoder = MultiGzDecoder::new(content);
-        decoder.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
-    } else {
-        content.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
-    }
-    Ok(text)
+fn parse(text: &str) -> Result<Arc<Catalogue>, String> {
+    Catalogue::load(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

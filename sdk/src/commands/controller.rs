@@ -131,6 +131,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let context = OperatorContext {
         client: rate_limited,
         leadership: elector.leadership(),
+        namespace: args.namespace.clone(),
         namespaces: namespaces.to_vec(),
         installed_kinds: kinds.api_resources(),
         controllers: directory.clone(),

@@ -22,6 +22,8 @@ pub struct OperatorContext {
     pub client: Client,
     /// Time until which this replica is certain to be the only leader. Check it before each write to another system.
     pub leadership: Leadership,
+    /// Namespace of the installation.
+    pub namespace: String,
     /// The watched namespaces; empty for all.
     pub namespaces: Vec<String>,
     /// The installed kinds of all operators.

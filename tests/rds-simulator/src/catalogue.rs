@@ -55,6 +55,8 @@ const SIZES: &[&str] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct Catalogue {
     versions: Vec<(String, Vec<String>)>,
+    /// Engines and versions that no new instance can have.
+    deprecated: Vec<(String, String)>,
 }
 
 impl Default for Catalogue {
@@ -65,6 +67,7 @@ impl Default for Catalogue {
         });
         Self {
             versions: versions.collect(),
+            deprecated: Vec::new(),
         }
     }
 }
@@ -80,6 +83,18 @@ impl Catalogue {
             .rposition(|other| self::major(engine, other) == major);
         let position = behind.map_or(versions.len(), |position| position + 1);
         versions.insert(position, version.to_owned());
+    }
+
+    /// Deprecates a version: it is neither offered for new instances nor chosen for a major version any more.
+    pub(crate) fn deprecate(&mut self, engine: &str, version: &str) {
+        let (engine, version) = (engine.to_owned(), version.to_owned());
+        self.deprecated.push((engine, version));
+    }
+
+    /// Returns true if no new instance can have a version.
+    pub(crate) fn is_deprecated(&self, engine: &str, version: &str) -> bool {
+        let mut deprecated = self.deprecated.iter();
+        deprecated.any(|(of, known)| of == engine && known == version)
     }
 
     /// Returns all engines.
@@ -125,7 +140,9 @@ impl Catalogue {
 
     pub(crate) fn default_of_major(&self, engine: &str, wanted: &str) -> Option<&str> {
         let versions = self.versions(engine).iter().rev();
-        let mut versions = versions.filter(|version| major(engine, version) == wanted);
+        let mut versions = versions.filter(|version| {
+            major(engine, version) == wanted && !self.is_deprecated(engine, version)
+        });
         versions.next().map(String::as_str)
     }
 

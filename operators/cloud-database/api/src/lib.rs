@@ -13,6 +13,7 @@ mod engine;
 mod kind;
 mod monitoring;
 mod network;
+mod offers;
 mod origin;
 mod references;
 mod reserved_names;
@@ -31,6 +32,7 @@ pub use engine::{Engine, EngineLifecycleSupport, compare_versions, version_match
 pub use kind::ruleset;
 pub use monitoring::{DatabaseInsights, EnhancedMonitoring, Monitoring, PerformanceInsights};
 pub use network::{Network, NetworkType};
+pub use offers::{OfferCatalogues, OfferContext};
 pub use origin::{Adopt, ManagementPolicy, PointInTime, ReplicaOf, RestoreFrom};
 pub use secret_names::{connection_secret_name, generated_secret_name};
 pub use spec::{

@@ -7,6 +7,7 @@ mod engine_versions;
 mod groups;
 mod growth;
 mod monitoring;
+mod offers;
 mod risks;
 mod upgrades;
 
@@ -47,6 +48,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     all.extend(groups::rules());
     all.extend(growth::rules());
     all.extend(effects::rules());
+    all.extend(offers::rules());
     all
 }
 

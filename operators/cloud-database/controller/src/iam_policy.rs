@@ -40,6 +40,12 @@ const CHANGES: &[&str] = &[
     "rds:RemoveTagsFromResource",
 ];
 
+/// Calls that read what RDS offers. IAM has no resources for them.
+const OFFERS: [&str; 2] = [
+    "rds:DescribeDBEngineVersions",
+    "rds:DescribeOrderableDBInstanceOptions",
+];
+
 /// Types of the groups of an instance. RDS checks calls with a group for it, too.
 const GROUPS: [(&str, &str); 3] = [("og", "*"), ("pg", "*"), ("subgrp", "*")];
 
@@ -70,6 +76,7 @@ pub fn iam_policy(scope: &IamPolicyScope) -> Value {
     let read = ["rds:DescribeDBInstances", "rds:DescribeDBSnapshots"];
     let mut statements = vec![
         scope.allow("Read", &read, &fixed(&[("db", "*"), ("snapshot", "*")])),
+        statement("ReadOffers", &OFFERS, &["*".to_owned()]),
         scope.allow(
             "Create",
             &["rds:CreateDBInstance"],

@@ -27,6 +27,7 @@ mod master_user;
 mod modification;
 mod modify;
 mod observation;
+mod offers;
 mod owned_secrets;
 mod preconditions;
 mod rds_client;
@@ -52,6 +53,10 @@ pub use crate::certificate::{
     CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CertificateLabels,
 };
 pub use crate::iam_policy::{IamPolicyScope, iam_policy};
+pub use crate::offers::{
+    OFFERS_READ, OFFERS_READ_HELP, OFFERS_REFRESHES, OFFERS_REFRESHES_HELP, OfferLabels,
+    OfferMetrics, OfferReadTimes, OfferRefresh, OfferRefreshLabels, OfferRefreshes,
+};
 pub use crate::rds_client::RdsClient;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 pub use source_policy::{SourcePolicy, UnownedSources};

@@ -1,5 +1,6 @@
 //! RDS client: the calls that the operator makes.
 
+mod offers;
 mod origins;
 mod sources;
 

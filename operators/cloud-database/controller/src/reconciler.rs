@@ -23,6 +23,7 @@ use crate::identity::Identity;
 use crate::known_passwords::KnownPasswords;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
+use crate::offers::OfferRefresh;
 use crate::owned_secrets;
 use crate::rds_client::RdsClient;
 use crate::recorded_instance::RecordedInstance;
@@ -75,6 +76,8 @@ pub struct CloudDatabaseReconciler {
     pub(crate) ca_bundle: Option<Arc<str>>,
     pub(crate) certificate_expiry: CertificateExpiry,
     pub(crate) source_policy: SourcePolicy,
+    /// Refresh of the catalogue of what RDS offers, unless it is disabled.
+    offers: Option<OfferRefresh>,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
@@ -102,6 +105,7 @@ impl CloudDatabaseReconciler {
             ca_bundle: None,
             certificate_expiry,
             source_policy: SourcePolicy::default(),
+            offers: None,
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
         }
@@ -118,6 +122,13 @@ impl CloudDatabaseReconciler {
     #[must_use]
     pub fn with_source_policy(mut self, source_policy: SourcePolicy) -> Self {
         self.source_policy = source_policy;
+        self
+    }
+
+    /// Sets the refresh of the catalogue of what RDS offers.
+    #[must_use]
+    pub fn with_offer_refresh(mut self, offers: Option<OfferRefresh>) -> Self {
+        self.offers = offers;
         self
     }
 
@@ -312,6 +323,9 @@ impl Reconciler for CloudDatabaseReconciler {
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<ReconcileOutput, ReconcileError> {
         let object = request.parent();
+        if let Some(offers) = &self.offers {
+            offers.of_engine(object.spec.engine);
+        }
         let identity = Identity::of(object)?;
         let credentials = credentials::read(&self.client, object).await;
         let is_stored = credentials.is_stored();

@@ -63,10 +63,19 @@ fn patterns(texts: &Value) -> Vec<Pattern> {
         .collect()
 }
 
+/// Operations without a resource in IAM.
+const OFFERS: [&str; 2] = [
+    "DescribeDBEngineVersions",
+    "DescribeOrderableDBInstanceOptions",
+];
+
 /// Returns the actions that a call needs, each with a resource.
 pub(crate) fn needed(operation: &str, parameters: &Fields, place: &Place) -> Vec<(String, String)> {
     if operation == "GetCallerIdentity" {
         return Vec::new();
+    }
+    if OFFERS.contains(&operation) {
+        return vec![(format!("rds:{operation}"), "*".to_owned())];
     }
     let Place { account, name } = place;
     let of = |type_: &str, name: &str, region: &str| {

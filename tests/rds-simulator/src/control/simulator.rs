@@ -157,6 +157,12 @@ impl Simulator {
         service.config.catalogue.add_version(engine, version);
     }
 
+    /// Deprecates an engine version, which is not offered any more.
+    pub fn deprecate_engine_version(&self, engine: &str, version: &str) {
+        let mut service = self.lock();
+        service.config.catalogue.deprecate(engine, version);
+    }
+
     /// Lets the next calls of an operation fail or be late.
     pub fn inject(&self, operation: &str, disturbance: Disturbance, times: usize) {
         if let Disturbance::Error(code, message) = &disturbance {

@@ -38,9 +38,25 @@ async fn the_catalogue_lists_versions_classes_and_certificates() {
         options.db_instance_class(class).send()
     };
     let options = orderable("db.t4g.micro").await.expect("options");
-    assert_eq!(options.orderable_db_instance_options().len(), 4);
+    let options = options.orderable_db_instance_options();
+    assert_eq!(options.len(), 4);
+    let io1 = options.iter().find(|it| it.storage_type() == Some("io1"));
+    assert_eq!(io1.and_then(|it| it.min_storage_size()), Some(100));
     let options = orderable("db.t2.micro").await.expect("options");
     assert!(options.orderable_db_instance_options().is_empty());
+
+    simulator.deprecate_engine_version("postgres", "16.4");
+    let options = orderable("db.t4g.micro").await.expect("options");
+    assert!(options.orderable_db_instance_options().is_empty());
+    let listed = |include_all: bool| {
+        let versions = client.describe_db_engine_versions().engine("postgres");
+        let versions = versions.engine_version("16.4").include_all(include_all);
+        versions.send()
+    };
+    let known = listed(false).await.expect("versions");
+    assert!(known.db_engine_versions().is_empty());
+    let known = listed(true).await.expect("versions");
+    assert_eq!(known.db_engine_versions()[0].status(), Some("deprecated"));
 
     let certificates = client
         .describe_certificates()

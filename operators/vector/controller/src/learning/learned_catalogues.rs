@@ -8,14 +8,12 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
+use lockstep_controller::MAX_CONFIG_MAP_BYTES;
 use lockstep_vector_api::{Catalogue, VectorVersion};
 use serde::{Deserialize, Serialize};
 
 /// Annotation of the `ConfigMap`: for each learned version, the image and the time of its last use.
 const LEARNED: &str = "lockstep.dev/learned-catalogues";
-
-/// Maximum size of all contents of a `ConfigMap`, in bytes.
-const MAX_BYTES: usize = 1 << 20;
 
 /// Maximum size of a catalogue, in bytes. That of Vector 0.57 has 290 KiB.
 const MAX_CATALOGUE_BYTES: u64 = 16 << 20;
@@ -104,7 +102,7 @@ impl LearnedCatalogues {
         }
         self.entries.insert(version, entry);
         let mut removed = Vec::new();
-        while self.bytes() > MAX_BYTES {
+        while self.bytes() > MAX_CONFIG_MAP_BYTES {
             let unused = self.entries.iter();
             let unused = unused.filter(|(it, _)| **it != version && !in_use.contains(it));
             let oldest = unused.min_by_key(|(_, entry)| entry.origin.last_used);
@@ -122,7 +120,7 @@ impl LearnedCatalogues {
     }
 
     /// Returns the `ConfigMap` for server-side apply, with the learned catalogues only.
-    pub(crate) fn to_config_map(&self, namespace: &str, name: &str) -> ConfigMap {
+    pub(crate) fn to_config_map(&self) -> ConfigMap {
         let origins = self.entries.iter();
         let origins: BTreeMap<_, _> = origins.map(|(it, entry)| (it, &entry.origin)).collect();
         let origins = serde_json::to_string(&origins).unwrap_or_default();
@@ -131,8 +129,6 @@ impl LearnedCatalogues {
             contents.map(|(version, entry)| (key(*version), ByteString(entry.content.clone())));
         ConfigMap {
             metadata: ObjectMeta {
-                name: Some(name.to_owned()),
-                namespace: Some(namespace.to_owned()),
                 annotations: Some(BTreeMap::from([(LEARNED.to_owned(), origins)])),
                 ..ObjectMeta::default()
             },
@@ -178,13 +174,13 @@ mod tests {
         let learned = entry(10, 1);
         let removed = catalogues.insert(version("0.48"), learned, &BTreeSet::new());
         assert_eq!(removed, Ok(Vec::new()));
-        let mut stored = catalogues.to_config_map("n", "c");
+        let mut stored = catalogues.to_config_map();
         let data = stored.binary_data.get_or_insert_default();
         data.insert("0.40.json.gz".to_owned(), ByteString(vec![2; 20]));
         let again = LearnedCatalogues::of(Some(stored));
         assert_eq!(again.entries, catalogues.entries);
         assert_eq!(again.foreign_bytes, "0.40.json.gz".len() + 20);
-        let written = again.to_config_map("n", "c").binary_data;
+        let written = again.to_config_map().binary_data;
         let written: Vec<_> = written.into_iter().flatten().map(|(key, _)| key).collect();
         assert_eq!(written, ["0.48.json.gz"]);
     }

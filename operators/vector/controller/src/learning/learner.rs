@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
-use lockstep_controller::{ControllerRegistry, ReconcileTrigger};
+use kube::Client;
+use lockstep_controller::{ControllerRegistry, NamedConfigMap, ReconcileTrigger};
 use lockstep_vector_api::VectorVersion;
-use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::learning::attempts::{Attempt, Attempts};
@@ -36,9 +33,7 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 /// - At most two images are asked at the same time.
 /// - A failed attempt is repeated after a minute, and later after up to six hours.
 pub struct CatalogueLearner {
-    client: Client,
-    /// Namespace and name of the `ConfigMap`.
-    target: (String, String),
+    config_map: NamedConfigMap,
     /// Controllers in whose queues workloads are put when their attempt has ended.
     controllers: ControllerRegistry,
     running: Arc<Semaphore>,
@@ -91,25 +86,12 @@ impl CatalogueLearner {
         controllers: ControllerRegistry,
     ) -> Self {
         Self {
-            client,
-            target: (namespace.to_owned(), config_map.to_owned()),
+            config_map: NamedConfigMap::new(client, namespace, config_map, MANAGER),
             controllers,
             running: Arc::new(Semaphore::new(MAX_RUNNING)),
             writes: tokio::sync::Mutex::default(),
             state: Mutex::default(),
         }
-    }
-
-    /// Returns the permissions that a learner needs in the namespace of the `ConfigMap`.
-    #[must_use]
-    pub fn rbac_rules(config_map: &str) -> [Value; 2] {
-        let config_maps = json!({"apiGroups": [""], "resources": ["configmaps"]});
-        let (mut create, mut write) = (config_maps.clone(), config_maps);
-        // RBAC cannot bind `create` to a name. Server-side apply creates.
-        create["verbs"] = json!(["create"]);
-        write["resourceNames"] = json!([config_map]);
-        write["verbs"] = json!(["get", "patch"]);
-        [create, write]
     }
 
     /// Records the version that a workload runs: its catalogue is not removed to make space for others.
@@ -137,7 +119,7 @@ impl CatalogueLearner {
                 Err(error) => return LearningState::Failed(error, TIMEOUT),
             }
         }
-        let (_, name) = &self.target;
+        let name = self.config_map.name();
         match found {
             Attempt::Due => LearningState::NeedsSchema,
             Attempt::Running => {
@@ -235,12 +217,7 @@ impl CatalogueLearner {
         let in_use = self.state().in_use.values().copied().collect();
         let removed = stored.insert(version, entry, &in_use);
         let removed = removed.map_err(|error| error.to_string())?;
-        let (namespace, name) = &self.target;
-        let config_map = stored.to_config_map(namespace, name);
-        let params = PatchParams::apply(MANAGER).force();
-        let (config_maps, patch) = (self.config_maps(), Patch::Apply(&config_map));
-        let written = config_maps.patch(name, &params, &patch).await;
-        written.map_err(|error| format!("the ConfigMap {name} cannot be written: {error}"))?;
+        self.config_map.apply(stored.to_config_map()).await?;
         for version in &removed {
             tracing::warn!(%version, "a learned catalogue was removed, to make space: no workload runs its version");
         }
@@ -249,14 +226,8 @@ impl CatalogueLearner {
     }
 
     async fn stored(&self) -> Result<LearnedCatalogues, String> {
-        let (_, name) = &self.target;
-        let found = self.config_maps().get_opt(name).await;
-        let found = found.map_err(|error| format!("the ConfigMap {name} cannot be read: {error}"));
+        let found = self.config_map.read().await;
         found.map(LearnedCatalogues::of)
-    }
-
-    fn config_maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.client.clone(), &self.target.0)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -271,6 +242,7 @@ mod tests {
     use async_trait::async_trait;
     use http::{Method, Request, Response};
     use kube::client::Body;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::learning::learned_catalogue::tests::{schema, version};

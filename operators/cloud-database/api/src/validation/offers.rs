@@ -1,0 +1,160 @@
+//! Rules on what RDS offers: versions, classes, storage and upgrades.
+//!
+//! Only what is requested from RDS is compared with a catalogue: a new instance, and what a change concerns. An instance that
+//! runs with something that is not offered any more keeps it.
+
+mod class;
+mod storage;
+mod version;
+
+use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
+use serde_json::Value;
+
+use crate::offers::{ApplicableOffers, OfferCatalogues, OfferContext};
+use crate::origin::ManagementPolicy;
+use crate::spec::{CloudDatabase, CloudDatabaseSpec};
+use crate::status::CloudDatabaseStatus;
+
+const OFFERS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeOrderableDBInstanceOptions.html";
+const VERSIONS: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeDBEngineVersions.html";
+
+pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
+    vec![
+        Rule {
+            id: "not-offered",
+            description: "RDS must offer the version, class, storage and upgrade in the account and region.",
+            severity: Severity::Error,
+            reference: OFFERS,
+            fields: &["spec"],
+            validate: |context, diagnostics| report(context, diagnostics, true),
+        },
+        Rule {
+            id: "not-in-catalogue",
+            description: "The version, class, storage and upgrade should be in the catalogue of RDS.",
+            severity: Severity::Warning,
+            reference: OFFERS,
+            fields: &["spec"],
+            validate: |context, diagnostics| report(context, diagnostics, false),
+        },
+        Rule {
+            id: "engine-version-deprecated",
+            description: "The engine version should not be deprecated.",
+            severity: Severity::Warning,
+            reference: VERSIONS,
+            fields: &["spec.engine", "spec.engineVersion"],
+            validate: deprecated,
+        },
+    ]
+}
+
+/// Something that RDS does not offer.
+struct NotOffered {
+    path: &'static str,
+    value: Value,
+    /// Problem, which is followed by the name of the catalogue.
+    problem: String,
+    /// Nearest offers, or another remedy.
+    alternatives: String,
+}
+
+/// Request to RDS: a new instance, or a change.
+struct Request<'a> {
+    spec: &'a CloudDatabaseSpec,
+    /// Spec before the change. None for a new instance.
+    old: Option<&'a CloudDatabaseSpec>,
+    status: Option<&'a CloudDatabaseStatus>,
+    offers: &'a ApplicableOffers<'a>,
+}
+
+impl Request<'_> {
+    /// Returns true if a value is that of a new instance or differs from the one before.
+    fn is_new<T: PartialEq>(&self, value: impl Fn(&CloudDatabaseSpec) -> T) -> bool {
+        self.old.is_none_or(|old| value(old) != value(self.spec))
+    }
+
+    fn findings(&self) -> Vec<NotOffered> {
+        let mut found: Vec<_> = version::unknown(self).into_iter().collect();
+        if found.is_empty() {
+            found.extend(version::no_target(self));
+            found.extend(version::without_classes(self));
+        }
+        if found.is_empty() {
+            found.extend(class::not_offered(self));
+        }
+        if found.is_empty() {
+            found.extend(storage::not_offered(self));
+            found.extend(class::without_capabilities(self));
+        }
+        found
+    }
+}
+
+/// Calls a function with the catalogues.
+fn with_catalogues<T>(
+    context: &RuleContext<'_, CloudDatabase>,
+    run: impl FnOnce(&OfferCatalogues) -> T,
+) -> T {
+    match context.extension::<OfferContext>() {
+        Some(offers) => run(&offers.catalogues()),
+        None => run(&OfferCatalogues::default()),
+    }
+}
+
+fn report(
+    context: &RuleContext<'_, CloudDatabase>,
+    diagnostics: &mut Diagnostics,
+    is_binding: bool,
+) {
+    let object = context.object;
+    let (spec, status) = (&object.spec, object.status.as_ref());
+    let old = context.old.map(|old| &old.spec);
+    let is_requested =
+        status.is_some_and(|it| it.region.is_some() || it.arn.is_some() || it.endpoint.is_some());
+    // An adopted instance runs as it is, and one that was requested before is not requested again.
+    let is_existing = is_requested || spec.adopt.is_some();
+    let is_observed = spec.management_policy == ManagementPolicy::Observe;
+    // A changed engine is an error of its own.
+    let is_other_engine = old.is_some_and(|old| old.engine != spec.engine);
+    if is_observed || is_other_engine || old.is_none() && is_existing {
+        return;
+    }
+    with_catalogues(context, |catalogues| {
+        let Some(offers) = catalogues.of_object(spec.engine, status) else {
+            return;
+        };
+        if offers.is_binding != is_binding {
+            return;
+        }
+        let request = Request {
+            spec,
+            old,
+            status,
+            offers: &offers,
+        };
+        for found in request.findings() {
+            let NotOffered {
+                path,
+                value,
+                problem,
+                alternatives,
+            } = found;
+            let detail = format!("{problem}, by the {}; {alternatives}", offers.words());
+            diagnostics.invalid(path, value, detail);
+        }
+    });
+}
+
+fn deprecated(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let spec = &context.object.spec;
+    with_catalogues(context, |catalogues| {
+        let offers = catalogues.of_object(spec.engine, context.object.status.as_ref());
+        let found = offers.and_then(|offers| version::deprecated(spec, &offers));
+        if let Some(found) = found {
+            diagnostics.invalid(found.path, found.value, found.problem);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Classes that RDS does not offer, and capabilities that they lack.
+
+use rds_catalogue::{Capability, ClassOffer, ClassSet};
+
+use super::{NotOffered, Request, version};
+use crate::spec::CloudDatabaseSpec;
+
+const PATH: &str = "spec.instanceClass";
+
+/// Maximum number of classes that a message suggests.
+const SUGGESTED: usize = 3;
+
+/// Offers of classes with the version of a request. None if those of one of its versions are unknown.
+pub(super) fn with_version<'a>(request: &'a Request<'_>) -> Option<Vec<&'a ClassOffer>> {
+    let (spec, offers) = (request.spec, request.offers);
+    // The version of a restored or replicated instance is that of its source at first.
+    let has_own_version = spec.restore_from.is_none() && spec.replica_of.is_none();
+    let is_new_version = request.old.is_some() || has_own_version;
+    let all = offers.offers.versions.values();
+    let versions: Vec<_> = if is_new_version {
+        let versions = version::matching(spec, offers);
+        versions.map(|(_, version)| version).collect()
+    } else {
+        all.collect()
+    };
+    // RDS chooses a current version for a major version.
+    let current = versions.iter().filter(|it| !it.deprecated);
+    let current: Vec<_> = current.collect();
+    let chosen = if current.is_empty() {
+        versions.iter().collect()
+    } else {
+        current
+    };
+    let groups = chosen.into_iter().map(|it| offers.offers.offer_of(it));
+    let groups: Option<Vec<_>> = groups.collect();
+    Some(groups?.into_iter().flatten().collect())
+}
+
+/// Returns the offers of the class of a request with its version, if they are known.
+pub(super) fn of_class<'a>(request: &'a Request<'_>) -> Option<Vec<&'a ClassOffer>> {
+    let class = request.spec.instance_class.as_str();
+    let groups = with_version(request)?.into_iter();
+    let groups: Vec<_> = groups.filter(|it| it.classes.contains(class)).collect();
+    (!groups.is_empty()).then_some(groups)
+}
+
+/// Returns the class if it is not offered with the version, or not in the region.
+pub(super) fn not_offered(request: &Request<'_>) -> Option<NotOffered> {
+    let class = request.spec.instance_class.as_str();
+    let is_new_class = request.is_new(|spec| spec.instance_class.clone());
+    let is_new = is_new_class || request.is_new(|spec| spec.engine_version.clone());
+    let status = request.status;
+    let runs = status.and_then(|it| it.instance_class.as_deref()) == Some(class);
+    // The schema reports a class that is malformed.
+    if !is_new || runs && !is_new_version(request) || class.split('.').count() != 3 {
+        return None;
+    }
+    let offered = with_version(request).map(|groups| -> ClassSet {
+        let classes = groups.into_iter().flat_map(|it| it.classes.iter());
+        classes.collect()
+    });
+    let regions = &request.offers.offers.regions;
+    let engine = request.spec.engine.as_str();
+    let with = match request.spec.engine_version.as_deref() {
+        Some(version) => format!("{engine} {version}"),
+        None => engine.to_owned(),
+    };
+    let (problem, classes) = match &offered {
+        Some(classes) if !classes.contains(class) => {
+            (format!("is not offered with {with}"), classes.clone())
+        }
+        _ => {
+            // The region of a new instance is not known.
+            let of_region = request.offers.region.and_then(|region| {
+                let classes = regions.get(region)?;
+                Some((format!("is not offered in {region}"), classes.clone()))
+            });
+            let (problem, classes) = of_region.unwrap_or_else(|| {
+                let all = regions.values().flat_map(ClassSet::iter);
+                (format!("is not offered with {engine}"), all.collect())
+            });
+            if regions.is_empty() || classes.contains(class) {
+                return None;
+            }
+            (problem, classes)
+        }
+    };
+    Some(NotOffered {
+        path: PATH,
+        value: class.into(),
+        problem,
+        alternatives: match classes.nearest(class, SUGGESTED).as_slice() {
+            [] => "there is none".to_owned(),
+            [only] => format!("the nearest is {only}"),
+            nearest => format!("the nearest are {}", nearest.join(", ")),
+        },
+    })
+}
+
+fn is_new_version(request: &Request<'_>) -> bool {
+    let running = request.status.and_then(|it| it.engine_version.as_deref());
+    let wanted = request.spec.engine_version.as_deref();
+    wanted.is_some_and(|wanted| {
+        running.is_none_or(|running| !crate::engine::version_matches(wanted, running))
+    })
+}
+
+/// Setting that needs a capability of the class.
+struct Setting {
+    capability: Capability,
+    path: &'static str,
+    name: &'static str,
+    is_set: fn(&CloudDatabaseSpec) -> bool,
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        capability: Capability::MultiAz,
+        path: "spec.multiAz",
+        name: "a standby (Multi-AZ)",
+        is_set: |spec| spec.multi_az == Some(true),
+    },
+    Setting {
+        capability: Capability::IamAuthentication,
+        path: "spec.iamAuthentication",
+        name: "authentication with IAM",
+        is_set: |spec| spec.iam_authentication == Some(true),
+    },
+    Setting {
+        capability: Capability::EnhancedMonitoring,
+        path: "spec.monitoring.enhanced",
+        name: "Enhanced Monitoring",
+        is_set: |spec| {
+            let monitoring = spec.monitoring.as_ref();
+            let enhanced = monitoring.and_then(|it| it.enhanced.as_ref());
+            enhanced.is_some_and(|it| it.interval_seconds > 0)
+        },
+    },
+    Setting {
+        capability: Capability::PerformanceInsights,
+        path: "spec.monitoring.performanceInsights.enabled",
+        name: "Performance Insights",
+        is_set: |spec| {
+            let monitoring = spec.monitoring.as_ref();
+            let insights = monitoring.and_then(|it| it.performance_insights.as_ref());
+            insights.is_some_and(|it| it.enabled)
+        },
+    },
+    Setting {
+        capability: Capability::DedicatedLogVolume,
+        path: "spec.dedicatedLogVolume",
+        name: "a dedicated log volume",
+        is_set: |spec| spec.dedicated_log_volume == Some(true),
+    },
+];
+
+/// Returns the settings that the class does not support.
+pub(super) fn without_capabilities(request: &Request<'_>) -> Vec<NotOffered> {
+    let class = request.spec.instance_class.as_str();
+    let is_new_class = request.is_new(|spec| spec.instance_class.clone());
+    let is_new =
+        |it: &&Setting| (it.is_set)(request.spec) && (is_new_class || request.is_new(it.is_set));
+    let mut new = SETTINGS.iter().filter(is_new).peekable();
+    if new.peek().is_none() {
+        return Vec::new();
+    }
+    let Some(groups) = of_class(request) else {
+        return Vec::new();
+    };
+    let lacks = |setting: &&Setting| {
+        groups.iter().all(|group| {
+            let known = group.capabilities.as_ref();
+            known.is_some_and(|known| !known.contains(&setting.capability))
+        })
+    };
+    let lacking = new.filter(lacks).map(|setting| NotOffered {
+        path: setting.path,
+        value: true.into(),
+        problem: format!("needs {}, which is not offered with {class}", setting.name),
+        alternatives: "remove it, or choose another class".to_owned(),
+    });
+    lacking.collect()
+}

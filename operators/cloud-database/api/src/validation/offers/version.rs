@@ -1,0 +1,178 @@
+//! Versions and upgrades that RDS does not offer.
+
+use std::cmp::Ordering;
+
+use rds_catalogue::{VersionName, VersionOffer};
+
+use super::{NotOffered, Request};
+use crate::engine::{compare_versions, version_matches};
+use crate::offers::ApplicableOffers;
+use crate::spec::CloudDatabaseSpec;
+
+const PATH: &str = "spec.engineVersion";
+
+/// Maximum number of upgrade targets in a message.
+const MAX_TARGETS: usize = 20;
+
+/// Maximum number of versions that a message suggests.
+const SUGGESTED: usize = 4;
+
+/// Returns the versions of a catalogue that the version of a spec stands for: all, if it has none.
+pub(super) fn matching<'a>(
+    spec: &'a CloudDatabaseSpec,
+    offers: &'a ApplicableOffers<'_>,
+) -> impl Iterator<Item = (&'a VersionName, &'a VersionOffer)> {
+    let wanted = spec.engine_version.as_deref();
+    let versions = offers.offers.versions.iter();
+    versions
+        .filter(move |(name, _)| wanted.is_none_or(|wanted| version_matches(wanted, name.as_str())))
+}
+
+/// Returns the version of a spec, if it is well-formed. Other rules report one that is not.
+fn wanted(spec: &CloudDatabaseSpec) -> Option<&str> {
+    let version = spec.engine_version.as_deref()?;
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    let mut components = version.split('.');
+    let is_whole = components.next().is_some_and(is_number);
+    let components = version.split('.').count();
+    (is_whole && components >= spec.engine.major_components(version)).then_some(version)
+}
+
+/// Returns the version of a request, if it is new and not the one that the instance runs.
+fn requested<'a>(request: &'a Request<'_>) -> Option<&'a str> {
+    let version = wanted(request.spec)?;
+    let running = request.status.and_then(|it| it.engine_version.as_deref());
+    let runs = running.is_some_and(|running| version_matches(version, running));
+    let is_new = request.is_new(|spec| spec.engine_version.clone());
+    (is_new && !runs).then_some(version)
+}
+
+/// Returns the version if the catalogue does not have it.
+pub(super) fn unknown(request: &Request<'_>) -> Option<NotOffered> {
+    let version = requested(request)?;
+    if matching(request.spec, request.offers).next().is_some() {
+        return None;
+    }
+    let engine = request.spec.engine.as_str();
+    Some(NotOffered {
+        path: PATH,
+        value: version.into(),
+        problem: format!("is no version of {engine} that RDS offers"),
+        alternatives: suggestion(request.spec, request.offers, version),
+    })
+}
+
+/// Returns the version if no class is offered with it.
+pub(super) fn without_classes(request: &Request<'_>) -> Option<NotOffered> {
+    let version = requested(request)?;
+    let offers = request.offers;
+    let has_none = |version: &VersionOffer| {
+        let offer = offers.offers.offer_of(version);
+        offer.is_some_and(<[_]>::is_empty)
+    };
+    if request.old.is_some() || !matching(request.spec, offers).all(|(_, it)| has_none(it)) {
+        return None;
+    }
+    Some(NotOffered {
+        path: PATH,
+        value: version.into(),
+        problem: "is offered with no instance class".to_owned(),
+        alternatives: suggestion(request.spec, offers, version),
+    })
+}
+
+/// Returns the version if an instance cannot be upgraded to it.
+pub(super) fn no_target(request: &Request<'_>) -> Option<NotOffered> {
+    let version = requested(request)?;
+    let running = request.status.and_then(|it| it.engine_version.as_deref());
+    let before = request.old.and_then(|old| old.engine_version.as_deref());
+    let running = running.or(before)?;
+    // A lower version is an error of its own.
+    if compare_versions(version, running) != Ordering::Greater {
+        return None;
+    }
+    let known = request
+        .offers
+        .offers
+        .versions
+        .get(&VersionName::new(running));
+    let targets = known?.targets()?;
+    if targets.iter().any(|it| version_matches(version, it)) {
+        return None;
+    }
+    let shown = targets.iter().take(MAX_TARGETS).copied();
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    let rest = targets.len().saturating_sub(MAX_TARGETS);
+    let alternatives = match (targets.is_empty(), rest) {
+        (true, _) => "there is none".to_owned(),
+        (false, 0) => format!("set one of {shown}"),
+        (false, rest) => format!("set one of {shown}, and {rest} others"),
+    };
+    Some(NotOffered {
+        path: PATH,
+        value: version.into(),
+        problem: format!("is no version to which RDS upgrades {running}"),
+        alternatives,
+    })
+}
+
+/// Returns the version if RDS creates no new instances with it.
+pub(super) fn deprecated(
+    spec: &CloudDatabaseSpec,
+    offers: &ApplicableOffers<'_>,
+) -> Option<NotOffered> {
+    let version = wanted(spec)?;
+    let mut versions = matching(spec, offers).peekable();
+    versions.peek()?;
+    if !versions.all(|(_, version)| version.deprecated) {
+        return None;
+    }
+    Some(NotOffered {
+        path: PATH,
+        value: version.into(),
+        problem: format!(
+            "is deprecated, by the {}: RDS creates no new instances with it, and ends its support; {}",
+            offers.words(),
+            suggestion(spec, offers, version)
+        ),
+        alternatives: String::new(),
+    })
+}
+
+/// Returns the current versions that are nearest to one: the next ones of its major version, or the last ones of others.
+fn suggestion(spec: &CloudDatabaseSpec, offers: &ApplicableOffers<'_>, version: &str) -> String {
+    let engine = spec.engine;
+    let major = |it: &VersionName| engine.major_version(it.as_str()).to_owned();
+    let current = offers.offers.versions.iter();
+    let current = current.filter(|(_, offer)| !offer.deprecated && !is_empty(offers, offer));
+    let current: Vec<_> = current.map(|(name, _)| name).collect();
+    let own = engine.major_version(version);
+    let wanted = VersionName::new(version);
+    let mut nearest: Vec<_> = current
+        .iter()
+        .copied()
+        .filter(|it| major(it) == own)
+        .collect();
+    if nearest.is_empty() {
+        let is_last = |at: &usize| {
+            let next = current.get(at + 1);
+            next.is_none_or(|next| major(next) != major(current[*at]))
+        };
+        let last = (0..current.len()).filter(is_last);
+        nearest = last.map(|at| current[at]).collect();
+    }
+    let lower = nearest.iter().filter(|it| **it < &wanted).count();
+    let first = lower.saturating_sub(SUGGESTED / 2);
+    let first = first.min(nearest.len().saturating_sub(SUGGESTED));
+    let shown = nearest.iter().skip(first).take(SUGGESTED);
+    let shown: Vec<_> = shown.map(|it| it.as_str()).collect();
+    match shown.as_slice() {
+        [] => "there is none".to_owned(),
+        [only] => format!("the nearest is {only}"),
+        _ => format!("the nearest are {}", shown.join(", ")),
+    }
+}
+
+fn is_empty(offers: &ApplicableOffers<'_>, version: &VersionOffer) -> bool {
+    offers.offers.offer_of(version).is_some_and(<[_]>::is_empty)
+}

@@ -1,0 +1,230 @@
+//! Set of instance classes, written as `m7g(large,xlarge) t4g(micro)`.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Prefix of the names of classes.
+const PREFIX: &str = "db.";
+
+/// Instance classes, by family and size. A set is kept as its text, so that a catalogue with many sets is read quickly.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ClassSet(String);
+
+/// Text of a set of classes that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no set of classes, such as `m7g(large,xlarge) t4g(micro)`")]
+pub struct InvalidClasses(String);
+
+/// Size of a class, in the order of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Size<'a>(&'a str);
+
+impl Size<'_> {
+    /// Returns a number that is greater for larger sizes.
+    fn rank(&self) -> u32 {
+        let size = self.0.split('.').next().unwrap_or_default();
+        match size {
+            "micro" => 0,
+            "small" => 1,
+            "medium" => 2,
+            "large" => 3,
+            "xlarge" => 4,
+            _ => {
+                let factor = size.strip_suffix("xlarge").and_then(|it| it.parse().ok());
+                factor.map_or(u32::MAX, |factor: u32| factor.saturating_add(4))
+            }
+        }
+    }
+}
+
+impl Ord for Size<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_rank = self.rank().cmp(&other.rank());
+        by_rank.then_with(|| self.0.cmp(other.0))
+    }
+}
+
+impl PartialOrd for Size<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl ClassSet {
+    /// Returns true if no class is in the set.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if a class, such as `db.m7g.large`, is in the set.
+    #[must_use]
+    pub fn contains(&self, class: &str) -> bool {
+        split(class).is_some_and(|(family, size)| {
+            let mut families = self.families();
+            let sizes = families.find(|(known, _)| *known == family);
+            sizes.is_some_and(|(_, sizes)| sizes.split(',').any(|known| known == size))
+        })
+    }
+
+    /// Returns all classes.
+    pub fn iter(&self) -> impl Iterator<Item = String> {
+        self.families().flat_map(|(family, sizes)| {
+            let sizes = sizes.split(',');
+            sizes.map(move |size| format!("{PREFIX}{family}.{size}"))
+        })
+    }
+
+    /// Returns the families with their sizes, which are separated by commas.
+    fn families(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.split(' ').filter_map(family)
+    }
+
+    /// Returns the classes that are most similar to one that is not in the set: those of its family by their sizes, or those
+    /// of its size by their families.
+    #[must_use]
+    pub fn nearest(&self, class: &str, count: usize) -> Vec<String> {
+        let Some((family, size)) = split(class) else {
+            return Vec::new();
+        };
+        let rank = Size(size).rank();
+        let distance = |size: &&str| Size(size).rank().abs_diff(rank);
+        let of = |family: &str, size: &str| format!("{PREFIX}{family}.{size}");
+        if let Some((_, sizes)) = self.families().find(|(known, _)| *known == family) {
+            let mut sizes: Vec<_> = sizes.split(',').collect();
+            sizes.sort_by_key(distance);
+            let sizes = sizes.into_iter().take(count);
+            return sizes.map(|size| of(family, size)).collect();
+        }
+        // db.m4.large → db.m5.large: the same letter, and the next generation.
+        let (letter, generation) = generation(family);
+        let mut families: Vec<_> = self.families().collect();
+        families.sort_by_key(|(other, _)| {
+            let (other_letter, other) = self::generation(other);
+            (other_letter != letter, other.abs_diff(generation))
+        });
+        let families = families.into_iter().filter_map(|(family, sizes)| {
+            let nearest = sizes.split(',').min_by_key(distance)?;
+            Some(of(family, nearest))
+        });
+        families.take(count).collect()
+    }
+
+    /// Returns the classes that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let classes = self.iter().filter(|class| other.contains(class));
+        classes.collect()
+    }
+}
+
+/// Returns the family and the size of a class.
+fn split(class: &str) -> Option<(&str, &str)> {
+    class.strip_prefix(PREFIX)?.split_once('.')
+}
+
+/// Returns the letters before the generation of a family, and the generation.
+fn generation(family: &str) -> (&str, u32) {
+    let start = family.find(|c: char| c.is_ascii_digit());
+    let (letters, rest) = family.split_at(start.unwrap_or(family.len()));
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    let digits = &rest[..end.unwrap_or(rest.len())];
+    (letters, digits.parse().unwrap_or_default())
+}
+
+/// Returns the name of a family and its sizes from `m7g(large,xlarge)`.
+fn family(text: &str) -> Option<(&str, &str)> {
+    let (name, sizes) = text.split_once('(')?;
+    Some((name, sizes.strip_suffix(')')?))
+}
+
+impl<T: AsRef<str>> FromIterator<T> for ClassSet {
+    /// Returns the set of these classes. One without a family and a size is left out: `db.serverless` has no size.
+    fn from_iter<I: IntoIterator<Item = T>>(classes: I) -> Self {
+        let classes: Vec<T> = classes.into_iter().collect();
+        let mut families: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (family, size) in classes.iter().filter_map(|class| split(class.as_ref())) {
+            families.entry(family).or_default().insert(Size(size));
+        }
+        let families = families.into_iter().map(|(family, sizes)| {
+            let sizes: Vec<_> = sizes.into_iter().map(|size| size.0).collect();
+            format!("{family}({})", sizes.join(","))
+        });
+        Self(families.collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl fmt::Display for ClassSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ClassSet {
+    type Err = InvalidClasses;
+
+    fn from_str(text: &str) -> Result<Self, InvalidClasses> {
+        let is_valid = text.is_empty() || text.split(' ').all(|it| family(it).is_some());
+        is_valid
+            .then(|| Self(text.to_owned()))
+            .ok_or_else(|| InvalidClasses(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for ClassSet {
+    type Error = InvalidClasses;
+
+    fn try_from(text: String) -> Result<Self, InvalidClasses> {
+        text.parse()
+    }
+}
+
+impl From<ClassSet> for String {
+    fn from(set: ClassSet) -> Self {
+        set.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_read_as_it_is_written_with_sizes_in_their_order() {
+        let classes = [
+            "db.t4g.micro",
+            "db.m7g.12xlarge",
+            "db.m7g.large",
+            "db.m7g.2xlarge",
+        ];
+        let set: ClassSet = classes.into_iter().chain(["db.serverless"]).collect();
+        let text = "m7g(large,2xlarge,12xlarge) t4g(micro)";
+        assert_eq!(set.to_string(), text);
+        assert_eq!(text.parse::<ClassSet>().expect("a set"), set);
+        assert!(classes.iter().all(|class| set.contains(class)));
+        assert!(!set.contains("db.m7g.xlarge") && !set.contains("db.serverless"));
+        assert!("m7g".parse::<ClassSet>().is_err());
+    }
+
+    #[test]
+    fn the_nearest_classes_have_the_family_or_else_the_size() {
+        let set: ClassSet = "m5(large,xlarge,4xlarge) m7g(large,xlarge) t4g(micro,medium)"
+            .parse()
+            .expect("a set");
+        assert_eq!(
+            set.nearest("db.m5.2xlarge", 2),
+            ["db.m5.xlarge", "db.m5.4xlarge"]
+        );
+        assert_eq!(
+            set.nearest("db.m4.large", 2),
+            ["db.m5.large", "db.m7g.large"]
+        );
+        assert_eq!(set.nearest("db.t3.small", 1), ["db.t4g.micro"]);
+        assert_eq!(set.nearest("serverless", 1), Vec::<String>::new());
+    }
+}

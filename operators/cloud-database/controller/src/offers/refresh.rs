@@ -1,0 +1,171 @@
+//! Refresh of the catalogue: reads what RDS offers, and writes what differs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use lockstep_cloud_database_api::Engine;
+use lockstep_controller::NamedConfigMap;
+use rds_catalogue::{CatalogueBuilder, EngineOffers, Origin};
+use tokio::time::Instant;
+
+use crate::call_error::CallError;
+use crate::offers::attempts::Attempts;
+use crate::offers::metrics::OfferMetrics;
+use crate::offers::stored;
+use crate::rds_client::RdsClient;
+
+/// Field manager of the `ConfigMap`.
+const MANAGER: &str = "lockstep-rds-catalogue";
+
+/// Refresh of the catalogue of the account and region.
+///
+/// # Guarantees
+///
+/// - Only the engines of existing objects are read, each once in an interval and when the process starts.
+/// - At most one call is in flight for each engine, and each takes a token of the rate limiter.
+/// - Nothing is written if nothing has changed, except a new date every three days.
+/// - A failure has no effect on databases: it is logged and counted, and the last catalogue is kept.
+#[derive(Clone)]
+pub struct OfferRefresh(Arc<Inner>);
+
+struct Inner {
+    rds: RdsClient,
+    config_map: NamedConfigMap,
+    interval: Duration,
+    metrics: OfferMetrics,
+    attempts: Mutex<Attempts>,
+    /// One at a time: each write begins with what the last one has written.
+    writes: tokio::sync::Mutex<()>,
+}
+
+/// Reason why the catalogue was not refreshed.
+#[derive(Debug)]
+enum RefreshError {
+    Rds(CallError),
+    Other(String),
+}
+
+impl From<CallError> for RefreshError {
+    fn from(error: CallError) -> Self {
+        Self::Rds(error)
+    }
+}
+
+impl From<String> for RefreshError {
+    fn from(error: String) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl OfferRefresh {
+    /// Returns the refresh in an interval. It writes the `ConfigMap` with this name in a namespace.
+    pub fn new(
+        rds: RdsClient,
+        client: Client,
+        namespace: &str,
+        config_map: &str,
+        interval: Duration,
+        metrics: OfferMetrics,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            rds,
+            config_map: NamedConfigMap::new(client, namespace, config_map, MANAGER),
+            interval,
+            metrics,
+            attempts: Mutex::default(),
+            writes: tokio::sync::Mutex::default(),
+        }))
+    }
+
+    /// Begins to read the offers of an engine, of which an object exists, if it is due.
+    pub(crate) fn of_engine(&self, engine: Engine) {
+        let engine = engine.as_str();
+        if !self.0.attempts().begin(engine, Instant::now()) {
+            return;
+        }
+        let inner = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let result = inner.refresh(engine).await;
+            let is_done = result.is_ok();
+            match result {
+                Ok(true) => {
+                    tracing::info!(engine, "the catalogue of RDS was written");
+                    inner.metrics.count(engine, "written");
+                }
+                Ok(false) => inner.metrics.count(engine, "unchanged"),
+                Err(error) => {
+                    let error = match error {
+                        RefreshError::Rds(error) => error.text(),
+                        RefreshError::Other(error) => error,
+                    };
+                    tracing::warn!(
+                        engine,
+                        error,
+                        "the catalogue of RDS could not be refreshed; the last one is kept, and nothing else is affected"
+                    );
+                    inner.metrics.count(engine, "failed");
+                }
+            }
+            let now = Instant::now();
+            inner.attempts().end(engine, is_done, inner.interval, now);
+        });
+    }
+}
+
+impl Inner {
+    /// Reads the offers of an engine. Returns true if they are written.
+    async fn refresh(&self, engine: &'static str) -> Result<bool, RefreshError> {
+        let place = self.rds.location().await;
+        let place = place.map_err(|error| error.to_string())?;
+        let offers = self.read(engine).await?;
+        self.metrics
+            .record_read(engine, Timestamp::now().as_second());
+        let _alone = self.writes.lock().await;
+        let present = self.config_map.read().await?;
+        let mut catalogue = stored::catalogue(present.as_ref(), &place);
+        if !stored::merge(&mut catalogue, engine, offers) {
+            return Ok(false);
+        }
+        let content = stored::config_map(&catalogue, &place);
+        let content = content.map_err(|bytes| {
+            format!("the catalogue has {bytes} bytes, and does not fit into a ConfigMap")
+        })?;
+        self.config_map.apply(content).await?;
+        Ok(true)
+    }
+
+    /// Reads all pages.
+    async fn read(&self, engine: &str) -> Result<EngineOffers, RefreshError> {
+        let today = Timestamp::now().strftime("%Y-%m-%d").to_string();
+        let mut builder = CatalogueBuilder::new(Origin::default(), today);
+        let mut marker = None;
+        loop {
+            let (versions, next) = self.rds.engine_versions(engine, marker).await?;
+            builder.add_versions(versions);
+            marker = next;
+            if marker.is_none() {
+                break;
+            }
+        }
+        loop {
+            let (options, next) = self.rds.orderable_options(engine, marker).await?;
+            builder.add_options(options);
+            marker = next;
+            if marker.is_none() {
+                break;
+            }
+        }
+        let mut engines = builder.finish().engines;
+        let offers = engines.remove(engine);
+        // An answer without versions would deny every object.
+        let offers = offers.filter(|offers| offers.offers.iter().any(|it| !it.is_empty()));
+        let missing = || RefreshError::Other(format!("RDS offers no version of {engine}"));
+        offers.ok_or_else(missing)
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
