@@ -54,6 +54,21 @@ fn create_leader_pod(env: &TestEnv, address: &str, port: u16) {
         .expect("the status");
 }
 
+/// The end of a controller is a handover at first, and a problem if no other one follows.
+async fn the_last_controller_ends(env: &mut TestEnv) {
+    let controller = env.installation.controller();
+    controller.terminate().expect("a signal");
+    controller.ended().await;
+    let admin = env.cluster.kubeconfig();
+    let found = report(&admin);
+    assert_eq!(found["problems"], json!([]), "another one may follow");
+    assert_eq!(found["leader"]["handover"], true);
+    expire_lease(env);
+    let (code, shown) = status(&admin);
+    assert_eq!(code, Some(1), "{shown}");
+    assert!(shown.contains("no controller is the leader"), "{shown}");
+}
+
 /// Makes the last renewal of the Lease older than its duration.
 fn expire_lease(env: &TestEnv) {
     let old = json!({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}).to_string();
@@ -132,20 +147,7 @@ async fn a_healthy_installation_is_told_from_each_problem() {
     assert!(shown.matches("unknown (forbidden)").count() >= 7, "{shown}");
 
     // Nothing repairs what follows.
-    let controller = env.installation.controller();
-    controller.terminate().expect("a signal");
-    controller.ended().await;
-    let found = report(&admin);
-    assert_eq!(
-        found["problems"],
-        json!([]),
-        "another controller may follow"
-    );
-    assert_eq!(found["leader"]["handover"], true);
-    expire_lease(&env);
-    let (code, shown) = status(&admin);
-    assert_eq!(code, Some(1), "{shown}");
-    assert!(shown.contains("no controller is the leader"), "{shown}");
+    the_last_controller_ends(&mut env).await;
 
     let old = SystemTime::now() - Duration::from_hours(48);
     let day = Duration::from_hours(24);

@@ -1,6 +1,6 @@
-//! CPU time and memory of a process, for measurements.
+//! Usage of a process, for measurements.
 
-/// What a process uses.
+/// CPU time and memory of a process.
 pub struct Usage {
     /// CPU time since its start, in seconds.
     pub cpu: f64,

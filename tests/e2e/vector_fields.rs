@@ -265,15 +265,13 @@ pub async fn have_their_effects(env: &TestEnv) {
         let missing = missing.join("\n");
         env.fail(&format!("{error}:\n{missing}\n{}", env.statuses()))
     });
-    let kinds =
-        "vectors,vectoraggregators,clustervectoraggregators,vectorpipelines,clustervectorpipelines";
-    let all: &[&[&str]] = &[&["--all"], &["--all", "--all-namespaces"]];
-    let (cluster_scoped, namespaced): (Vec<_>, Vec<_>) = kinds
-        .split(',')
-        .partition(|kind| kind.starts_with("cluster"));
-    for (kinds, all) in [cluster_scoped, namespaced].iter().zip(all) {
-        let kinds = kinds.join(",");
-        env.kubectl(&[&["delete", &kinds, "--wait=false"], *all].concat())
+    let of_namespaces = "vectors,vectoraggregators,vectorpipelines";
+    let of_cluster = "clustervectoraggregators,clustervectorpipelines";
+    for (kinds, all) in [
+        (of_namespaces, &["--all", "--all-namespaces"][..]),
+        (of_cluster, &["--all"]),
+    ] {
+        env.kubectl(&[&["delete", kinds, "--wait=false"], all].concat())
             .unwrap_or_else(|error| env.fail(&error));
     }
 }

@@ -30,11 +30,11 @@ async fn scenarios_of_the_operator_of_kaasops_have_the_same_results() {
         pod_monitors(&env),
         forced_validation(&env),
     );
-    nothing_is_left_of_deleted_namespaces(&env).await;
+    nothing_is_left_of_deleted_namespaces(&env);
 }
 
 /// Cluster-scoped objects have no owner in a namespace: the finalizer of the workload deletes them.
-async fn nothing_is_left_of_deleted_namespaces(env: &TestEnv) {
+fn nothing_is_left_of_deleted_namespaces(env: &TestEnv) {
     let left = || {
         let selector = "--selector=app.kubernetes.io/managed-by=vector-operator";
         let types = "clusterroles,clusterrolebindings";
