@@ -4,16 +4,16 @@
 //! runs with something that is not offered any more keeps it.
 
 mod class;
+mod request;
 mod storage;
 mod version;
 
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
-use serde_json::Value;
 
-use crate::offers::{ApplicableOffers, OfferCatalogues, OfferContext};
+use self::request::{NotOffered, Request};
+use crate::offers::{OfferCatalogues, OfferContext};
 use crate::origin::ManagementPolicy;
-use crate::spec::{CloudDatabase, CloudDatabaseSpec};
-use crate::status::CloudDatabaseStatus;
+use crate::spec::CloudDatabase;
 
 const OFFERS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeOrderableDBInstanceOptions.html";
 const VERSIONS: &str =
@@ -48,46 +48,22 @@ pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
     ]
 }
 
-/// Something that RDS does not offer.
-struct NotOffered {
-    path: &'static str,
-    value: Value,
-    /// Problem, which is followed by the name of the catalogue.
-    problem: String,
-    /// Nearest offers, or another remedy.
-    alternatives: String,
-}
-
-/// Request to RDS: a new instance, or a change.
-struct Request<'a> {
-    spec: &'a CloudDatabaseSpec,
-    /// Spec before the change. None for a new instance.
-    old: Option<&'a CloudDatabaseSpec>,
-    status: Option<&'a CloudDatabaseStatus>,
-    offers: &'a ApplicableOffers<'a>,
-}
-
-impl Request<'_> {
-    /// Returns true if a value is that of a new instance or differs from the one before.
-    fn is_new<T: PartialEq>(&self, value: impl Fn(&CloudDatabaseSpec) -> T) -> bool {
-        self.old.is_none_or(|old| value(old) != value(self.spec))
+/// Returns what RDS does not offer. A problem of the version hides those of the class, and one of the class those of the
+/// storage.
+fn findings(request: &Request<'_>) -> Vec<NotOffered> {
+    let mut found: Vec<_> = version::unknown(request).into_iter().collect();
+    if found.is_empty() {
+        found.extend(version::no_target(request));
+        found.extend(version::without_classes(request));
     }
-
-    fn findings(&self) -> Vec<NotOffered> {
-        let mut found: Vec<_> = version::unknown(self).into_iter().collect();
-        if found.is_empty() {
-            found.extend(version::no_target(self));
-            found.extend(version::without_classes(self));
-        }
-        if found.is_empty() {
-            found.extend(class::not_offered(self));
-        }
-        if found.is_empty() {
-            found.extend(storage::not_offered(self));
-            found.extend(class::without_capabilities(self));
-        }
-        found
+    if found.is_empty() {
+        found.extend(class::not_offered(request));
     }
+    if found.is_empty() {
+        found.extend(storage::not_offered(request));
+        found.extend(class::without_capabilities(request));
+    }
+    found
 }
 
 /// Calls a function with the catalogues.
@@ -132,7 +108,7 @@ fn report(
             status,
             offers: &offers,
         };
-        for found in request.findings() {
+        for found in findings(&request) {
             let NotOffered {
                 path,
                 value,

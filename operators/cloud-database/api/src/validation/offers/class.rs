@@ -2,7 +2,8 @@
 
 use rds_catalogue::{Capability, ClassOffer, ClassSet};
 
-use super::{NotOffered, Request, version};
+use super::request::{NotOffered, Request};
+use super::version;
 use crate::spec::CloudDatabaseSpec;
 
 const PATH: &str = "spec.instanceClass";

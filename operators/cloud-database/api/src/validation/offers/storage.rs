@@ -3,7 +3,8 @@
 use rds_catalogue::{Bounds, StorageOffer};
 use serde_json::Value;
 
-use super::{NotOffered, Request, class};
+use super::class;
+use super::request::{NotOffered, Request};
 
 /// Value of a storage setting with the bounds that a storage type has for it.
 struct Setting {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use rds_catalogue::{VersionName, VersionOffer};
 
-use super::{NotOffered, Request};
+use super::request::{NotOffered, Request};
 use crate::engine::{compare_versions, version_matches};
 use crate::offers::ApplicableOffers;
 use crate::spec::CloudDatabaseSpec;

@@ -1,0 +1,33 @@
+//! Requests to RDS, and the parts of them that it does not offer.
+
+use serde_json::Value;
+
+use crate::offers::ApplicableOffers;
+use crate::spec::CloudDatabaseSpec;
+use crate::status::CloudDatabaseStatus;
+
+/// Something that RDS does not offer.
+pub(super) struct NotOffered {
+    pub(super) path: &'static str,
+    pub(super) value: Value,
+    /// Problem, which is followed by the name of the catalogue.
+    pub(super) problem: String,
+    /// Nearest offers, or another remedy.
+    pub(super) alternatives: String,
+}
+
+/// Request to RDS: a new instance, or a change.
+pub(super) struct Request<'a> {
+    pub(super) spec: &'a CloudDatabaseSpec,
+    /// Spec before the change. None for a new instance.
+    pub(super) old: Option<&'a CloudDatabaseSpec>,
+    pub(super) status: Option<&'a CloudDatabaseStatus>,
+    pub(super) offers: &'a ApplicableOffers<'a>,
+}
+
+impl Request<'_> {
+    /// Returns true if a value is that of a new instance or differs from the one before.
+    pub(super) fn is_new<T: PartialEq>(&self, value: impl Fn(&CloudDatabaseSpec) -> T) -> bool {
+        self.old.is_none_or(|old| value(old) != value(self.spec))
+    }
+}
