@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// AWS region. Default: the catalogue applies to every region.
     #[arg(long)]
     region: Option<String>,
-    /// Day on which AWS has printed the files. What is not offered is denied for seven days, and gives a warning later.
+    /// Day on which AWS has printed the files. What is not offered is denied for three days, and gives a warning later.
     /// Default: today.
     #[arg(long, value_name = "YYYY-MM-DD")]
     date: Option<Date>,

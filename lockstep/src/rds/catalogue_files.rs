@@ -9,8 +9,11 @@ use lockstep_cloud_database_api::{OfferCatalogues, OfferContext};
 use lockstep_sdk::{ExtensionReload, JsonFolders, RulesetExtension, json_files};
 use rds_catalogue::Catalogue;
 
-/// Age from which on a catalogue denies nothing, in hours: seven days.
-const STALE_AFTER_HOURS: i64 = 7 * 24;
+/// Age from which on a catalogue denies nothing, in hours: three days.
+const STALE_AFTER_HOURS: i64 = 3 * 24;
+
+/// Day on which no catalogue is fresh.
+const NEVER: &str = "9999-12-31";
 
 /// Catalogues of accounts and regions.
 #[derive(clap::Args)]
@@ -32,12 +35,14 @@ pub(crate) fn extension(
     let context = Arc::new(OfferContext::default());
     let folders = args.rds_catalogues.clone();
     let mut files = JsonFolders::new(folders, "catalogue", parse);
+    // Only the webhook denies: to an object that is stored, RDS itself says what it rejects.
+    let is_binding = command != "controller";
     if ["webhook", "controller"].contains(&command) {
         let of_reload = Arc::clone(&context);
         return Ok(RulesetExtension::new(context).reloaded_by(
             "lockstep_rds_catalogues_valid",
             "1 if all catalogues of what RDS offers are valid and in force, 0 otherwise",
-            move || reload(&mut files, &of_reload),
+            move || reload(&mut files, &of_reload, is_binding),
         ));
     }
     for folder in &args.rds_catalogues {
@@ -48,12 +53,16 @@ pub(crate) fn extension(
     if let Some(problem) = files.problems().first() {
         bail!(problem.clone());
     }
-    context.set(catalogues(&files));
+    context.set(catalogues(&files, is_binding));
     Ok(RulesetExtension::new(context))
 }
 
 /// Reads the catalogues again. They are also set if they have not changed, because they become too old.
-fn reload(files: &mut JsonFolders<Catalogue>, context: &OfferContext) -> ExtensionReload {
+fn reload(
+    files: &mut JsonFolders<Catalogue>,
+    context: &OfferContext,
+    is_binding: bool,
+) -> ExtensionReload {
     let is_changed = files.scan();
     if is_changed {
         for problem in files.problems() {
@@ -72,16 +81,20 @@ fn reload(files: &mut JsonFolders<Catalogue>, context: &OfferContext) -> Extensi
         let places = places.collect::<Vec<_>>().join(", ");
         tracing::info!(places, "the catalogues of RDS were loaded and are in force");
     }
-    context.set(catalogues(files));
+    context.set(catalogues(files, is_binding));
     ExtensionReload {
         is_changed,
         is_valid: files.problems().is_empty(),
     }
 }
 
-fn catalogues(files: &JsonFolders<Catalogue>) -> OfferCatalogues {
+fn catalogues(files: &JsonFolders<Catalogue>, is_binding: bool) -> OfferCatalogues {
     let fresh_since = Timestamp::now() - STALE_AFTER_HOURS.hours();
-    let fresh_since = fresh_since.strftime("%Y-%m-%d").to_string();
+    let fresh_since = if is_binding {
+        fresh_since.strftime("%Y-%m-%d").to_string()
+    } else {
+        NEVER.to_owned()
+    };
     let all = files.files().map(|(_, _, catalogue)| Arc::clone(catalogue));
     OfferCatalogues::new(all.collect(), fresh_since)
 }

@@ -46,14 +46,18 @@ impl OfferCatalogues {
             let offers = catalogue.engines.get(engine.as_str())?;
             Some((&catalogue.origin, offers))
         });
-        // A controller that was moved to another region leaves an older catalogue.
-        let found = of_accounts.max_by_key(|(_, offers)| &offers.date);
+        let of_accounts: Vec<_> = of_accounts.collect();
+        // A controller that was moved to another region leaves an older catalogue, which may be that of a new object, too.
+        let is_unique = of_accounts.len() == 1;
+        let found = of_accounts
+            .into_iter()
+            .max_by_key(|(_, offers)| &offers.date);
         if let Some((origin, offers)) = found {
             return Some(ApplicableOffers {
                 offers,
                 origin,
                 region,
-                is_binding: offers.date >= self.fresh_since,
+                is_binding: is_unique && offers.date >= self.fresh_since,
             });
         }
         let shipped = Catalogue::shipped();
@@ -147,7 +151,9 @@ mod tests {
             (found.origin.region.clone(), found.is_binding)
         };
         let of = |region: &str| Some(region.to_owned());
-        assert_eq!(found(Engine::Mysql, None, None), (of("b"), true));
+        assert_eq!(found(Engine::Mysql, Some("b"), Some("1")), (of("b"), true));
+        // It may be that of another region.
+        assert_eq!(found(Engine::Mysql, None, None), (of("b"), false));
         // It is too old.
         assert_eq!(found(Engine::Mysql, Some("a"), Some("1")), (of("a"), false));
         assert_eq!(found(Engine::Mysql, Some("c"), Some("1")), (None, false));

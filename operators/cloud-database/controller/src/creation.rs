@@ -169,16 +169,7 @@ impl CloudDatabaseReconciler {
                 let instance = instance.map(String::as_str).unwrap_or_default();
                 (format!("the RDS instance '{instance}'"), tags)
             }
-            // It was found by an object of the namespace.
-            Origin::Replica(_)
-                if object
-                    .spec
-                    .replica_of
-                    .as_ref()
-                    .is_some_and(|it| it.name.is_some()) =>
-            {
-                return Ok(());
-            }
+            // An object of the namespace that names the source may only observe it: that says nothing about the owner.
             Origin::Replica(source) => (
                 format!("the RDS instance '{source}'"),
                 self.rds.tags_of_instance(source).await?,

@@ -40,7 +40,8 @@ fn shrink(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostic
     if after >= old.spec.storage.size_gib {
         return;
     }
-    let status = context.object.status.as_ref();
+    // A manifest has no status, but the stored object that it changes has one.
+    let status = context.object.status.as_ref().or(old.status.as_ref());
     // What RDS has accepted is allocated soon.
     let is_pending =
         status.is_some_and(|status| status.pending_modifications.iter().any(|it| it == SIZE));

@@ -83,7 +83,9 @@ fn report(
     is_binding: bool,
 ) {
     let object = context.object;
-    let (spec, status) = (&object.spec, object.status.as_ref());
+    // A manifest has no status, but the stored object that it changes has one.
+    let stored = context.old.and_then(|old| old.status.as_ref());
+    let (spec, status) = (&object.spec, object.status.as_ref().or(stored));
     let old = context.old.map(|old| &old.spec);
     let is_requested =
         status.is_some_and(|it| it.region.is_some() || it.arn.is_some() || it.endpoint.is_some());
@@ -99,9 +101,6 @@ fn report(
         let Some(offers) = catalogues.of_object(spec.engine, status) else {
             return;
         };
-        if offers.is_binding != is_binding {
-            return;
-        }
         let request = Request {
             spec,
             old,
@@ -114,7 +113,11 @@ fn report(
                 value,
                 problem,
                 alternatives,
+                is_certain,
             } = found;
+            if (offers.is_binding && is_certain) != is_binding {
+                continue;
+            }
             let detail = format!("{problem}, by the {}; {alternatives}", offers.words());
             diagnostics.invalid(path, value, detail);
         }

@@ -25,7 +25,7 @@ const MANAGER: &str = "lockstep-rds-catalogue";
 ///
 /// - Only the engines of existing objects are read, each once in an interval and when the process starts.
 /// - At most one call is in flight for each engine, and each takes a token of the rate limiter.
-/// - Nothing is written if nothing has changed, except a new date every three days.
+/// - Nothing is written if nothing has changed, except a new date every day.
 /// - A failure has no effect on databases: it is logged and counted, and the last catalogue is kept.
 #[derive(Clone)]
 pub struct OfferRefresh(Arc<Inner>);

@@ -22,8 +22,8 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const MAX_CATALOGUE_BYTES: u64 = 16 << 20;
 
 /// Age at which the date of an unchanged catalogue is renewed, in days. Rules deny nothing by a catalogue that is older than
-/// seven days.
-const RENEWAL_DAYS: i32 = 3;
+/// three days.
+const RENEWAL_DAYS: i32 = 1;
 
 /// Returns the catalogue of a place from the present `ConfigMap`, or an empty one. What cannot be read is replaced.
 pub(crate) fn catalogue(config_map: Option<&ConfigMap>, place: &Location) -> Catalogue {
@@ -127,8 +127,9 @@ mod tests {
         let mut made = catalogue(None, &place("a"));
         assert!(merge(&mut made, "mysql", offers("2026-11-26", "8.4.6")));
         assert!(!merge(&mut made, "mysql", offers("2026-11-26", "8.4.6")));
-        assert!(!merge(&mut made, "mysql", offers("2026-11-28", "8.4.6")));
         assert_eq!(made.engines["mysql"].date, "2026-11-26");
+        assert!(merge(&mut made, "mysql", offers("2026-11-27", "8.4.6")));
+        assert_eq!(made.engines["mysql"].date, "2026-11-27");
         assert!(merge(&mut made, "mysql", offers("2026-11-29", "8.4.6")));
         assert!(merge(&mut made, "mysql", offers("2026-11-29", "8.4.7")));
         assert!(merge(&mut made, "postgres", offers("2026-11-29", "17.6")));

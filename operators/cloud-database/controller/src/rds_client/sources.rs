@@ -5,10 +5,12 @@ use lockstep_cloud_database_api::PointInTime;
 
 use crate::call_error::CallError;
 use crate::rds_client::RdsClient;
+use crate::tags;
 
 impl RdsClient {
-    /// Returns the tags of a snapshot. RDS does not always copy those of the instance: then they are taken from the instance, if
-    /// it exists. A snapshot that another account shares has none.
+    /// Returns the tags of a snapshot. RDS does not always copy those of the instance, for example not for a snapshot that is made
+    /// with other tags: without an owner among them, those of the instance count, or of its other snapshots. A snapshot that
+    /// another account shares has none.
     pub(crate) async fn tags_of_snapshot(&self, snapshot: &str) -> Result<Vec<Tag>, CallError> {
         if let Some(account) = snapshot
             .strip_prefix("arn:")
@@ -26,14 +28,38 @@ impl RdsClient {
             ));
         };
         let tags = snapshot.tag_list.clone().unwrap_or_default();
-        if !tags.is_empty() {
+        if has_owner(&tags) {
             return Ok(tags);
         }
         let Some(resource_id) = &snapshot.dbi_resource_id else {
             return Ok(tags);
         };
-        let instances = self.by_resource_id(resource_id).await?;
-        Ok(tags_of(instances).unwrap_or_default())
+        self.tags_of_resource(resource_id).await
+    }
+
+    /// Returns the tags of an instance by its resource ID. Those of a deleted one are taken from its newest snapshot that names an
+    /// owner.
+    async fn tags_of_resource(&self, resource_id: &str) -> Result<Vec<Tag>, CallError> {
+        if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
+            return Ok(tags);
+        }
+        let mut newest: Option<DbSnapshot> = None;
+        let mut marker = None;
+        loop {
+            self.rate_limiter.acquire().await;
+            let call = self.client.describe_db_snapshots();
+            let call = call.dbi_resource_id(resource_id).set_marker(marker);
+            let page = call.send().await?;
+            let snapshots = page.db_snapshots.unwrap_or_default().into_iter();
+            let snapshots = snapshots.filter(|it| has_owner(it.tag_list()));
+            let all = newest.into_iter().chain(snapshots);
+            newest = all.max_by_key(|it| it.snapshot_create_time);
+            marker = page.marker;
+            if marker.is_none() {
+                break;
+            }
+        }
+        Ok(newest.and_then(|it| it.tag_list).unwrap_or_default())
     }
 
     /// Returns the tags of the instance whose earlier state is restored. Those of a deleted one are taken from its automated
@@ -47,15 +73,7 @@ impl RdsClient {
                 .tags_of_instance(source.source_instance.as_deref().unwrap_or_default())
                 .await;
         };
-        if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
-            return Ok(tags);
-        }
-        self.rate_limiter.acquire().await;
-        let call = self.client.describe_db_snapshots();
-        let page = call.dbi_resource_id(resource_id).send().await?;
-        let snapshots = page.db_snapshots.unwrap_or_default().into_iter();
-        let tags = snapshots.map(|it: DbSnapshot| it.tag_list.unwrap_or_default());
-        Ok(tags.flatten().collect())
+        self.tags_of_resource(resource_id).await
     }
 
     /// Returns the tags of an instance.
@@ -69,6 +87,11 @@ impl RdsClient {
         let response = call.db_instance_identifier(id).send().await?;
         Ok(tags_of(response.db_instances.unwrap_or_default()).unwrap_or_default())
     }
+}
+
+/// Returns true if tags name an object, of this cluster or another one.
+fn has_owner(tags: &[Tag]) -> bool {
+    tags::owner_of(tags, None).is_some()
 }
 
 fn tags_of(instances: Vec<DbInstance>) -> Option<Vec<Tag>> {

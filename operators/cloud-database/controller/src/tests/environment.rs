@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aws_sdk_rds::types::Tag;
 use http::{Request, Response};
 use k8s_openapi::ByteString;
 use kube::Client;
@@ -113,11 +114,13 @@ impl Environment {
         self.lock().insert(path, namespace_object);
     }
 
-    /// Takes a snapshot of an instance, and waits until it is available.
+    /// Takes a snapshot of an instance, with a tag of its own, and waits until it is available.
     pub(super) async fn take_snapshot(&self, id: &str, snapshot: &str) {
         let client = aws_sdk_rds::Client::new(&config_at(&self.rds.endpoint()).await);
         let call = client.create_db_snapshot().db_instance_identifier(id);
-        let taken = call.db_snapshot_identifier(snapshot).send().await;
+        let tag = Tag::builder().key("reason").value("migration").build();
+        let call = call.db_snapshot_identifier(snapshot).tags(tag);
+        let taken = call.send().await;
         taken.expect("a snapshot");
         self.rds.advance(LONG);
     }

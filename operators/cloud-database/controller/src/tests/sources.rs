@@ -168,6 +168,30 @@ async fn data_without_an_owner_is_read_unless_the_administrator_denies_it() {
 }
 
 #[tokio::test]
+async fn an_object_that_observes_an_instance_lets_none_replicate_it() {
+    let env = Environment::start().await;
+    let tags = [("uid", "1"), ("object", "billing/orders")];
+    create(&env.rds, "billing", &tags, true);
+    env.rds.advance(std::time::Duration::from_hours(1));
+    let observing = json!({"adopt": {"identifier": "billing"}, "managementPolicy": "Observe"});
+    env.store("observer", &observing);
+    env.reconcile("observer").await;
+    let resource_id = &env.object("observer")["status"]["resourceId"];
+    assert!(resource_id.is_string(), "the source is known");
+    env.store("copy", &json!({"replicaOf": {"name": "observer"}}));
+    for _ in 0..3 {
+        let told = Told::of(&env.reconcile("copy").await);
+        assert_eq!((told.is_stalled, told.reason), (true, "SourceNotAllowed"));
+    }
+    assert!(env.calls("CreateDBInstanceReadReplica").is_empty());
+    env.share("billing", "shop");
+    for _ in 0..3 {
+        env.reconcile("copy").await;
+    }
+    assert_eq!(env.calls("CreateDBInstanceReadReplica").len(), 1);
+}
+
+#[tokio::test]
 async fn a_controller_of_some_namespaces_reads_data_of_no_other_one() {
     let mut env = Environment::start().await;
     let tags = [("uid", "1"), ("object", "billing/orders")];

@@ -1,6 +1,6 @@
 //! Classes that RDS does not offer, and capabilities that they lack.
 
-use rds_catalogue::{Capability, ClassOffer, ClassSet};
+use rds_catalogue::{Capability, Catalogue, ClassOffer, ClassSet};
 
 use super::request::{NotOffered, Request};
 use super::version;
@@ -34,7 +34,10 @@ pub(super) fn with_version<'a>(request: &'a Request<'_>) -> Option<Vec<&'a Class
     };
     let groups = chosen.into_iter().map(|it| offers.offers.offer_of(it));
     let groups: Option<Vec<_>> = groups.collect();
-    Some(groups?.into_iter().flatten().collect())
+    let groups: Vec<_> = groups?.into_iter().flatten().collect();
+    // RDS lists only the classes of new instances. An instance that runs a version without any can have others.
+    let is_kept = request.old.is_some() && !request.is_new(|spec| spec.engine_version.clone());
+    (!is_kept || !groups.is_empty()).then_some(groups)
 }
 
 /// Returns the offers of the class of a request with its version, if they are known.
@@ -90,11 +93,26 @@ pub(super) fn not_offered(request: &Request<'_>) -> Option<NotOffered> {
         path: PATH,
         value: class.into(),
         problem,
+        is_certain: is_known(request, class),
         alternatives: match classes.nearest(class, SUGGESTED).as_slice() {
             [] => "there is none".to_owned(),
             [only] => format!("the nearest is {only}"),
             nearest => format!("the nearest are {}", nearest.join(", ")),
         },
+    })
+}
+
+/// Returns true if any version is offered with a class, or if it existed when this program was released: another one may be new.
+fn is_known(request: &Request<'_>, class: &str) -> bool {
+    let shipped = Catalogue::shipped()
+        .engines
+        .get(request.spec.engine.as_str());
+    let all = [Some(request.offers.offers), shipped];
+    all.into_iter().flatten().any(|offers| {
+        let versions = offers.versions.values();
+        let mut groups = versions.filter_map(|it| offers.offer_of(it)).flatten();
+        let mut regions = offers.regions.values();
+        groups.any(|it| it.classes.contains(class)) || regions.any(|it| it.contains(class))
     })
 }
 
@@ -179,6 +197,7 @@ pub(super) fn without_capabilities(request: &Request<'_>) -> Vec<NotOffered> {
         value: true.into(),
         problem: format!("needs {}, which is not offered with {class}", setting.name),
         alternatives: "remove it, or choose another class".to_owned(),
+        is_certain: true,
     });
     lacking.collect()
 }

@@ -14,6 +14,8 @@ pub(super) struct NotOffered {
     pub(super) problem: String,
     /// Nearest offers, or another remedy.
     pub(super) alternatives: String,
+    /// False if AWS may have begun to offer it after the catalogue was read.
+    pub(super) is_certain: bool,
 }
 
 /// Request to RDS: a new instance, or a change.

@@ -43,6 +43,7 @@ pub(super) fn not_offered(request: &Request<'_>) -> Vec<NotOffered> {
             value: type_.into(),
             problem: format!("is not offered with {class}"),
             alternatives: format!("set one of {}", names.join(", ")),
+            is_certain: true,
         }];
     }
     let mut found: Vec<_> = settings(request)
@@ -57,6 +58,7 @@ pub(super) fn not_offered(request: &Request<'_>) -> Vec<NotOffered> {
             value: max.into(),
             problem: format!("needs storage that grows automatically, which is not offered for {type_} with {class}"),
             alternatives: "remove it, or choose another class or storage type".to_owned(),
+            is_certain: true,
         });
     }
     found
@@ -146,5 +148,6 @@ fn beyond(
         value,
         problem: format!("is not offered for {type_} with {class}"),
         alternatives: format!("the nearest are {limit} {}", setting.unit),
+        is_certain: true,
     })
 }

@@ -38,9 +38,14 @@ fn wanted(spec: &CloudDatabaseSpec) -> Option<&str> {
     (is_whole && components >= spec.engine.major_components(version)).then_some(version)
 }
 
-/// Returns the version of a request, if it is new and not the one that the instance runs.
+/// Returns the version of a request, if it is new and not the one that the instance runs. A new instance with data of another
+/// one has the version of that one.
 fn requested<'a>(request: &'a Request<'_>) -> Option<&'a str> {
-    let version = wanted(request.spec)?;
+    let spec = request.spec;
+    if request.old.is_none() && (spec.restore_from.is_some() || spec.replica_of.is_some()) {
+        return None;
+    }
+    let version = wanted(spec)?;
     let running = request.status.and_then(|it| it.engine_version.as_deref());
     let runs = running.is_some_and(|running| version_matches(version, running));
     let is_new = request.is_new(|spec| spec.engine_version.clone());
@@ -59,7 +64,22 @@ pub(super) fn unknown(request: &Request<'_>) -> Option<NotOffered> {
         value: version.into(),
         problem: format!("is no version of {engine} that RDS offers"),
         alternatives: suggestion(request.spec, request.offers, version),
+        is_certain: has_later(request, version),
     })
+}
+
+/// Returns true if a catalogue has a later version: of the same major version, or of others if it has none of that one. AWS
+/// does not add earlier versions.
+fn has_later(request: &Request<'_>, version: &str) -> bool {
+    let engine = request.spec.engine;
+    let versions = request.offers.offers.versions.keys();
+    let versions: Vec<_> = versions.map(VersionName::as_str).collect();
+    let is_of_major = |it: &&&str| engine.major_version(it) == engine.major_version(version);
+    let is_major_known = versions.iter().any(|it| is_of_major(&it));
+    let mut compared = versions
+        .iter()
+        .filter(|it| !is_major_known || is_of_major(it));
+    compared.any(|it| compare_versions(it, version) == Ordering::Greater)
 }
 
 /// Returns the version if no class is offered with it.
@@ -78,6 +98,7 @@ pub(super) fn without_classes(request: &Request<'_>) -> Option<NotOffered> {
         value: version.into(),
         problem: "is offered with no instance class".to_owned(),
         alternatives: suggestion(request.spec, offers, version),
+        is_certain: matching(request.spec, offers).all(|(_, it)| it.deprecated),
     })
 }
 
@@ -113,6 +134,7 @@ pub(super) fn no_target(request: &Request<'_>) -> Option<NotOffered> {
         value: version.into(),
         problem: format!("is no version to which RDS upgrades {running}"),
         alternatives,
+        is_certain: matching(request.spec, request.offers).next().is_some(),
     })
 }
 
@@ -136,6 +158,7 @@ pub(super) fn deprecated(
             suggestion(spec, offers, version)
         ),
         alternatives: String::new(),
+        is_certain: true,
     })
 }
 
