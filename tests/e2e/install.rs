@@ -136,8 +136,11 @@ fn only_the_controller_has_credentials(pod: &PodSpec) {
         let mounts = container(name).volume_mounts.iter().flatten();
         mounts.map(|mount| mount.name.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(mounts("webhook"), ["tls", "policy"]);
-    assert_eq!(mounts("controller"), ["tls", "policy", &credentials.name]);
+    // A ConfigMap with what RDS offers.
+    let offers = "rds-catalogue";
+    assert_eq!(mounts("webhook"), ["tls", "policy", offers]);
+    let of_controller = ["tls", "policy", &credentials.name, offers];
+    assert_eq!(mounts("controller"), of_controller);
     let mut mounted = container("controller").volume_mounts.iter().flatten();
     let mount_path = mounted.find(|mount| mount.name == credentials.name);
     let mount_path = mount_path.map(|mount| mount.mount_path.as_str());
