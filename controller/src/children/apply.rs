@@ -71,7 +71,19 @@ impl ChildWriter<'_> {
 
     /// Removes our finalizer from all children of an owner that is about to be removed, and deletes the children
     /// that the garbage collector would not delete. Returns true if all of this is done.
-    pub(crate) async fn release(&mut self, keep_all: bool) -> Result<bool, kube::Error> {
+    ///
+    /// `unwatched` are the types of children that nobody watches once the owner is gone, with their namespaces. If the
+    /// garbage collector left some behind, nobody would find them, so they are deleted here.
+    pub(crate) async fn release(
+        &mut self,
+        keep_all: bool,
+        unwatched: &[(usize, String)],
+    ) -> Result<bool, kube::Error> {
+        if !keep_all {
+            for (at, namespace) in unwatched {
+                self.delete_all_in(*at, namespace).await?;
+            }
+        }
         let mut are_gone = true;
         for (at, type_) in self.types.iter().enumerate() {
             let is_named = self.owner.can_reference(type_);
@@ -94,6 +106,24 @@ impl ChildWriter<'_> {
         Ok(are_gone)
     }
 
+    /// Deletes the children of a type in a namespace. Without the permission, they are left to the garbage collector.
+    async fn delete_all_in(&mut self, at: usize, namespace: &str) -> Result<(), kube::Error> {
+        if self.types[at].is_cleanup_job() {
+            return Ok(());
+        }
+        let children = match self.list_live_in(at, Some(namespace)).await {
+            Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(()),
+            children => children?,
+        };
+        for (key, child) in children {
+            match self.delete(&key, &child).await {
+                Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(()),
+                deleted => deleted?,
+            }
+        }
+        Ok(())
+    }
+
     /// Returns true if a type of children is for cleanup.
     pub(crate) fn has_cleanup_jobs(&self) -> bool {
         self.types.iter().any(|type_| type_.is_cleanup_job())
@@ -113,9 +143,18 @@ impl ChildWriter<'_> {
     /// Returns the children of a type from the API server instead of the cache, since they are not reconciled
     /// again after this.
     async fn list_live(&self, at: usize) -> Result<Vec<(ChildKey, DynamicObject)>, kube::Error> {
-        let type_ = &self.types[at];
         // Only in the owner's own namespace, if it has one: no permission beyond it is needed.
-        let namespace = self.owner.namespace.filter(|_| type_.is_namespaced);
+        let is_namespaced = self.types[at].is_namespaced;
+        let namespace = self.owner.namespace.filter(|_| is_namespaced);
+        self.list_live_in(at, namespace).await
+    }
+
+    async fn list_live_in(
+        &self,
+        at: usize,
+        namespace: Option<&str>,
+    ) -> Result<Vec<(ChildKey, DynamicObject)>, kube::Error> {
+        let type_ = &self.types[at];
         let api: Api<DynamicObject> = dynamic_object::api(self.client, &type_.resource, namespace);
         let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
         let live = api.list(&ListParams::default().labels(&ours)).await?.items;

@@ -167,7 +167,8 @@ impl OwnedType {
     /// As long as the controller may not watch such a namespace, the owners with children in it are validated, and their
     /// condition `Ready` says what is missing; other namespaces are not affected. A child in a namespace
     /// that the function no longer returns is deleted like any other that is not desired, unless the controller has
-    /// restarted in between: it then no longer knows that child.
+    /// restarted in between: it then no longer knows that child. Where the owner has a finalizer, these children are deleted before
+    /// it is removed, and not left to the garbage collector of Kubernetes: nobody would see what that leaves behind.
     ///
     /// ```
     /// use lockstep_controller::OwnedType;

@@ -201,7 +201,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             .warning(&self.reference, "ResourcesLeaked", &note)
             .await;
         let mut writer = self.writer();
-        let released = writer.release(self.orphans_dependents()).await;
+        let released = writer
+            .release(self.orphans_dependents(), &self.unwatched_children())
+            .await;
         for error in [released.err(), writer.delete_cleanup_jobs().await.err()]
             .iter()
             .flatten()
@@ -216,6 +218,18 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         self.finalizers.iter().any(|name| name == ORPHAN)
     }
 
+    /// Returns the types of children that are watched only where an owner has some, with the namespaces of this owner.
+    fn unwatched_children(&self) -> Vec<(usize, String)> {
+        let watches = &self.context.namespace_watches;
+        let types = 0..self.context.owned_types.len();
+        let types = types.filter_map(|at| Some((at, watches.of_type(at)?)));
+        let namespaces = types.flat_map(|(at, type_)| {
+            let namespaces = type_.namespaces_of(&self.stored.object).into_iter();
+            namespaces.map(move |namespace| (at, namespace))
+        });
+        namespaces.collect()
+    }
+
     /// Releases the children, then removes the finalizer of the object, even if external resources are kept.
     async fn release(
         &self,
@@ -223,7 +237,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         retained: Option<&str>,
     ) -> Result<Conclusion, Stop> {
         self.record_cleanup().await?;
-        match self.writer().release(self.orphans_dependents()).await {
+        let unwatched = self.unwatched_children();
+        let mut writer = self.writer();
+        match writer.release(self.orphans_dependents(), &unwatched).await {
             Ok(true) => {
                 if let Some(what) = retained {
                     tracing::warn!(

@@ -1,8 +1,8 @@
 //! Children that are watched only in the namespaces of their owners, under permissions for single namespaces.
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Client;
-use kube::api::{Api, DynamicObject};
+use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+use kube::api::{Api, DeleteParams, DynamicObject, PropagationPolicy};
+use kube::{Client, ResourceExt};
 use lockstep_controller::{Metrics, OwnedType};
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_testkit::{
@@ -179,6 +179,41 @@ async fn an_owner_waits_for_the_permissions_in_its_own_namespaces_and_no_other_d
     clans.is_ready("b").await;
     clans.is_repaired("forbidden", "b").await;
     assert_eq!(clans.metrics.disconnected_watches(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_are_deleted_with_their_owner_and_stay_if_the_deletion_orphans_them() {
+    let toys = Toys::start_without_garbage_collector().await;
+    let client = toys.cluster.client();
+    let _namespace = TemporaryNamespace::make(client.clone(), "first").await;
+    let metrics = Metrics::register(&mut Registry::default());
+    let types = [
+        OwnedType::namespaced::<ConfigMap>().watch_in(namespaces),
+        // Owners of such children have a finalizer.
+        OwnedType::namespaced::<ServiceAccount>().with_finalizer(),
+    ];
+    let _controller = Toys::run_clans(&client, &metrics, types);
+    let (all, maps) = (toys.clans(), toys.of("ConfigMap", Some("first")));
+    for name in ["a", "b"] {
+        toys.apply("Clan", name, &spec("first", name)).await;
+        wait_for_condition(&all, name, "Ready", "True").await;
+    }
+    let params = DeleteParams::default();
+    all.delete("a", &params).await.expect("accepted");
+    wait_until(&all, "a", "to be deleted", |found| found.is_none()).await;
+    assert!(maps.get_opt("a").await.expect("an answer").is_none());
+    let orphaning = PropagationPolicy::Orphan;
+    let params = DeleteParams {
+        propagation_policy: Some(orphaning),
+        ..params
+    };
+    all.delete("b", &params).await.expect("accepted");
+    // The finalizer for orphaning is that of the garbage collector.
+    wait_until(&all, "b", "to be released", |found| {
+        found.is_some_and(|found| found.finalizers() == ["orphan"])
+    })
+    .await;
+    assert!(maps.get_opt("b").await.expect("an answer").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

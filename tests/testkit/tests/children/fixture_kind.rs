@@ -172,7 +172,18 @@ impl Toys {
     }
 
     pub async fn start_without_controllers() -> Self {
-        let cluster = cluster_with::<Family>().await;
+        Self::on(cluster_with::<Family>().await).await
+    }
+
+    /// Starts a cluster in which nobody but a controller deletes what an owner leaves.
+    pub async fn start_without_garbage_collector() -> Self {
+        let cluster = Cluster::start_without_workloads().await;
+        let cluster = cluster.expect("the cluster starts");
+        install_crd(&cluster.client(), Family::crd()).await;
+        Self::on(cluster).await
+    }
+
+    async fn on(cluster: Cluster) -> Self {
         let client = cluster.client();
         install_crd(&client, Clan::crd()).await;
         install_crd(&client, Crowd::crd()).await;
