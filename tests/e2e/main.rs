@@ -32,6 +32,7 @@ mod kubernetes_fields;
 mod leader;
 mod limits;
 mod malicious_clients;
+mod many_databases;
 mod messages;
 mod metrics_page;
 mod monitoring;

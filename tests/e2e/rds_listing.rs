@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use kube::api::{ListParams, PostParams};
 use lockstep_envtest::{eventually, stays};
 
-use crate::env::{EnvOptions, TestEnv, condition, database};
+use crate::env::{EnvOptions, TestEnv};
 
 /// More objects than a page of a listing has.
 const OBJECTS: usize = 130;
@@ -21,24 +20,9 @@ async fn a_restarted_controller_lists_instances_instead_of_asking_for_each() {
     };
     let (mut env, rds) = TestEnv::start_on_simulator_with(options).await;
     rds.set_quotas(|quotas| quotas.instances = OBJECTS);
-    for number in 0..OBJECTS {
-        let object = serde_json::from_value(database(&format!("orders-{number}")));
-        let created = env
-            .databases()
-            .create(&PostParams::default(), &object.expect("an object"))
-            .await;
-        created.expect("stored");
-    }
-    let all = eventually("all objects in their desired state", async || {
-        let objects = env.databases().list(&ListParams::default()).await.ok()?;
-        let is = |object, type_| condition(object, type_).is_some_and(|it| it.status == "True");
-        let mut objects = objects.items.iter();
-        objects
-            .all(|it| is(it, "Ready") && is(it, "Synced"))
-            .then_some(())
-    });
-    all.await
-        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    env.create_databases(OBJECTS).await;
+    env.databases_are_synced(OBJECTS, Duration::from_mins(2))
+        .await;
 
     env.installation.controller().kill();
     rds.clear_journal();

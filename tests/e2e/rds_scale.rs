@@ -9,18 +9,15 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::iter;
-use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, DynamicObject, ListParams};
 use lockstep_envtest::eventually_within;
 use rds_simulator::{End, Simulator};
 use serde_json::json;
 
-use crate::env::{EnvOptions, TestEnv, condition, database};
+use crate::env::{EnvOptions, TestEnv};
 use crate::usage::Usage;
 
 const OBJECTS: usize = 10_000;
-
-/// Requests to the API server at the same time, for the creation.
-const CLIENTS: usize = 16;
 
 /// Interval at which an instance is described.
 const PERIOD: Duration = Duration::from_mins(2);
@@ -67,32 +64,6 @@ impl Scale {
         }
     }
 
-    async fn create_all(&self) {
-        let created = iter(0..OBJECTS).map(|number| async move {
-            let object = serde_json::from_value(database(&format!("orders-{number}")));
-            let object: DynamicObject = object.expect("an object");
-            let created = self.databases.create(&PostParams::default(), &object).await;
-            created.expect("stored");
-        });
-        created.buffer_unordered(CLIENTS).count().await;
-    }
-
-    /// Waits until all objects are as they should be.
-    async fn all_are_applied(&self) {
-        let all = eventually_within(DEADLINE, "all objects in their desired state", async || {
-            // Without it, the listing of all objects would be most of the work of the API server.
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            let objects = self.databases.list(&ListParams::default()).await.ok()?;
-            let is = |object, type_| condition(object, type_).is_some_and(|it| it.status == "True");
-            let mut objects = objects.items.iter();
-            objects
-                .all(|it| is(it, "Ready") && is(it, "Synced"))
-                .then_some(())
-        });
-        all.await
-            .unwrap_or_else(|error| self.env.fail(&error.to_string()));
-    }
-
     /// Returns the number of calls to RDS by their operation.
     fn calls(&self) -> BTreeMap<String, usize> {
         let mut calls = BTreeMap::new();
@@ -102,7 +73,7 @@ impl Scale {
         calls
     }
 
-    /// Returns the sum of the resource versions' progress: the writes of all clients.
+    /// Returns the present resource version, which each write of any client increases.
     async fn resource_version(&self) -> u64 {
         let none = ListParams::default().limit(1);
         let list = self.databases.list(&none).await.expect("objects");
@@ -138,7 +109,11 @@ impl Scale {
 async fn databases_by_the_thousands() {
     let mut scale = Scale::start().await;
     let started = Instant::now();
-    tokio::join!(scale.create_all(), scale.all_are_applied());
+    let env = &scale.env;
+    tokio::join!(
+        env.create_databases(OBJECTS),
+        env.databases_are_synced(OBJECTS, DEADLINE)
+    );
     let Usage { cpu, memory } = scale.usage();
     println!(
         "{OBJECTS} databases are ready after {:.0} s; controller: {cpu:.0} s of CPU, {memory} MiB; calls: {:?}",
@@ -146,7 +121,7 @@ async fn databases_by_the_thousands() {
         scale.calls()
     );
 
-    // The last answers belong to the creation.
+    // What is measured is a time, not a condition. The last answers belong to the creation.
     tokio::time::sleep(PERIOD).await;
     scale.rds.clear_journal();
     let (before, version) = (scale.usage(), scale.resource_version().await);

@@ -1,13 +1,10 @@
 //! `lockstep rds catalogue`: writes the catalogue of an account and region.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use k8s_openapi::jiff::Timestamp;
 use k8s_openapi::jiff::civil::Date;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -15,8 +12,7 @@ use lockstep_sdk::describe_read_error;
 use rds_catalogue::{CatalogueBuilder, Origin};
 use serde::de::DeserializeOwned;
 
-/// Exit code if an input cannot be read.
-const UNREADABLE: u8 = 2;
+use crate::catalogue_output;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -43,13 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match write(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lockstep: {error:#}");
-            ExitCode::from(UNREADABLE)
-        }
-    }
+    catalogue_output::exit_code(write(args))
 }
 
 fn write(args: &Args) -> anyhow::Result<()> {
@@ -64,13 +54,7 @@ fn write(args: &Args) -> anyhow::Result<()> {
         builder.add_options(read(file, "describe-orderable-db-instance-options")?);
     }
     let text = builder.finish().text();
-    match &args.output_file {
-        Some(path) => {
-            let content = content(path, &text)?;
-            fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
-        }
-        None => Ok(io::stdout().lock().write_all(text.as_bytes())?),
-    }
+    catalogue_output::write(args.output_file.as_deref(), &text)
 }
 
 fn read<T: DeserializeOwned>(file: &Path, command: &str) -> anyhow::Result<T> {
@@ -81,14 +65,4 @@ fn read<T: DeserializeOwned>(file: &Path, command: &str) -> anyhow::Result<T> {
     serde_json::from_str(&text).with_context(|| {
         format!("the file {shown} is not the output of `aws rds {command} --output json`")
     })
-}
-
-/// Returns the content of an output file.
-fn content(path: &Path, text: &str) -> io::Result<Vec<u8>> {
-    if path.extension().is_none_or(|extension| extension != "gz") {
-        return Ok(text.as_bytes().to_vec());
-    }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(text.as_bytes())?;
-    encoder.finish()
 }

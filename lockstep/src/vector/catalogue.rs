@@ -1,18 +1,14 @@
 //! `lockstep vector catalogue`: writes the catalogue of another version of Vector.
 
 use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use lockstep_vector_api::{Catalogue, VectorVersion};
 use serde_json::Value;
 
-/// Exit code if an input cannot be read.
-const UNREADABLE: u8 = 2;
+use crate::catalogue_output;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -32,13 +28,7 @@ fn version(text: &str) -> Result<VectorVersion, String> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    match write(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("lockstep: {error:#}");
-            ExitCode::from(UNREADABLE)
-        }
-    }
+    catalogue_output::exit_code(write(args))
 }
 
 fn write(args: &Args) -> anyhow::Result<()> {
@@ -62,21 +52,5 @@ fn write(args: &Args) -> anyhow::Result<()> {
             made.unmeasured.join(", ")
         );
     }
-    match &args.output_file {
-        Some(path) => {
-            let content = content(path, &made.text)?;
-            fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
-        }
-        None => Ok(io::stdout().lock().write_all(made.text.as_bytes())?),
-    }
-}
-
-/// Returns the content of an output file.
-fn content(path: &Path, text: &str) -> io::Result<Vec<u8>> {
-    if path.extension().is_none_or(|extension| extension != "gz") {
-        return Ok(text.as_bytes().to_vec());
-    }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(text.as_bytes())?;
-    encoder.finish()
+    catalogue_output::write(args.output_file.as_deref(), &made.text)
 }

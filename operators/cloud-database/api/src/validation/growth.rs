@@ -41,7 +41,7 @@ fn shrink(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostic
         return;
     }
     // A manifest has no status, but the stored object that it changes has one.
-    let status = context.object.status.as_ref().or(old.status.as_ref());
+    let status = old.status.as_ref().or(context.object.status.as_ref());
     // What RDS has accepted is allocated soon.
     let is_pending =
         status.is_some_and(|status| status.pending_modifications.iter().any(|it| it == SIZE));

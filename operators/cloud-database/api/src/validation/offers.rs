@@ -14,6 +14,7 @@ use self::request::{NotOffered, Request};
 use crate::offers::{OfferCatalogues, OfferContext};
 use crate::origin::ManagementPolicy;
 use crate::spec::CloudDatabase;
+use crate::status::CloudDatabaseStatus;
 
 const OFFERS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeOrderableDBInstanceOptions.html";
 const VERSIONS: &str =
@@ -66,6 +67,12 @@ fn findings(request: &Request<'_>) -> Vec<NotOffered> {
     found
 }
 
+/// Returns the status of the instance. A manifest has none, but the stored object that it changes has one.
+fn status_of<'a>(context: &RuleContext<'a, CloudDatabase>) -> Option<&'a CloudDatabaseStatus> {
+    let stored = context.old.and_then(|old| old.status.as_ref());
+    stored.or(context.object.status.as_ref())
+}
+
 /// Calls a function with the catalogues.
 fn with_catalogues<T>(
     context: &RuleContext<'_, CloudDatabase>,
@@ -83,9 +90,7 @@ fn report(
     is_binding: bool,
 ) {
     let object = context.object;
-    // A manifest has no status, but the stored object that it changes has one.
-    let stored = context.old.and_then(|old| old.status.as_ref());
-    let (spec, status) = (&object.spec, object.status.as_ref().or(stored));
+    let (spec, status) = (&object.spec, status_of(context));
     let old = context.old.map(|old| &old.spec);
     let is_requested =
         status.is_some_and(|it| it.region.is_some() || it.arn.is_some() || it.endpoint.is_some());
@@ -127,7 +132,7 @@ fn report(
 fn deprecated(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
     let spec = &context.object.spec;
     with_catalogues(context, |catalogues| {
-        let offers = catalogues.of_object(spec.engine, context.object.status.as_ref());
+        let offers = catalogues.of_object(spec.engine, status_of(context));
         let found = offers.and_then(|offers| version::deprecated(spec, &offers));
         if let Some(found) = found {
             diagnostics.invalid(found.path, found.value, found.problem);

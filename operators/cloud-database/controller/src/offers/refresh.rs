@@ -40,6 +40,22 @@ struct Inner {
     writes: tokio::sync::Mutex<()>,
 }
 
+/// Attempt to read the offers of an engine. It ends when it is dropped, also by a panic: otherwise the engine would never be
+/// read again.
+struct Attempt<'a> {
+    inner: &'a Inner,
+    engine: &'static str,
+    is_done: bool,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let (now, interval) = (Instant::now(), self.inner.interval);
+        let mut attempts = self.inner.attempts();
+        attempts.end(self.engine, self.is_done, interval, now);
+    }
+}
+
 /// Reason why the catalogue was not refreshed.
 #[derive(Debug)]
 enum RefreshError {
@@ -87,8 +103,13 @@ impl OfferRefresh {
         }
         let inner = Arc::clone(&self.0);
         tokio::spawn(async move {
+            let mut attempt = Attempt {
+                inner: &inner,
+                engine,
+                is_done: false,
+            };
             let result = inner.refresh(engine).await;
-            let is_done = result.is_ok();
+            attempt.is_done = result.is_ok();
             match result {
                 Ok(true) => {
                     tracing::info!(engine, "the catalogue of RDS was written");
@@ -108,8 +129,6 @@ impl OfferRefresh {
                     inner.metrics.count(engine, "failed");
                 }
             }
-            let now = Instant::now();
-            inner.attempts().end(engine, is_done, inner.interval, now);
         });
     }
 }

@@ -28,7 +28,7 @@ impl RdsClient {
             ));
         };
         let tags = snapshot.tag_list.clone().unwrap_or_default();
-        if has_owner(&tags) {
+        if self.has_owner(&tags) {
             return Ok(tags);
         }
         let Some(resource_id) = &snapshot.dbi_resource_id else {
@@ -38,7 +38,7 @@ impl RdsClient {
     }
 
     /// Returns the tags of an instance by its resource ID. Those of a deleted one are taken from its newest snapshot that names an
-    /// owner.
+    /// object of this cluster.
     async fn tags_of_resource(&self, resource_id: &str) -> Result<Vec<Tag>, CallError> {
         if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
             return Ok(tags);
@@ -51,7 +51,7 @@ impl RdsClient {
             let call = call.dbi_resource_id(resource_id).set_marker(marker);
             let page = call.send().await?;
             let snapshots = page.db_snapshots.unwrap_or_default().into_iter();
-            let snapshots = snapshots.filter(|it| has_owner(it.tag_list()));
+            let snapshots = snapshots.filter(|it| self.has_owner(it.tag_list()));
             let all = newest.into_iter().chain(snapshots);
             newest = all.max_by_key(|it| it.snapshot_create_time);
             marker = page.marker;
@@ -76,6 +76,11 @@ impl RdsClient {
         self.tags_of_resource(resource_id).await
     }
 
+    /// Returns true if tags name an object of this cluster.
+    fn has_owner(&self, tags: &[Tag]) -> bool {
+        tags::owner_of(tags, self.cluster_name()).is_some()
+    }
+
     /// Returns the tags of an instance.
     ///
     /// # Errors
@@ -87,11 +92,6 @@ impl RdsClient {
         let response = call.db_instance_identifier(id).send().await?;
         Ok(tags_of(response.db_instances.unwrap_or_default()).unwrap_or_default())
     }
-}
-
-/// Returns true if tags name an object, of this cluster or another one.
-fn has_owner(tags: &[Tag]) -> bool {
-    tags::owner_of(tags, None).is_some()
 }
 
 fn tags_of(instances: Vec<DbInstance>) -> Option<Vec<Tag>> {

@@ -35,9 +35,10 @@ pub(super) fn with_version<'a>(request: &'a Request<'_>) -> Option<Vec<&'a Class
     let groups = chosen.into_iter().map(|it| offers.offers.offer_of(it));
     let groups: Option<Vec<_>> = groups.collect();
     let groups: Vec<_> = groups?.into_iter().flatten().collect();
-    // RDS lists only the classes of new instances. An instance that runs a version without any can have others.
-    let is_kept = request.old.is_some() && !request.is_new(|spec| spec.engine_version.clone());
-    (!is_kept || !groups.is_empty()).then_some(groups)
+    // RDS lists only the classes of new instances. An instance that has, or is upgraded to, a version without any can have
+    // others.
+    let is_known = request.old.is_none() || !groups.is_empty();
+    is_known.then_some(groups)
 }
 
 /// Returns the offers of the class of a request with its version, if they are known.

@@ -20,6 +20,7 @@ const CATALOGUE: &str = r#"{
   "engines": {"postgres": {
     "date": "2026-11-20",
     "versions": {
+      "15.10": {"deprecated": true, "minorUpgrades": "15.12 15.14", "majorUpgrades": "16.10", "offer": 0},
       "15.12": {"deprecated": true, "minorUpgrades": "15.14", "majorUpgrades": "16.10", "offer": 0},
       "15.14": {"minorUpgrades": "", "majorUpgrades": "16.10", "offer": 1},
       "16.10": {"minorUpgrades": "", "majorUpgrades": "17.6", "offer": 1},
@@ -221,6 +222,15 @@ fn only_what_a_change_concerns_is_compared() {
         status(),
     );
     assert_eq!(back[0], Vec::<String>::new());
+    // An upgrade to a deprecated version that is a target is offered, with classes that RDS does not list.
+    let mut older = status();
+    older["engineVersion"] = "15.10".into();
+    let upgraded = changed(
+        json!({"engineVersion": "15.10", "instanceClass": "db.m4.large"}),
+        json!({"engineVersion": "15.12", "instanceClass": "db.m4.large"}),
+        older,
+    );
+    assert_eq!(upgraded[0], Vec::<String>::new());
     // RDS lists no classes of a version that is deprecated or withdrawn, but instances with it can be resized.
     for version in ["15.12", "15.13"] {
         let before = json!({"engineVersion": version, "instanceClass": "db.m4.large"});
