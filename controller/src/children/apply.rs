@@ -72,8 +72,8 @@ impl ChildWriter<'_> {
     /// Removes our finalizer from all children of an owner that is about to be removed, and deletes the children
     /// that the garbage collector would not delete. Returns true if all of this is done.
     ///
-    /// `unwatched` are the types of children that nobody watches once the owner is gone, with their namespaces. If the
-    /// garbage collector left some behind, nobody would find them, so they are deleted here.
+    /// `unwatched` are the types of children that are not watched any more once the owner is gone, with their namespaces. If
+    /// the garbage collector left some behind, they would never be found, so they are deleted here.
     pub(crate) async fn release(
         &mut self,
         keep_all: bool,

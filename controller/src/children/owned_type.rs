@@ -168,7 +168,7 @@ impl OwnedType {
     /// condition `Ready` says what is missing; other namespaces are not affected. A child in a namespace
     /// that the function no longer returns is deleted like any other that is not desired, unless the controller has
     /// restarted in between: it then no longer knows that child. Where the owner has a finalizer, these children are deleted before
-    /// it is removed, and not left to the garbage collector of Kubernetes: nobody would see what that leaves behind.
+    /// it is removed, and not left to the garbage collector of Kubernetes: what that leaves behind would never be found.
     ///
     /// ```
     /// use lockstep_controller::OwnedType;

@@ -175,7 +175,7 @@ impl Toys {
         Self::on(cluster_with::<Family>().await).await
     }
 
-    /// Starts a cluster in which nobody but a controller deletes what an owner leaves.
+    /// Starts a cluster in which only controllers delete what an owner leaves.
     pub async fn start_without_garbage_collector() -> Self {
         let cluster = Cluster::start_without_workloads().await;
         let cluster = cluster.expect("the cluster starts");
