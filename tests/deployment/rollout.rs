@@ -29,10 +29,15 @@ pub async fn under_load(site: &Site) {
     let mut running = running.filter(|pod| pod.metadata.deletion_timestamp.is_none());
     let lost = running.next().and_then(|pod| pod.metadata.name.clone());
     let lost = lost.expect("a Pod");
+    let rolled_out = Instant::now();
     let now = ["--force", "--grace-period=0"];
     site.kubectl(&[&["delete", "pod", &lost, "-n", NAMESPACE], &now[..]].concat());
     wait_for_pods(site, NAMESPACE, "deployment/lockstep");
     let counts = stop(site, load).await;
+    for (at, what) in counts.all_unexpected() {
+        let after = at.checked_duration_since(rolled_out);
+        println!("{after:?} after the rolling updates: {what}");
+    }
     report(
         &format!("{ROLLOUTS} rolling updates and a forced deletion"),
         started.elapsed(),

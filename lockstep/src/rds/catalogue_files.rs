@@ -38,6 +38,8 @@ pub(crate) fn extension(
     // Only the webhook denies: to an object that is stored, RDS itself says what it rejects.
     let is_binding = command != "controller";
     if ["webhook", "controller"].contains(&command) {
+        // Read now, and not while the first review waits for its response.
+        Catalogue::shipped();
         let of_reload = Arc::clone(&context);
         return Ok(RulesetExtension::new(context).reloaded_by(
             "lockstep_rds_catalogues_valid",

@@ -60,40 +60,13 @@ pub(super) fn not_offered(request: &Request<'_>) -> Option<NotOffered> {
     if !is_new || runs && !is_new_version(request) || class.split('.').count() != 3 {
         return None;
     }
-    let offered = with_version(request).map(|groups| -> ClassSet {
-        let classes = groups.into_iter().flat_map(|it| it.classes.iter());
-        classes.collect()
-    });
-    let regions = &request.offers.offers.regions;
-    let engine = request.spec.engine.as_str();
-    let with = match request.spec.engine_version.as_deref() {
-        Some(version) => format!("{engine} {version}"),
-        None => engine.to_owned(),
-    };
-    let (problem, classes) = match &offered {
-        Some(classes) if !classes.contains(class) => {
-            (format!("is not offered with {with}"), classes.clone())
-        }
-        _ => {
-            // The region of a new instance is not known.
-            let of_region = request.offers.region.and_then(|region| {
-                let classes = regions.get(region)?;
-                Some((format!("is not offered in {region}"), classes.clone()))
-            });
-            let (problem, classes) = of_region.unwrap_or_else(|| {
-                let all = regions.values().flat_map(ClassSet::iter);
-                (format!("is not offered with {engine}"), all.collect())
-            });
-            if regions.is_empty() || classes.contains(class) {
-                return None;
-            }
-            (problem, classes)
-        }
-    };
+    let absence = absence(request, class)?;
+    // Sets are only made for a message: most classes are offered.
+    let classes = absence.classes();
     Some(NotOffered {
         path: PATH,
         value: class.into(),
-        problem,
+        problem: absence.problem(request),
         is_certain: is_known(request, class),
         alternatives: match classes.nearest(class, SUGGESTED).as_slice() {
             [] => "there is none".to_owned(),
@@ -101,6 +74,55 @@ pub(super) fn not_offered(request: &Request<'_>) -> Option<NotOffered> {
             nearest => format!("the nearest are {}", nearest.join(", ")),
         },
     })
+}
+
+/// Part of a catalogue that lacks a class, with what it has instead.
+enum Absence<'a> {
+    Version(Vec<&'a ClassOffer>),
+    Region(&'a str, &'a ClassSet),
+    Engine(Vec<&'a ClassSet>),
+}
+
+/// Returns the part of the catalogue that lacks a class, if there is one.
+fn absence<'a>(request: &'a Request<'_>, class: &str) -> Option<Absence<'a>> {
+    if let Some(groups) = with_version(request)
+        && !groups.iter().any(|it| it.classes.contains(class))
+    {
+        return Some(Absence::Version(groups));
+    }
+    let regions = &request.offers.offers.regions;
+    // The region of a new instance is not known.
+    let region = request.offers.region;
+    let of_region = region.and_then(|region| Some((region, regions.get(region)?)));
+    if let Some((region, classes)) = of_region {
+        return (!classes.contains(class)).then_some(Absence::Region(region, classes));
+    }
+    let lacks = !regions.is_empty() && !regions.values().any(|it| it.contains(class));
+    lacks.then(|| Absence::Engine(regions.values().collect()))
+}
+
+impl Absence<'_> {
+    fn classes(&self) -> ClassSet {
+        match self {
+            Self::Version(groups) => {
+                let classes = groups.iter().flat_map(|it| it.classes.iter());
+                classes.collect()
+            }
+            Self::Region(_, classes) => (*classes).clone(),
+            Self::Engine(all) => all.iter().flat_map(|it| it.iter()).collect(),
+        }
+    }
+
+    fn problem(&self, request: &Request<'_>) -> String {
+        let engine = request.spec.engine.as_str();
+        match (self, request.spec.engine_version.as_deref()) {
+            (Self::Region(region, _), _) => format!("is not offered in {region}"),
+            (Self::Version(_), Some(version)) => format!("is not offered with {engine} {version}"),
+            (Self::Version(_), None) | (Self::Engine(_), _) => {
+                format!("is not offered with {engine}")
+            }
+        }
+    }
 }
 
 /// Returns true if any version is offered with a class, or if it existed when this program was released: another one may be new.
