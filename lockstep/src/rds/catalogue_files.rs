@@ -39,7 +39,7 @@ pub(crate) fn extension(
     let is_binding = command != "controller";
     if ["webhook", "controller"].contains(&command) {
         // Read now, and not while the first review waits for its response.
-        Catalogue::shipped();
+        let _ = Catalogue::shipped();
         let of_reload = Arc::clone(&context);
         return Ok(RulesetExtension::new(context).reloaded_by(
             "lockstep_rds_catalogues_valid",
