@@ -18,7 +18,9 @@ use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
 use crate::operator::extension_files::RulesetExtension;
-use crate::operator::registration::{ControllerFactory, KindDefinition, Registration};
+use crate::operator::registration::{
+    ControllerFactory, KindDefinition, LeaderTaskFactory, Registration,
+};
 use crate::operator::subcommand::Subcommand;
 use crate::operator::wiring::Wiring;
 
@@ -255,6 +257,7 @@ pub(crate) struct Operators {
     deletion_timeouts: DeletionTimeouts,
     config: Config,
     controllers: Vec<(Arc<dyn Validator>, ControllerFactory)>,
+    leader_tasks: Vec<LeaderTaskFactory>,
     checks: Vec<CheckOfKind>,
     policy: PolicyHandle,
     /// The watched namespaces; empty for all.
@@ -271,9 +274,11 @@ impl Operators {
         policy: PolicyHandle,
     ) -> anyhow::Result<Self> {
         let (mut controllers, mut checks) = (Vec::new(), Vec::new());
+        let mut leader_tasks = Vec::new();
         for operator in kinds.operators() {
             let context = context.with_extension(operator.extension.clone());
             let running = (operator.set_up)(matches, context)?.await?;
+            leader_tasks.extend(running.leader_tasks);
             let registered = operator.definition.kinds.iter();
             for (registered, factory) in registered.zip(running.controllers) {
                 let Some(ruleset) = kinds.ruleset(operator, registered.kind) else {
@@ -292,6 +297,7 @@ impl Operators {
             namespaces: context.namespaces,
             client: context.client,
             controllers,
+            leader_tasks,
             checks,
             policy,
             deletion_timeouts: args.deletion_timeouts()?,
@@ -305,7 +311,7 @@ impl Operators {
     }
 
     /// Creates the controllers for one leadership term: one for each kind, and for each watched namespace if only
-    /// some are watched.
+    /// some are watched. The other tasks of the leader follow.
     pub(crate) fn controllers(
         &self,
         metrics: &Metrics,
@@ -326,6 +332,7 @@ impl Operators {
             let controllers = self.controllers.iter();
             controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &wiring))
         });
-        controllers.collect()
+        let leader_tasks = self.leader_tasks.iter().filter_map(|create| create());
+        controllers.chain(leader_tasks).collect()
     }
 }
