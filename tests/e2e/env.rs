@@ -74,6 +74,8 @@ impl From<Simulator> for Aws {
 pub struct EnvOptions {
     /// URL of a proxy in front of AWS.
     pub aws_endpoint: Option<String>,
+    /// Additional environment variables of the controller, such as the endpoint of another service.
+    pub controller_env: Vec<(String, String)>,
     /// URL of a proxy in front of the API server, for the controller.
     pub controller_server: Option<String>,
     /// Additional arguments of the controller.
@@ -186,7 +188,9 @@ impl TestEnv {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             controller_env: {
                 let endpoint = options.aws_endpoint.unwrap_or_else(|| aws.endpoint());
-                aws_environment(&endpoint)
+                let mut environment = aws_environment(&endpoint);
+                environment.extend(options.controller_env);
+                environment
             },
             controller_args: quick
                 .map(String::from)

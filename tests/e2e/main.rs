@@ -48,6 +48,7 @@ mod random;
 mod rds_adoption;
 mod rds_credentials;
 mod rds_deletions;
+mod rds_events;
 mod rds_listing;
 mod rds_location;
 mod rds_missing;

@@ -10,7 +10,10 @@ use std::time::Duration;
 use anyhow::Context;
 use lockstep_cloud_database_controller::{
     AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP,
-    CertificateExpiry, CloudDatabaseReconciler, RdsClient, RdsConfig,
+    CertificateExpiry, CloudDatabaseReconciler, EventsQueue, QueueAddress, RDS_EVENTS,
+    RDS_EVENTS_HELP, RDS_EVENTS_OLDEST_AGE, RDS_EVENTS_OLDEST_AGE_HELP, RDS_EVENTS_QUEUE_ERRORS,
+    RDS_EVENTS_QUEUE_ERRORS_HELP, RDS_EVENTS_RECEIVING, RDS_EVENTS_RECEIVING_HELP, RdsClient,
+    RdsConfig, RdsEvents, RdsEventsMetrics, RdsEventsReceiver,
 };
 use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
@@ -29,6 +32,14 @@ struct CloudDatabaseArgs {
     /// Interval at which RDS is polled while an instance is in its desired state.
     #[arg(long = "rds-resync-period", default_value = "10m", value_parser = duration)]
     resync: Duration,
+    /// URL or ARN of an SQS queue with the events of RDS, so that changes by other clients are noticed within seconds. Its
+    /// region and account need not be those of the instances. Default: none.
+    #[arg(long, value_name = "URL|ARN")]
+    rds_events_queue: Option<QueueAddress>,
+    /// Interval at which RDS is polled while an instance is in its desired state and events are received. If the queue fails,
+    /// `--rds-resync-period` applies.
+    #[arg(long = "rds-resync-period-with-events", default_value = "1h", value_parser = duration)]
+    resync_with_events: Duration,
     /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
     /// is being deleted.
     #[arg(long = "rds-not-found-grace-period", default_value = "2m", value_parser = duration)]
@@ -60,6 +71,9 @@ pub(crate) struct Rds {
     config: RdsConfig,
     ca_bundle: Option<Arc<str>>,
     certificate_expiry: CertificateExpiry,
+    events: RdsEvents,
+    events_queue: Option<EventsQueue>,
+    events_metrics: RdsEventsMetrics,
 }
 
 /// Returns the operator.
@@ -67,6 +81,7 @@ pub(crate) fn operator() -> Operator<Rds> {
     let operator = Operator::with_args(connect)
         .kind(reconciler)
         .rbac_rules(lockstep_cloud_database_controller::rbac_rules())
+        .leader_task(events_receiver)
         .subcommand(iam_policy::run);
     #[cfg(feature = "dev")]
     let operator = operator.dev_service(moto());
@@ -83,19 +98,66 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
         CERTIFICATE_EXPIRY_HELP,
         CertificateExpiry::default(),
     );
+    let events_metrics = register_events_metrics(&context);
+    let events_queue = match args.rds_events_queue {
+        Some(address) => Some(EventsQueue::from_environment(address, requests.clone()).await),
+        None => None,
+    };
     let client =
         RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
     Ok(Rds {
         client: client.await,
         ca_bundle,
         certificate_expiry,
+        events: RdsEvents::default(),
+        events_queue,
+        events_metrics,
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,
+            resync_period_with_events: args.resync_with_events,
             not_found_grace_period: args.not_found_grace_period,
             unavailable_grace_period: args.unavailable_grace_period,
         },
     })
+}
+
+fn register_events_metrics(context: &OperatorContext) -> RdsEventsMetrics {
+    let RdsEventsMetrics {
+        events,
+        queue_errors,
+        receiving,
+        oldest_age,
+    } = RdsEventsMetrics::default();
+    RdsEventsMetrics {
+        events: context.register_metric(RDS_EVENTS, RDS_EVENTS_HELP, events),
+        queue_errors: context.register_metric(
+            RDS_EVENTS_QUEUE_ERRORS,
+            RDS_EVENTS_QUEUE_ERRORS_HELP,
+            queue_errors,
+        ),
+        receiving: context.register_metric(
+            RDS_EVENTS_RECEIVING,
+            RDS_EVENTS_RECEIVING_HELP,
+            receiving,
+        ),
+        oldest_age: context.register_metric(
+            RDS_EVENTS_OLDEST_AGE,
+            RDS_EVENTS_OLDEST_AGE_HELP,
+            oldest_age,
+        ),
+    }
+}
+
+/// Returns the receiver of the events of RDS, if there is a queue.
+fn events_receiver(rds: &Rds, context: &OperatorContext) -> Option<RdsEventsReceiver> {
+    let queue = rds.events_queue.clone()?;
+    let controllers = context.controllers.clone();
+    let metrics = rds.events_metrics.clone();
+    Some(
+        rds.events
+            .receiver(queue, controllers, metrics, rds.config.resync_period),
+    )
 }
 
 /// Reads a file with certificates.
@@ -117,6 +179,7 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
         rds.certificate_expiry.clone(),
     )
     .with_ca_bundle(rds.ca_bundle.clone())
+    .with_events(rds.events.clone())
 }
 
 /// Returns moto, which simulates AWS in `dev`.

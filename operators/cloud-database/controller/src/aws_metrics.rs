@@ -7,6 +7,8 @@ use aws_sdk_rds::operation::{
     delete_db_instance::DeleteDBInstanceError, describe_db_instances::DescribeDBInstancesError,
     describe_db_snapshots::DescribeDBSnapshotsError, modify_db_instance::ModifyDBInstanceError,
 };
+use aws_sdk_sqs::operation::delete_message_batch::DeleteMessageBatchError;
+use aws_sdk_sqs::operation::receive_message::ReceiveMessageError;
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
@@ -89,10 +91,12 @@ fn error_code(error: &Error) -> Option<&str> {
         of::<AddTagsToResourceError>,
         of::<CreateDBInstanceError>,
         of::<DeleteDBInstanceError>,
+        of::<DeleteMessageBatchError>,
         of::<DescribeDBInstancesError>,
         of::<DescribeDBSnapshotsError>,
         of::<GetCallerIdentityError>,
         of::<ModifyDBInstanceError>,
+        of::<ReceiveMessageError>,
     ];
     operations.into_iter().find_map(|code| code(error))
 }

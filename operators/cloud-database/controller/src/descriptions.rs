@@ -149,6 +149,11 @@ impl Descriptions {
         }
     }
 
+    /// Discards older descriptions of an instance, which has changed.
+    pub(crate) fn discard(&self, id: &str) {
+        drop(self.write(id));
+    }
+
     /// Announces a write to an instance. The result is dropped when the call has ended.
     pub(crate) fn write<'a>(&'a self, id: &'a str) -> Write<'a> {
         Write {

@@ -28,6 +28,8 @@ pub struct IamPolicyScope {
     pub has_managed_passwords: bool,
     /// ARNs of the roles for enhanced monitoring.
     pub monitoring_roles: Vec<String>,
+    /// ARN of the queue with the events of RDS.
+    pub events_queue: Option<String>,
     /// ARNs of the KMS keys of storage, Performance Insights and managed passwords.
     pub kms_keys: Vec<String>,
 }
@@ -141,6 +143,14 @@ impl IamPolicyScope {
             ..
         } = self;
         let mut statements = Vec::new();
+        if let Some(queue) = &self.events_queue {
+            let actions = ["sqs:DeleteMessage", "sqs:ReceiveMessage"];
+            statements.push(statement(
+                "ReceiveEvents",
+                &actions,
+                std::slice::from_ref(queue),
+            ));
+        }
         if self.has_managed_passwords {
             let secrets = format!("arn:{partition}:secretsmanager:{region}:{account}:secret:rds!*");
             let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
@@ -235,6 +245,7 @@ mod tests {
             "kms:",
             "iam:",
             "secretsmanager:",
+            "sqs:",
             "Restore",
             "Replica",
         ] {
@@ -252,6 +263,12 @@ mod tests {
             it.has_managed_passwords = true;
         });
         assert!(managed.contains("kms:Decrypt") && managed.contains("secret:rds!*"));
+        let queue = "arn:aws:sqs:eu-west-1:210987654321:rds";
+        let with_events = policy(|it| it.events_queue = Some(queue.to_owned()));
+        let allowed = format!(
+            r#""Action":["sqs:DeleteMessage","sqs:ReceiveMessage"],"Effect":"Allow","Resource":["{queue}"]"#
+        );
+        assert!(with_events.contains(&allowed), "{with_events}");
         let role = "arn:aws:iam::123456789012:role/monitoring";
         let monitored = policy(|it| it.monitoring_roles = vec![role.to_owned()]);
         assert!(monitored.contains("iam:PassRole") && monitored.contains(role));

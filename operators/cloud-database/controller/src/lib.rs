@@ -5,6 +5,7 @@
 mod account;
 mod adoption;
 mod applied_values;
+mod aws_environment;
 mod aws_metrics;
 mod call_error;
 mod certificate;
@@ -29,6 +30,7 @@ mod observation;
 mod owned_secrets;
 mod preconditions;
 mod rds_client;
+mod rds_events;
 mod recent;
 mod reconciler;
 mod recorded_instance;
@@ -48,6 +50,16 @@ pub use crate::certificate::{
 };
 pub use crate::iam_policy::{IamPolicyScope, iam_policy};
 pub use crate::rds_client::RdsClient;
+pub use crate::rds_events::RdsEvents;
+pub use crate::rds_events::metrics::{
+    QueueErrorLabels, QueueLabels, RDS_EVENTS, RDS_EVENTS_HELP, RDS_EVENTS_OLDEST_AGE,
+    RDS_EVENTS_OLDEST_AGE_HELP, RDS_EVENTS_QUEUE_ERRORS, RDS_EVENTS_QUEUE_ERRORS_HELP,
+    RDS_EVENTS_RECEIVING, RDS_EVENTS_RECEIVING_HELP, RdsEventLabels, RdsEventsGauge,
+    RdsEventsMetrics, RdsEventsQueueErrors,
+};
+pub use crate::rds_events::queue::EventsQueue;
+pub use crate::rds_events::queue_address::QueueAddress;
+pub use crate::rds_events::receiver::RdsEventsReceiver;
 pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
 
 /// Returns the RBAC rules that the operator needs besides those for its own kind: it reads and watches the Secret of an

@@ -5,17 +5,15 @@ mod origins;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::SdkConfig;
 use aws_sdk_rds::Client;
 use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DbInstance, DbSnapshot, Filter};
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec, StorageType};
 use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
 use tokio::time::Instant;
 
 use crate::account::Account;
+use crate::aws_environment;
 use crate::aws_metrics::{AwsRequests, CountRequests};
 use crate::call_error::CallError;
 use crate::descriptions::{Descriptions, PAGE_SIZE};
@@ -67,17 +65,7 @@ impl RdsClient {
         cluster_name: Option<String>,
         requests: AwsRequests,
     ) -> Self {
-        let http = Builder::new()
-            .tls_provider(Provider::Rustls(CryptoMode::Ring))
-            .build_https();
-        let timeouts = TimeoutConfig::builder()
-            .operation_timeout(CALL_DEADLINE)
-            .build();
-        let config = aws_config::defaults(BehaviorVersion::latest())
-            .http_client(http)
-            .timeout_config(timeouts)
-            .load()
-            .await;
+        let config = aws_environment::load(None, CALL_DEADLINE).await;
         Self::of(config, leadership, calls, cluster_name, requests)
     }
 

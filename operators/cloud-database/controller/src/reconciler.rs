@@ -25,6 +25,8 @@ use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
 use crate::owned_secrets;
 use crate::rds_client::RdsClient;
+use crate::rds_events::RdsEvents;
+use crate::rds_events::changed_instances::Owner;
 use crate::recorded_instance::RecordedInstance;
 use crate::replica_source;
 use crate::step_error::StepError;
@@ -37,6 +39,8 @@ pub struct RdsConfig {
     pub poll_interval: Duration,
     /// Interval while the instance is up to date, to detect changes by other clients.
     pub resync_period: Duration,
+    /// The same while events report such changes. Not every change has an event.
+    pub resync_period_with_events: Duration,
     /// Time for which RDS must not list an instance before it counts as missing, or as deleted if its object is being
     /// deleted. RDS lists a new instance only some time after it has accepted the creation.
     pub not_found_grace_period: Duration,
@@ -50,6 +54,7 @@ impl Default for RdsConfig {
         Self {
             poll_interval: Duration::from_secs(30),
             resync_period: Duration::from_mins(10),
+            resync_period_with_events: Duration::from_hours(1),
             not_found_grace_period: Duration::from_mins(2),
             unavailable_grace_period: Duration::from_mins(10),
         }
@@ -73,6 +78,7 @@ pub struct CloudDatabaseReconciler {
     /// CA certificates of RDS for applications, in PEM format.
     pub(crate) ca_bundle: Option<Arc<str>>,
     pub(crate) certificate_expiry: CertificateExpiry,
+    pub(crate) events: RdsEvents,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
@@ -99,6 +105,7 @@ impl CloudDatabaseReconciler {
             passwords: KnownPasswords::default(),
             ca_bundle: None,
             certificate_expiry,
+            events: RdsEvents::default(),
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
         }
@@ -109,6 +116,23 @@ impl CloudDatabaseReconciler {
     pub fn with_ca_bundle(mut self, ca_bundle: Option<Arc<str>>) -> Self {
         self.ca_bundle = ca_bundle;
         self
+    }
+
+    /// Sets the events that report changes by other clients.
+    #[must_use]
+    pub fn with_events(mut self, events: RdsEvents) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// Returns the interval while an instance is up to date.
+    pub(crate) fn resync_period(&self) -> Duration {
+        if self.events.health.is_receiving() {
+            let period = self.config.resync_period_with_events;
+            period.max(self.config.resync_period)
+        } else {
+            self.config.resync_period
+        }
     }
 
     /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost
@@ -149,7 +173,7 @@ impl CloudDatabaseReconciler {
                 reason: "Available",
                 message,
             }),
-            requeue_after: self.config.resync_period,
+            requeue_after: self.resync_period(),
             ..ReconcileOutput::default()
         }
     }
@@ -292,7 +316,14 @@ impl Reconciler for CloudDatabaseReconciler {
             }
             None => None,
         };
-        let done = Box::pin(self.sync(&identity, request, credentials.user, source)).await;
+        let owner = Owner::of(object);
+        if let Ok(location) = self.rds.location().await {
+            let instance = location.instance(&identity.id);
+            self.events.changed.set_owner(&instance, &owner);
+        }
+        let change = self.events.changed.take(&owner);
+        let done = self.sync(&identity, request, credentials.user, source, change);
+        let done = Box::pin(done).await;
         let mut output = done.unwrap_or_else(StepError::into_output);
         if output.error.is_none() {
             owned_secrets::add(&mut output, request, credentials.secret)?;
@@ -330,7 +361,19 @@ impl Reconciler for CloudDatabaseReconciler {
         let text = |field: &str| metadata[field].as_str();
         let labels = CertificateLabels::of(text("namespace"), text("name"));
         self.certificate_expiry.remove(&labels);
+        let owner = Owner {
+            namespace: text("namespace").unwrap_or_default().to_owned(),
+            name: text("name").unwrap_or_default().to_owned(),
+        };
+        let change = self.events.changed.take(&owner);
         let done = self.finalize(deleted).await;
+        // Each step describes the instance anew.
+        if let Some(mut change) = change {
+            change.set_seen();
+        }
+        if let Ok(FinalizeOutcome::Done | FinalizeOutcome::Retained(_)) = &done {
+            self.events.changed.remove_owner(&owner);
+        }
         Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
     }
 

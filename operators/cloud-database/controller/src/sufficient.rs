@@ -17,19 +17,19 @@ use crate::drift;
 use crate::master_user::MasterUser;
 use crate::observation::is_observed;
 use crate::recent::Description;
-use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
+use crate::reconciler::CloudDatabaseReconciler;
 use crate::recorded_instance::RecordedInstance;
 use crate::replication::Replication;
 use crate::tags;
 
-impl RdsConfig {
+impl CloudDatabaseReconciler {
     /// Returns the maximum age of the description of an instance with a recorded status. It adds at most a quarter to
     /// the time until a change by another client is noticed, or half to the time until the end of a change in
     /// progress is noticed.
     fn max_age(&self, phase: Option<&str>) -> Duration {
         match phase {
-            Some("available") => self.resync_period / 4,
-            _ => self.poll_interval / 2,
+            Some("available") => self.resync_period() / 4,
+            _ => self.config.poll_interval / 2,
         }
     }
 }
@@ -46,7 +46,7 @@ impl CloudDatabaseReconciler {
         if record.listed_id().is_none() {
             return self.rds.describe(id).await;
         }
-        let max_age = self.config.max_age(record.phase);
+        let max_age = self.max_age(record.phase);
         match self.rds.recent(id, max_age).await? {
             Description::Single(instance) => Ok(instance.map(|it| *it)),
             Description::Swept(instance) => {

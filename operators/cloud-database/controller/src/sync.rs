@@ -25,6 +25,7 @@ use crate::modification::{PASSWORD, PasswordChange, TagChange};
 use crate::modify::Target;
 use crate::observation::is_observed;
 use crate::owned_secrets;
+use crate::rds_events::changed_instances::Change;
 use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
@@ -44,13 +45,14 @@ struct Applied {
 }
 
 impl CloudDatabaseReconciler {
-    /// Brings the instance to its desired state.
+    /// Brings the instance to its desired state. After a `change`, its present state is described.
     pub(crate) async fn sync(
         &self,
         identity: &Identity,
         request: &SyncRequest<'_, CloudDatabase>,
         user: Result<MasterUser, ReconcileError>,
         source: Option<Result<String, ReconcileError>>,
+        mut change: Option<Change>,
     ) -> Result<ReconcileOutput, StepError> {
         let id = identity.id.as_str();
         let object = request.parent();
@@ -59,11 +61,17 @@ impl CloudDatabaseReconciler {
         let instance = if request.is_requested() {
             self.requested.forget_refusals(id);
             self.rds.describe(id).await
+        } else if change.is_some() {
+            self.rds.descriptions.discard(id);
+            self.rds.describe(id).await
         } else {
             self.describe(id, object, &record, &user).await
         };
         let instance = instance.map_err(|error| self.without_answer(id, error.into()))?;
         self.record_answer(id);
+        if let Some(change) = &mut change {
+            change.set_seen();
+        }
         let is_observed = is_observed(object);
         let Some(instance) = instance else {
             if identity.is_adopted || is_observed {

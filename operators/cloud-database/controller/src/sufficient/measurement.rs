@@ -12,6 +12,7 @@ use serde_json::json;
 use super::tests::{CLASS, Objects};
 use super::*;
 use crate::recent::tests::{calls, id, start};
+use crate::reconciler::RdsConfig;
 
 const OBJECTS: usize = 10_000;
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::rds_client::RdsClient;
 use crate::recent::tests::{calls, id, start};
+use crate::reconciler::RdsConfig;
 
 /// Reconciler with its objects, each of which has a recorded instance.
 pub(super) struct Objects {
@@ -123,11 +124,16 @@ async fn an_instance_with_another_status_than_the_recorded_one_is_described_agai
     assert_eq!(calls(&rds), (1, 0));
 }
 
-#[test]
-fn descriptions_of_instances_that_are_changing_are_younger() {
-    let config = RdsConfig::default();
-    assert_eq!(config.max_age(Some("available")), Duration::from_secs(150));
+#[tokio::test]
+async fn descriptions_of_instances_that_are_changing_are_younger() {
+    let (_rds, client) = start(0).await;
+    let reconciler = Objects::of(&client, RdsConfig::default()).await.reconciler;
+    let age = |phase: Option<&str>| reconciler.max_age(phase).as_secs();
+    assert_eq!(age(Some("available")), 150);
+    // Events tell what has changed in the meantime.
+    reconciler.events.health.set(true);
+    assert_eq!(age(Some("available")), 900);
     for phase in [Some("modifying"), Some("stopped"), None] {
-        assert_eq!(config.max_age(phase), Duration::from_secs(15), "{phase:?}");
+        assert_eq!(age(phase), 15, "{phase:?}");
     }
 }
