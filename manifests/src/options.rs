@@ -15,6 +15,8 @@ pub struct InstallOptions<'a> {
     pub rbac_rules: Vec<Value>,
     /// RBAC rules that the operators need in the namespace of the installation.
     pub own_namespace_rules: Vec<Value>,
+    /// RBAC rules on cluster-scoped resources that the operators need unless they are limited to some namespaces.
+    pub cluster_rules: Vec<Value>,
     /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
     /// Names of arguments of both containers whose value is the folder of the policy. The `ConfigMap` of the policy can have

@@ -184,6 +184,7 @@ pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<
     } else {
         object_rules(install)
     };
+    rules.extend(install.cluster_rules.iter().cloned());
     if install.no_webhook {
         return rules;
     }

@@ -107,6 +107,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 kinds: Vec::new(),
                 rbac_rules: Vec::new(),
                 own_namespace_rules: Vec::new(),
+                cluster_rules: Vec::new(),
                 by_default: true,
                 creates_cluster_scoped: false,
                 add_arguments,
@@ -116,6 +117,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 config_map_arg: None,
                 audit_snapshot: None,
                 admission_check: None,
+                checked_annotations: &[],
                 #[cfg(feature = "dev")]
                 dev_services: Vec::new(),
             },
@@ -169,6 +171,14 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn own_namespace_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {
         self.definition.own_namespace_rules.extend(rules);
+        self
+    }
+
+    /// Adds RBAC rules on cluster-scoped resources, as `PolicyRule`s. An installation that is limited to some namespaces goes
+    /// without them ([`OperatorContext::namespaces`]).
+    #[must_use]
+    pub fn cluster_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {
+        self.definition.cluster_rules.extend(rules);
         self
     }
 
@@ -251,6 +261,14 @@ impl<S: Send + Sync + 'static> Operator<S> {
         self.check = Some(Arc::new(move |state, context| {
             Arc::new(create(state, context))
         }));
+        self
+    }
+
+    /// Restricts the [admission check](Self::admission_check) to objects that have one of these annotations, or had one before
+    /// an update. The webhook does not ask the controller about others.
+    #[must_use]
+    pub fn checked_annotations(mut self, annotations: &'static [&'static str]) -> Self {
+        self.definition.checked_annotations = annotations;
         self
     }
 

@@ -12,7 +12,7 @@ use lockstep_controller::{
 use lockstep_shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 use serde_json::Value;
 
-use crate::admission_checks::{CheckOfKind, IsWanted};
+use crate::admission_checks::{CheckOfKind, CheckedKind};
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
@@ -81,11 +81,16 @@ impl Registry {
         }
     }
 
-    /// Returns the groups and kinds that have admission checks.
-    pub(crate) fn checked_kinds(&self) -> Vec<(&'static str, &'static str, IsWanted)> {
+    /// Returns the kinds that have admission checks.
+    pub(crate) fn checked_kinds(&self) -> Vec<CheckedKind> {
         let kinds = self.kinds().filter_map(|(operator, kind)| {
             let is_wanted = operator.definition.admission_check?;
-            Some((kind.group, kind.kind, is_wanted))
+            Some(CheckedKind {
+                group: kind.group,
+                kind: kind.kind,
+                is_wanted,
+                annotations: operator.definition.checked_annotations,
+            })
         });
         kinds.collect()
     }
@@ -179,6 +184,13 @@ impl SelectedKinds<'_> {
     pub(crate) fn own_namespace_rules(&self) -> Vec<Value> {
         let operators = self.operators().into_iter();
         let rules = operators.flat_map(|operator| &operator.definition.own_namespace_rules);
+        rules.cloned().collect()
+    }
+
+    /// Returns the RBAC rules of the operators on cluster-scoped resources.
+    pub(crate) fn cluster_rules(&self) -> Vec<Value> {
+        let operators = self.operators().into_iter();
+        let rules = operators.flat_map(|operator| &operator.definition.cluster_rules);
         rules.cloned().collect()
     }
 

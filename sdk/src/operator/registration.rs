@@ -28,6 +28,8 @@ pub(crate) struct Definition {
     pub(crate) rbac_rules: Vec<Value>,
     /// RBAC rules of the operator in the namespace of the installation.
     pub(crate) own_namespace_rules: Vec<Value>,
+    /// RBAC rules of the operator on cluster-scoped resources.
+    pub(crate) cluster_rules: Vec<Value>,
     /// If true, the kinds are installed by default; otherwise, only if they are named.
     pub(crate) by_default: bool,
     /// If true, the operator creates cluster-scoped objects.
@@ -44,6 +46,8 @@ pub(crate) struct Definition {
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
     /// Returns true if a policy demands the admission checks of a kind.
     pub(crate) admission_check: Option<IsWanted>,
+    /// Annotations that the admission checks are about; empty if they are about all objects.
+    pub(crate) checked_annotations: &'static [&'static str],
     #[cfg(feature = "dev")]
     pub(crate) dev_services: Vec<DevService>,
 }
