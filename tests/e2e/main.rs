@@ -45,6 +45,7 @@ mod program_files;
 mod protocol;
 mod proxy;
 mod random;
+mod rds_access;
 mod rds_adoption;
 mod rds_credentials;
 mod rds_deletions;

@@ -8,19 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use async_trait::async_trait;
 use lockstep_cloud_database_controller::{
-    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP,
-    CertificateExpiry, CloudDatabaseReconciler, EventsQueue, QueueAddress, RDS_EVENTS,
-    RDS_EVENTS_HELP, RDS_EVENTS_OLDEST_AGE, RDS_EVENTS_OLDEST_AGE_HELP, RDS_EVENTS_QUEUE_ERRORS,
-    RDS_EVENTS_QUEUE_ERRORS_HELP, RDS_EVENTS_RECEIVING, RDS_EVENTS_RECEIVING_HELP, RdsClient,
-    RdsConfig, RdsEvents, RdsEventsMetrics, RdsEventsReceiver,
+    AWS_REQUESTS, AWS_REQUESTS_HELP, AccessCheck, AwsRequests, CERTIFICATE_EXPIRY,
+    CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CloudDatabaseReconciler, EventsQueue, QueueAddress,
+    RDS_EVENTS, RDS_EVENTS_HELP, RDS_EVENTS_OLDEST_AGE, RDS_EVENTS_OLDEST_AGE_HELP,
+    RDS_EVENTS_QUEUE_ERRORS, RDS_EVENTS_QUEUE_ERRORS_HELP, RDS_EVENTS_RECEIVING,
+    RDS_EVENTS_RECEIVING_HELP, REGION, ROLE_ARN, RateLimits, RdsClients, RdsConfig, RdsEvents,
+    RdsEventsMetrics, RdsEventsReceiver,
 };
-use lockstep_controller::RateLimiter;
 #[cfg(feature = "dev")]
 use lockstep_envtest::Moto;
+use lockstep_sdk::{
+    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Finding, Operator,
+    OperatorContext, duration,
+};
 #[cfg(feature = "dev")]
 use lockstep_sdk::{DevService, RunningService};
-use lockstep_sdk::{Operator, OperatorContext, duration};
 
 /// Options of the operator.
 #[derive(clap::Args)]
@@ -48,10 +52,10 @@ struct CloudDatabaseArgs {
     /// counts as not ready.
     #[arg(long = "rds-unavailable-grace-period", default_value = "10m", value_parser = duration)]
     unavailable_grace_period: Duration,
-    /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
+    /// Maximum average number of calls to RDS per second, in each account and region. AWS throttles those that send too many.
     #[arg(long = "rds-qps", default_value = "10")]
     rds_rate: NonZeroU32,
-    /// Maximum number of calls to RDS in a burst.
+    /// Maximum number of calls to RDS in a burst, in each account and region.
     #[arg(long = "rds-burst", default_value = "20")]
     rds_burst: NonZeroU32,
     /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account
@@ -67,7 +71,7 @@ struct CloudDatabaseArgs {
 
 /// Access to RDS, shared by all leadership terms.
 pub(crate) struct Rds {
-    client: RdsClient,
+    clients: RdsClients,
     config: RdsConfig,
     ca_bundle: Option<Arc<str>>,
     certificate_expiry: CertificateExpiry,
@@ -81,7 +85,10 @@ pub(crate) fn operator() -> Operator<Rds> {
     let operator = Operator::with_args(connect)
         .kind(reconciler)
         .rbac_rules(lockstep_cloud_database_controller::rbac_rules())
+        .cluster_rules(lockstep_cloud_database_controller::cluster_rules())
         .leader_task(events_receiver)
+        .admission_check(|_, _| true, annotations_check)
+        .checked_annotations(&[REGION, ROLE_ARN])
         .subcommand(iam_policy::run);
     #[cfg(feature = "dev")]
     let operator = operator.dev_service(moto());
@@ -91,7 +98,7 @@ pub(crate) fn operator() -> Operator<Rds> {
 async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
     let ca_bundle = args.rds_ca_bundle.as_deref().map(read_ca_bundle);
     let ca_bundle = ca_bundle.transpose()?;
-    let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
+    let limits = RateLimits::new(args.rds_rate, args.rds_burst);
     let requests = context.register_metric(AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests::default());
     let certificate_expiry = context.register_metric(
         CERTIFICATE_EXPIRY,
@@ -103,10 +110,10 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
         Some(address) => Some(EventsQueue::from_environment(address, requests.clone()).await),
         None => None,
     };
-    let client =
-        RdsClient::from_environment(context.leadership, calls, args.cluster_name, requests);
+    let clients =
+        RdsClients::from_environment(context.leadership, limits, args.cluster_name, requests);
     Ok(Rds {
-        client: client.await,
+        clients: clients.await,
         ca_bundle,
         certificate_expiry,
         events: RdsEvents::default(),
@@ -149,6 +156,31 @@ fn register_events_metrics(context: &OperatorContext) -> RdsEventsMetrics {
     }
 }
 
+/// Check of the annotations that choose a region and a role.
+struct AnnotationsCheck(AccessCheck);
+
+#[async_trait]
+impl AdmissionCheck for AnnotationsCheck {
+    async fn check(&self, request: &AdmissionCheckRequest) -> Result<AdmissionCheckResult, String> {
+        let found = self.0.check(&request.object, request.old_object.as_ref());
+        let errors = found.await?.into_iter().map(|error| Finding {
+            rule: error.rule.to_owned(),
+            field: "metadata.annotations".to_owned(),
+            message: error.message,
+        });
+        Ok(AdmissionCheckResult {
+            errors: errors.collect(),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+fn annotations_check(rds: &Rds, context: &OperatorContext) -> AnnotationsCheck {
+    let watches_namespaces = context.namespaces.is_empty();
+    let client = context.client.clone();
+    AnnotationsCheck(AccessCheck::new(client, &rds.clients, watches_namespaces))
+}
+
 /// Returns the receiver of the events of RDS, if there is a queue.
 fn events_receiver(rds: &Rds, context: &OperatorContext) -> Option<RdsEventsReceiver> {
     let queue = rds.events_queue.clone()?;
@@ -172,14 +204,19 @@ fn read_ca_bundle(path: &Path) -> anyhow::Result<Arc<str>> {
 }
 
 fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
-    CloudDatabaseReconciler::new(
+    let reconciler = CloudDatabaseReconciler::new(
         context.client.clone(),
-        rds.client.clone(),
+        rds.clients.clone(),
         rds.config,
         rds.certificate_expiry.clone(),
     )
     .with_ca_bundle(rds.ca_bundle.clone())
-    .with_events(rds.events.clone())
+    .with_events(rds.events.clone());
+    if context.namespaces.is_empty() {
+        reconciler
+    } else {
+        reconciler.without_namespaces()
+    }
 }
 
 /// Returns moto, which simulates AWS in `dev`.

@@ -40,6 +40,10 @@ pub(crate) struct Args {
     /// ARN of a role in `spec.monitoring.enhanced.roleArn`. May be repeated.
     #[arg(long = "monitoring-role", value_name = "ARN")]
     monitoring_roles: Vec<String>,
+    /// ARN of a role that a Namespace chooses or allows (`database.example.com/role-arn`), or a pattern with `*`. Each role needs
+    /// a policy of its own without this option. May be repeated.
+    #[arg(long = "assume-role", value_name = "ARN")]
+    assumed_roles: Vec<String>,
     /// ARN of the queue of `--rds-events-queue`.
     #[arg(long = "rds-events-queue", value_name = "ARN", value_parser = queue_arn)]
     events_queue: Option<String>,
@@ -58,6 +62,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         restored: args.restored.clone(),
         replicated: args.replicated.clone(),
         has_managed_passwords: args.has_managed_passwords,
+        assumed_roles: args.assumed_roles.clone(),
         events_queue: args.events_queue.clone(),
         monitoring_roles: args.monitoring_roles.clone(),
         kms_keys: args.kms_keys.clone(),

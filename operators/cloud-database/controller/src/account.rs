@@ -1,5 +1,6 @@
 //! AWS account of the credentials of this process.
 
+use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_config::SdkConfig;
@@ -7,7 +8,8 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::future::ProvideCredentials as ProvideFuture;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sdk_sts::Client;
-use aws_sdk_sts::error::SdkError;
+use aws_sdk_sts::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sts::operation::assume_role::AssumeRoleError;
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
 
 use crate::aws_metrics::CountRequests;
@@ -97,6 +99,12 @@ impl Account {
         (account, config)
     }
 
+    /// Returns the ID of the account, if STS has returned it before.
+    pub(crate) async fn known(&self) -> Option<String> {
+        let known = self.known.lock().await;
+        known.as_ref().map(|known| known.id.clone())
+    }
+
     /// Returns the ID of the account.
     pub(crate) async fn id(&self) -> Result<String, SdkError<GetCallerIdentityError>> {
         // The lock is held during the call, so that concurrent reconciliations wait for one response.
@@ -114,6 +122,14 @@ impl Account {
         });
         Ok(id)
     }
+}
+
+/// Returns true if STS has denied to assume a role: the role does not exist, its trust policy demands another principal or
+/// external ID, or the policy of the controller does not allow it. STS does not tell which.
+pub(crate) fn is_role_denied(error: &(dyn Error + 'static)) -> bool {
+    let chain = std::iter::successors(Some(error), |error| (*error).source());
+    let mut assumptions = chain.filter_map(|it| it.downcast_ref::<SdkError<AssumeRoleError>>());
+    assumptions.any(|error| error.code() == Some("AccessDenied"))
 }
 
 #[cfg(test)]

@@ -19,14 +19,16 @@ use crate::call_error::CallError;
 use crate::deletion_policy::{self, deletion_began};
 use crate::drift;
 use crate::identity::Identity;
+use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
 use crate::instance_status;
 use crate::modification::Modification;
-use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
+use crate::rds_client::ROLE_NOT_ASSUMED;
 use crate::recorded_instance::RecordedInstance;
+use crate::release;
 use crate::step_error::{StepError, with_status};
 use crate::tags::{self, ObjectTags};
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     pub(crate) async fn finalize(
         &self,
         deleted: &FinalizeRequest<'_>,
@@ -45,7 +47,14 @@ impl CloudDatabaseReconciler {
         if policy == DeletionPolicy::Retain {
             return Ok(self.release(&identity, deleted, &record, uid).await?);
         }
-        let location = self.rds.location().await?;
+        let location = match self.rds.location().await {
+            Ok(location) => location,
+            Err(error) if error.reason() == ROLE_NOT_ASSUMED => {
+                let done = release::without_access(deleted, error);
+                return Ok(done.map_err(|error| self.requeue(error))?);
+            }
+            Err(error) => return Err(error.into()),
+        };
         location.require(&id, &record)?;
         let Some(instance) = self.rds.describe(&id).await? else {
             return self.finalize_absent(&id, deleted, policy, &record).await;

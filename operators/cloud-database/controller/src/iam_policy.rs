@@ -28,6 +28,8 @@ pub struct IamPolicyScope {
     pub has_managed_passwords: bool,
     /// ARNs of the roles for enhanced monitoring.
     pub monitoring_roles: Vec<String>,
+    /// ARNs of the roles that Namespaces choose or allow.
+    pub assumed_roles: Vec<String>,
     /// ARN of the queue with the events of RDS.
     pub events_queue: Option<String>,
     /// ARNs of the KMS keys of storage, Performance Insights and managed passwords.
@@ -151,6 +153,10 @@ impl IamPolicyScope {
                 std::slice::from_ref(queue),
             ));
         }
+        if !self.assumed_roles.is_empty() {
+            let roles = &self.assumed_roles;
+            statements.push(statement("AssumeRoles", &["sts:AssumeRole"], roles));
+        }
         if self.has_managed_passwords {
             let secrets = format!("arn:{partition}:secretsmanager:{region}:{account}:secret:rds!*");
             let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
@@ -246,6 +252,7 @@ mod tests {
             "iam:",
             "secretsmanager:",
             "sqs:",
+            "sts:",
             "Restore",
             "Replica",
         ] {
@@ -269,6 +276,11 @@ mod tests {
             r#""Action":["sqs:DeleteMessage","sqs:ReceiveMessage"],"Effect":"Allow","Resource":["{queue}"]"#
         );
         assert!(with_events.contains(&allowed), "{with_events}");
+        let team = "arn:aws:iam::210987654321:role/team";
+        let with_role = policy(|it| it.assumed_roles = vec![team.to_owned()]);
+        let allowed =
+            format!(r#""Action":["sts:AssumeRole"],"Effect":"Allow","Resource":["{team}"]"#);
+        assert!(with_role.contains(&allowed), "{with_role}");
         let role = "arn:aws:iam::123456789012:role/monitoring";
         let monitored = policy(|it| it.monitoring_roles = vec![role.to_owned()]);
         assert!(monitored.contains("iam:PassRole") && monitored.contains(role));

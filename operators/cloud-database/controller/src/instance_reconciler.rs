@@ -1,35 +1,23 @@
-//! Reconciler of CloudDatabase. [Creation](crate::creation), the [comparison](crate::sync) of an instance with the spec and
-//! [finalization](crate::finalization) are separate modules.
+//! Reconciler of the instances of one region and role. [Creation](crate::creation), the [comparison](crate::sync) of an
+//! instance with the spec and [finalization](crate::finalization) are separate modules.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use aws_sdk_rds::types::DbInstance;
 use kube::Client;
-use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, MasterUserSecret};
-use lockstep_controller::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, Readiness,
-    ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
-};
+use lockstep_cloud_database_api::MasterUserSecret;
+use lockstep_controller::{OperatorCondition, Readiness, ReconcileError, ReconcileOutput};
 use serde_json::{Map, Value, json};
 
-use crate::certificate::{self, CertificateExpiry, CertificateLabels};
-use crate::credentials;
-use crate::deletion_policy;
+use crate::certificate::{self, CertificateExpiry};
 use crate::drift;
-use crate::identity::Identity;
 use crate::known_passwords::KnownPasswords;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
-use crate::owned_secrets;
-use crate::rds_client::RdsClient;
+use crate::rds_client::{ROLE_NOT_ASSUMED, RdsClient};
 use crate::rds_events::RdsEvents;
-use crate::rds_events::changed_instances::Owner;
-use crate::recorded_instance::RecordedInstance;
-use crate::replica_source;
-use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
 
 /// Intervals of the calls to RDS.
@@ -61,21 +49,26 @@ impl Default for RdsConfig {
     }
 }
 
-/// Reconciler of CloudDatabase.
-///
-/// # Guarantees
-///
-/// Each object has at most one instance, even if calls are lost or repeated: the identifier contains the UID of
-/// the object or is in its spec, and the instance has the UID as a tag. An instance without this tag is never modified. An instance
-/// in another region or account is not searched for here. An instance that RDS has listed before and no longer
-/// finds is not replaced unless a user requests it.
-pub struct CloudDatabaseReconciler {
+/// What the reconcilers of all regions and roles share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    /// Client of the API server.
+    pub(crate) client: Client,
+    pub(crate) config: RdsConfig,
+    /// CA certificates of RDS for applications, in PEM format.
+    pub(crate) ca_bundle: Option<Arc<str>>,
+    pub(crate) certificate_expiry: CertificateExpiry,
+    pub(crate) events: RdsEvents,
+}
+
+/// Reconciler of the instances of one region and role, with what it remembers of them. Identifiers of instances are valid
+/// only there.
+pub(crate) struct InstanceReconciler {
     pub(crate) client: Client,
     pub(crate) rds: RdsClient,
     pub(crate) config: RdsConfig,
     pub(crate) requested: RequestedModifications,
     pub(crate) passwords: KnownPasswords,
-    /// CA certificates of RDS for applications, in PEM format.
     pub(crate) ca_bundle: Option<Arc<str>>,
     pub(crate) certificate_expiry: CertificateExpiry,
     pub(crate) events: RdsEvents,
@@ -88,41 +81,28 @@ pub struct CloudDatabaseReconciler {
 /// Reason of an operation that is not complete.
 const IN_PROGRESS: &str = "InProgress";
 
-impl CloudDatabaseReconciler {
-    /// Creates a reconciler that reads Secrets with `client` and manages instances with `instances`. It reports when their
-    /// certificates expire in `certificate_expiry`.
-    pub fn new(
-        client: Client,
-        instances: RdsClient,
-        config: RdsConfig,
-        certificate_expiry: CertificateExpiry,
-    ) -> Self {
+impl InstanceReconciler {
+    /// Creates a reconciler that remembers nothing.
+    pub(crate) fn new(shared: &Shared, rds: RdsClient) -> Self {
+        let Shared {
+            client,
+            config,
+            ca_bundle,
+            certificate_expiry,
+            events,
+        } = shared.clone();
         Self {
             client,
-            rds: instances,
+            rds,
             config,
             requested: RequestedModifications::default(),
             passwords: KnownPasswords::default(),
-            ca_bundle: None,
+            ca_bundle,
             certificate_expiry,
-            events: RdsEvents::default(),
+            events,
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
         }
-    }
-
-    /// Sets the CA certificates of RDS, in PEM format, which applications get with the Secret to connect.
-    #[must_use]
-    pub fn with_ca_bundle(mut self, ca_bundle: Option<Arc<str>>) -> Self {
-        self.ca_bundle = ca_bundle;
-        self
-    }
-
-    /// Sets the events that report changes by other clients.
-    #[must_use]
-    pub fn with_events(mut self, events: RdsEvents) -> Self {
-        self.events = events;
-        self
     }
 
     /// Returns the interval while an instance is up to date.
@@ -250,9 +230,13 @@ impl CloudDatabaseReconciler {
 
     /// Marks an error without an answer of AWS as one that says nothing about the instance, for a limited time.
     pub(crate) fn without_answer(&self, id: &str, error: ReconcileError) -> ReconcileError {
-        let ReconcileError::Transient { .. } = error else {
-            return error;
-        };
+        match error {
+            ReconcileError::Transient { .. } => {}
+            ReconcileError::Permanent { reason, .. } if reason == ROLE_NOT_ASSUMED => {
+                return self.requeue(error);
+            }
+            error => return error,
+        }
         // After an outage of AWS, objects must not wait for hours.
         let error = self.requeue(error);
         let mut failing = self
@@ -265,120 +249,6 @@ impl CloudDatabaseReconciler {
         } else {
             error
         }
-    }
-}
-
-#[async_trait]
-impl Reconciler for CloudDatabaseReconciler {
-    type Kind = CloudDatabase;
-
-    fn finalizer(&self) -> Option<&'static str> {
-        Some(FINALIZER)
-    }
-
-    async fn status_identity(
-        &self,
-        request: &SyncRequest<'_, CloudDatabase>,
-    ) -> Result<Map<String, Value>, ReconcileError> {
-        let id = Identity::of(request.parent())?.id;
-        let location = self.rds.location().await;
-        let location = location.map_err(|error| self.without_answer(&id, error))?;
-        location.require(
-            &id,
-            &RecordedInstance::from_status(request.raw_parent(), &id),
-        )?;
-        let mut identity = fields([("instanceId", json!(id))]);
-        let status = &request.raw_parent()["status"];
-        if status["instanceId"]
-            .as_str()
-            .is_some_and(|recorded| recorded != id)
-        {
-            // The status was copied from another object.
-            identity.extend(RECORDED.map(|field| (field.to_owned(), Value::Null)));
-        }
-        Ok(identity)
-    }
-
-    async fn reconcile(
-        &self,
-        request: &SyncRequest<'_, CloudDatabase>,
-    ) -> Result<ReconcileOutput, ReconcileError> {
-        let object = request.parent();
-        let identity = Identity::of(object)?;
-        let credentials = credentials::read(&self.client, object).await;
-        let is_stored = credentials.is_stored();
-        let mut reads = credentials.reads;
-        let source = match &object.spec.replica_of {
-            Some(replica_of) => {
-                let (source, read) = replica_source::read(&self.client, object, replica_of).await;
-                reads.extend(read);
-                Some(source)
-            }
-            None => None,
-        };
-        let owner = Owner::of(object);
-        if let Ok(location) = self.rds.location().await {
-            let instance = location.instance(&identity.id);
-            self.events.changed.set_owner(&instance, &owner);
-        }
-        let change = self.events.changed.take(&owner);
-        let done = self.sync(&identity, request, credentials.user, source, change);
-        let done = Box::pin(done).await;
-        let mut output = done.unwrap_or_else(StepError::into_output);
-        if output.error.is_none() {
-            owned_secrets::add(&mut output, request, credentials.secret)?;
-        }
-        Ok(ReconcileOutput {
-            reads,
-            // A generated password is used by the next reconciliation, once it is stored.
-            reads_children: !is_stored,
-            ..output
-        })
-    }
-
-    fn owns(&self) -> Vec<OwnedType> {
-        vec![owned_secrets::owned_type()]
-    }
-
-    fn rbac_rules(&self) -> Vec<Value> {
-        crate::rbac_rules()
-    }
-
-    fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
-        vec![OperatorCondition {
-            type_: SYNCED,
-            is_true: false,
-            reason: error.reason(),
-            message: error.to_string(),
-        }]
-    }
-
-    async fn finalize(
-        &self,
-        deleted: &FinalizeRequest<'_>,
-    ) -> Result<FinalizeOutcome, ReconcileError> {
-        let metadata = &deleted.object["metadata"];
-        let text = |field: &str| metadata[field].as_str();
-        let labels = CertificateLabels::of(text("namespace"), text("name"));
-        self.certificate_expiry.remove(&labels);
-        let owner = Owner {
-            namespace: text("namespace").unwrap_or_default().to_owned(),
-            name: text("name").unwrap_or_default().to_owned(),
-        };
-        let change = self.events.changed.take(&owner);
-        let done = self.finalize(deleted).await;
-        // Each step describes the instance anew.
-        if let Some(mut change) = change {
-            change.set_seen();
-        }
-        if let Ok(FinalizeOutcome::Done | FinalizeOutcome::Retained(_)) = &done {
-            self.events.changed.remove_owner(&owner);
-        }
-        Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
-    }
-
-    fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {
-        Some(deletion_policy::effect(deleted))
     }
 }
 
@@ -399,7 +269,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 22] = [
+pub(crate) const RECORDED: [&str; 22] = [
     "arn",
     "resourceId",
     "region",

@@ -2,6 +2,9 @@
 
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
+mod access;
+mod access_check;
+mod access_pool;
 mod account;
 mod adoption;
 mod applied_values;
@@ -20,16 +23,20 @@ mod finalization;
 mod generated_password;
 mod iam_policy;
 mod identity;
+mod instance_reconciler;
 mod instance_status;
 mod known_passwords;
 mod location;
 mod master_user;
 mod modification;
 mod modify;
+mod namespaces;
 mod observation;
 mod owned_secrets;
 mod preconditions;
+mod rate_limits;
 mod rds_client;
+mod rds_clients;
 mod rds_events;
 mod recent;
 mod reconciler;
@@ -44,12 +51,15 @@ mod sufficient;
 mod sync;
 mod tags;
 
+pub use crate::access_check::{AccessCheck, AccessError};
 pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
 pub use crate::certificate::{
     CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CertificateLabels,
 };
 pub use crate::iam_policy::{IamPolicyScope, iam_policy};
-pub use crate::rds_client::RdsClient;
+pub use crate::instance_reconciler::RdsConfig;
+pub use crate::rate_limits::RateLimits;
+pub use crate::rds_clients::RdsClients;
 pub use crate::rds_events::RdsEvents;
 pub use crate::rds_events::metrics::{
     QueueErrorLabels, QueueLabels, RDS_EVENTS, RDS_EVENTS_HELP, RDS_EVENTS_OLDEST_AGE,
@@ -60,11 +70,19 @@ pub use crate::rds_events::metrics::{
 pub use crate::rds_events::queue::EventsQueue;
 pub use crate::rds_events::queue_address::QueueAddress;
 pub use crate::rds_events::receiver::RdsEventsReceiver;
-pub use reconciler::{CloudDatabaseReconciler, RdsConfig};
+pub use lockstep_cloud_database_api::{REGION, ROLE_ARN};
+pub use reconciler::CloudDatabaseReconciler;
 
 /// Returns the RBAC rules that the operator needs besides those for its own kind: it reads and watches the Secret of an
 /// object, and owns the Secrets that it creates.
 #[must_use]
 pub fn rbac_rules() -> Vec<serde_json::Value> {
     vec![owned_secrets::owned_type().rbac_rule()]
+}
+
+/// Returns the RBAC rules on cluster-scoped resources: the operator watches the metadata of Namespaces, unless it is limited
+/// to some of them.
+#[must_use]
+pub fn cluster_rules() -> Vec<serde_json::Value> {
+    vec![namespaces::rbac_rule()]
 }

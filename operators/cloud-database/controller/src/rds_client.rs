@@ -9,37 +9,40 @@ use aws_config::SdkConfig;
 use aws_sdk_rds::Client;
 use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DbInstance, DbSnapshot, Filter};
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec, StorageType};
-use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
+use lockstep_controller::{Leadership, ReconcileError};
 use tokio::time::Instant;
 
-use crate::account::Account;
-use crate::aws_environment;
+use crate::account::{self, Account};
 use crate::aws_metrics::{AwsRequests, CountRequests};
 use crate::call_error::CallError;
 use crate::descriptions::{Descriptions, PAGE_SIZE};
 use crate::location::Location;
 use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::{Modification, PasswordChange};
+use crate::rate_limits::RateLimits;
 use crate::tags;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
 /// remaining time of a lease that is renewed in time.
-const CALL_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
 /// default is one day.
 const RETENTION_DAYS: i32 = 7;
 
+/// Reason of the error that STS denies a role to the controller. It may allow it later.
+pub(crate) const ROLE_NOT_ASSUMED: &str = "RoleNotAssumed";
+
 /// Client of the RDS API.
 #[derive(Clone, Debug)]
-pub struct RdsClient {
+pub(crate) struct RdsClient {
     client: Client,
     account: Account,
     region: Option<String>,
     /// Distinguishes the instances of this cluster from those of other clusters in the same account.
     cluster_name: Option<String>,
     leadership: Leadership,
-    rate_limiter: RateLimiter,
+    limits: RateLimits,
     pub(crate) descriptions: Descriptions,
 }
 
@@ -53,26 +56,14 @@ pub(crate) struct Page {
 }
 
 impl RdsClient {
-    /// Creates a client from the environment: region, credentials and endpoint come from the usual sources of AWS
-    /// tools.
+    /// Creates a client with the region and the credentials of a configuration.
     ///
     /// A call that modifies something is not sent if it might be executed after the `leadership` has ended.
-    /// Every call takes a token of the `rate_limiter`. Instances are tagged with the name of the cluster, if
-    /// it has one. The `requests` count the calls to RDS and STS.
-    pub async fn from_environment(
-        leadership: Leadership,
-        calls: RateLimiter,
-        cluster_name: Option<String>,
-        requests: AwsRequests,
-    ) -> Self {
-        let config = aws_environment::load(None, CALL_DEADLINE).await;
-        Self::of(config, leadership, calls, cluster_name, requests)
-    }
-
+    /// Every call takes a token of the bucket that `limits` have for its account and region.
     pub(crate) fn of(
         config: SdkConfig,
         leadership: Leadership,
-        calls: RateLimiter,
+        limits: RateLimits,
         cluster_name: Option<String>,
         requests: AwsRequests,
     ) -> Self {
@@ -85,7 +76,7 @@ impl RdsClient {
             region: config.region().map(ToString::to_string),
             cluster_name,
             leadership,
-            rate_limiter: calls,
+            limits,
             descriptions: Descriptions::default(),
         }
     }
@@ -99,7 +90,17 @@ impl RdsClient {
                     .to_owned(),
         })?;
         let account_id = self.account.id().await.map_err(|error| {
+            let is_role_denied = account::is_role_denied(&error);
             let error = CallError::from(error);
+            if is_role_denied {
+                return ReconcileError::Permanent {
+                    reason: ROLE_NOT_ASSUMED,
+                    message: format!(
+                        "STS denies the role of the object to the controller; RDS was not called. The trust policy of the role must name the controller's role, and the UID of the Namespace as the external ID: {}",
+                        error.message
+                    ),
+                };
+            }
             ReconcileError::Transient {
                 reason: "AccountUnknown",
                 message: format!(
@@ -115,10 +116,17 @@ impl RdsClient {
         self.cluster_name.as_deref()
     }
 
+    /// Waits for a token of the account, if it is known, and the region.
+    async fn acquire(&self) {
+        let account = self.account.known().await;
+        let bucket = self.limits.of(account, self.region.clone());
+        bucket.acquire().await;
+    }
+
     /// Waits for the rate limiter. Returns an error if a call that modifies something might end after this replica's
     /// leadership.
     async fn may_write(&self) -> Result<(), CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         if self.leadership.outlasts(CALL_DEADLINE) {
             return Ok(());
         }
@@ -129,7 +137,7 @@ impl RdsClient {
 
     /// Returns the instance with an identifier, or `None` if it does not exist.
     pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let call = self
             .client
             .describe_db_instances()
@@ -148,7 +156,7 @@ impl RdsClient {
         &self,
         resource_id: &str,
     ) -> Result<Vec<DbInstance>, CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let filter = Filter::builder()
             .name("dbi-resource-id")
             .values(resource_id)
@@ -187,7 +195,7 @@ impl RdsClient {
 
     /// Returns the page of all instances that a marker leads to, or the first one.
     pub(crate) async fn page(&self, marker: Option<String>) -> Result<Page, CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let requested = Instant::now();
         let call = self.client.describe_db_instances();
         let call = call.max_records(PAGE_SIZE.into()).set_marker(marker);
@@ -204,7 +212,7 @@ impl RdsClient {
         let mut found = Vec::new();
         let mut marker = None;
         loop {
-            self.rate_limiter.acquire().await;
+            self.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.db_instance_identifier(id).set_marker(marker);
             let page = match call.max_records(PAGE_SIZE.into()).send().await {

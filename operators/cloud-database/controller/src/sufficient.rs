@@ -14,15 +14,15 @@ use lockstep_controller::ReconcileError;
 use crate::applied_values;
 use crate::call_error::CallError;
 use crate::drift;
+use crate::instance_reconciler::InstanceReconciler;
 use crate::master_user::MasterUser;
 use crate::observation::is_observed;
 use crate::recent::Description;
-use crate::reconciler::CloudDatabaseReconciler;
 use crate::recorded_instance::RecordedInstance;
 use crate::replication::Replication;
 use crate::tags;
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Returns the maximum age of the description of an instance with a recorded status. It adds at most a quarter to
     /// the time until a change by another client is noticed, or half to the time until the end of a change in
     /// progress is noticed.
@@ -34,7 +34,7 @@ impl CloudDatabaseReconciler {
     }
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Returns the instance of an object, or `None` if it does not exist.
     pub(crate) async fn describe(
         &self,

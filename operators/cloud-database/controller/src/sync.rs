@@ -16,6 +16,7 @@ use crate::circumstances;
 use crate::connection_secret::{self, Published};
 use crate::drift;
 use crate::identity::Identity;
+use crate::instance_reconciler::{InstanceReconciler, observed, require_ours};
 use crate::instance_status::{self, Accepts, Meaning};
 use crate::master_user::{
     KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
@@ -26,7 +27,6 @@ use crate::modify::Target;
 use crate::observation::is_observed;
 use crate::owned_secrets;
 use crate::rds_events::changed_instances::Change;
-use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::replication::Replication;
@@ -44,7 +44,7 @@ struct Applied {
     published: Option<Published>,
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Brings the instance to its desired state. After a `change`, its present state is described.
     pub(crate) async fn sync(
         &self,
@@ -363,7 +363,7 @@ impl CloudDatabaseReconciler {
     }
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Reports in a metric when the certificate of an instance expires.
     fn record_certificate(&self, object: &CloudDatabase, instance: &DbInstance) {
         if let Some(expiry) = certificate::expiry(instance) {

@@ -50,7 +50,7 @@ async fn instances_of_earlier_objects_are_searched_on_every_page() {
     let instances = RdsClient::of(
         config,
         Leadership::always(),
-        RateLimiter::unlimited(),
+        RateLimits::unlimited(),
         None,
         AwsRequests::default(),
     );
@@ -81,7 +81,7 @@ async fn rds_is_not_called_if_the_region_is_unknown() {
     let instances = RdsClient::of(
         config,
         Leadership::always(),
-        RateLimiter::unlimited(),
+        RateLimits::unlimited(),
         None,
         AwsRequests::default(),
     );
@@ -101,7 +101,7 @@ async fn a_write_that_could_be_executed_after_the_lease_has_expired_is_not_sent(
         RdsClient::of(
             config.clone(),
             leadership,
-            RateLimiter::unlimited(),
+            RateLimits::unlimited(),
             None,
             AwsRequests::default(),
         )

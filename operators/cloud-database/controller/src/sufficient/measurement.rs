@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::tests::{CLASS, Objects};
 use super::*;
+use crate::instance_reconciler::RdsConfig;
 use crate::recent::tests::{calls, id, start};
-use crate::reconciler::RdsConfig;
 
 const OBJECTS: usize = 10_000;
 

@@ -8,13 +8,13 @@ use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::instance_reconciler::{RdsConfig, Shared};
 use crate::rds_client::RdsClient;
 use crate::recent::tests::{calls, id, start};
-use crate::reconciler::RdsConfig;
 
 /// Reconciler with its objects, each of which has a recorded instance.
 pub(super) struct Objects {
-    pub(super) reconciler: CloudDatabaseReconciler,
+    pub(super) reconciler: InstanceReconciler,
     statuses: Vec<Value>,
 }
 
@@ -39,14 +39,15 @@ impl Objects {
         let server = tower::service_fn(async |_: http::Request<Body>| {
             Err::<http::Response<Body>, _>(std::io::Error::other("not called"))
         });
-        let client = Client::new(server, "shop");
+        let shared = Shared {
+            client: Client::new(server, "shop"),
+            config,
+            ca_bundle: None,
+            certificate_expiry: Default::default(),
+            events: Default::default(),
+        };
         Self {
-            reconciler: CloudDatabaseReconciler::new(
-                client,
-                rds.clone(),
-                config,
-                Default::default(),
-            ),
+            reconciler: InstanceReconciler::new(&shared, rds.clone()),
             statuses,
         }
     }

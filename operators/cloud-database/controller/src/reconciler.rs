@@ -1,0 +1,245 @@
+//! Reconciler of CloudDatabase: selects the region and the role of an object, and lets their
+//! [`InstanceReconciler`] do the rest.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kube::Client;
+use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
+use lockstep_controller::{
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
+    ReconcileOutput, Reconciler, RelatedObjects, SyncRequest, Watch,
+};
+use serde_json::{Map, Value, json};
+
+use crate::access::{Access, NamespaceAccess};
+use crate::access_pool::AccessPool;
+use crate::certificate::{CertificateExpiry, CertificateLabels};
+use crate::credentials;
+use crate::deletion_policy;
+use crate::identity::Identity;
+use crate::instance_reconciler::{InstanceReconciler, RECORDED, RdsConfig, Shared, fields};
+use crate::modification::outcomes::SYNCED;
+use crate::namespaces;
+use crate::owned_secrets;
+use crate::rds_clients::{MAX_CLIENTS, RdsClients};
+use crate::rds_events::RdsEvents;
+use crate::rds_events::changed_instances::Owner;
+use crate::recorded_instance::RecordedInstance;
+use crate::release;
+use crate::replica_source;
+use crate::step_error::StepError;
+
+/// Reconciler of CloudDatabase.
+///
+/// # Guarantees
+///
+/// Each object has at most one instance, even if calls are lost or repeated: the identifier contains the UID of
+/// the object or is in its spec, and the instance has the UID as a tag. An instance without this tag is never modified. An instance
+/// in another region or account is not searched for here. An instance that RDS has listed before and no longer
+/// finds is not replaced unless a user requests it.
+pub struct CloudDatabaseReconciler {
+    shared: Shared,
+    clients: RdsClients,
+    reconcilers: AccessPool<Arc<InstanceReconciler>>,
+    /// If true, the annotations of Namespaces count.
+    watches_namespaces: bool,
+}
+
+impl CloudDatabaseReconciler {
+    /// Creates a reconciler that reads Secrets with `client` and manages instances with `clients`. It reports when their
+    /// certificates expire in `certificate_expiry`.
+    pub fn new(
+        client: Client,
+        clients: RdsClients,
+        config: RdsConfig,
+        certificate_expiry: CertificateExpiry,
+    ) -> Self {
+        Self {
+            shared: Shared {
+                client,
+                config,
+                ca_bundle: None,
+                certificate_expiry,
+                events: RdsEvents::default(),
+            },
+            clients,
+            reconcilers: AccessPool::new(MAX_CLIENTS),
+            watches_namespaces: true,
+        }
+    }
+
+    /// Sets the CA certificates of RDS, in PEM format, which applications get with the Secret to connect.
+    #[must_use]
+    pub fn with_ca_bundle(mut self, ca_bundle: Option<Arc<str>>) -> Self {
+        self.shared.ca_bundle = ca_bundle;
+        self
+    }
+
+    /// Sets the events that report changes by other clients.
+    #[must_use]
+    pub fn with_events(mut self, events: RdsEvents) -> Self {
+        self.shared.events = events;
+        self
+    }
+
+    /// Ignores the annotations of Namespaces, which a controller with permissions in some namespaces only cannot watch.
+    /// Objects cannot choose a role then.
+    #[must_use]
+    pub fn without_namespaces(mut self) -> Self {
+        self.watches_namespaces = false;
+        self
+    }
+
+    /// Returns the reconciler for the region and the role of an object.
+    async fn reconciler_of(
+        &self,
+        object: &Value,
+        related: RelatedObjects<'_>,
+    ) -> Result<Arc<InstanceReconciler>, ReconcileError> {
+        let access = if self.watches_namespaces {
+            namespaces::access(object, related)?
+        } else {
+            NamespaceAccess::default().for_object(object)?
+        };
+        Ok(self.reconciler_with(&access).await)
+    }
+
+    async fn reconciler_with(&self, access: &Access) -> Arc<InstanceReconciler> {
+        let access = self.clients.normalized(access);
+        if let Some(reconciler) = self.reconcilers.get(&access) {
+            return reconciler;
+        }
+        let client = self.clients.get(&access).await;
+        let created = Arc::new(InstanceReconciler::new(&self.shared, client));
+        self.reconcilers.add(access, created)
+    }
+}
+
+#[async_trait]
+impl Reconciler for CloudDatabaseReconciler {
+    type Kind = CloudDatabase;
+
+    fn finalizer(&self) -> Option<&'static str> {
+        Some(FINALIZER)
+    }
+
+    async fn status_identity(
+        &self,
+        request: &SyncRequest<'_, CloudDatabase>,
+    ) -> Result<Map<String, Value>, ReconcileError> {
+        let id = Identity::of(request.parent())?.id;
+        let reconciler = self.reconciler_of(request.raw_parent(), request.related());
+        let reconciler = reconciler.await?;
+        let location = reconciler.rds.location().await;
+        let location = location.map_err(|error| reconciler.without_answer(&id, error))?;
+        location.require(
+            &id,
+            &RecordedInstance::from_status(request.raw_parent(), &id),
+        )?;
+        let mut identity = fields([("instanceId", json!(id))]);
+        let status = &request.raw_parent()["status"];
+        if status["instanceId"]
+            .as_str()
+            .is_some_and(|recorded| recorded != id)
+        {
+            // The status was copied from another object.
+            identity.extend(RECORDED.map(|field| (field.to_owned(), Value::Null)));
+        }
+        Ok(identity)
+    }
+
+    async fn reconcile(
+        &self,
+        request: &SyncRequest<'_, CloudDatabase>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
+        let object = request.parent();
+        let identity = Identity::of(object)?;
+        let reconciler = self.reconciler_of(request.raw_parent(), request.related());
+        let reconciler = reconciler.await?;
+        let client = &self.shared.client;
+        let credentials = credentials::read(client, object).await;
+        let is_stored = credentials.is_stored();
+        let mut reads = credentials.reads;
+        let source = match &object.spec.replica_of {
+            Some(replica_of) => {
+                let (source, read) = replica_source::read(client, object, replica_of).await;
+                reads.extend(read);
+                Some(source)
+            }
+            None => None,
+        };
+        let owner = Owner::of(object);
+        let changed = &self.shared.events.changed;
+        if let Ok(location) = reconciler.rds.location().await {
+            changed.set_owner(&location.instance(&identity.id), &owner);
+        }
+        let change = changed.take(&owner);
+        let done = reconciler.sync(&identity, request, credentials.user, source, change);
+        let done = Box::pin(done).await;
+        let mut output = done.unwrap_or_else(StepError::into_output);
+        if output.error.is_none() {
+            owned_secrets::add(&mut output, request, credentials.secret)?;
+        }
+        Ok(ReconcileOutput {
+            reads,
+            // A generated password is used by the next reconciliation, once it is stored.
+            reads_children: !is_stored,
+            ..output
+        })
+    }
+
+    fn owns(&self) -> Vec<OwnedType> {
+        vec![owned_secrets::owned_type()]
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let namespaces = self.watches_namespaces.then(namespaces::watch);
+        namespaces.into_iter().collect()
+    }
+
+    fn rbac_rules(&self) -> Vec<Value> {
+        crate::rbac_rules()
+    }
+
+    fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
+        vec![OperatorCondition {
+            type_: SYNCED,
+            is_true: false,
+            reason: error.reason(),
+            message: error.to_string(),
+        }]
+    }
+
+    async fn finalize(
+        &self,
+        deleted: &FinalizeRequest<'_>,
+    ) -> Result<FinalizeOutcome, ReconcileError> {
+        let metadata = &deleted.object["metadata"];
+        let text = |field: &str| metadata[field].as_str();
+        let labels = CertificateLabels::of(text("namespace"), text("name"));
+        self.shared.certificate_expiry.remove(&labels);
+        let owner = Owner {
+            namespace: text("namespace").unwrap_or_default().to_owned(),
+            name: text("name").unwrap_or_default().to_owned(),
+        };
+        let changed = &self.shared.events.changed;
+        let change = changed.take(&owner);
+        let done = match self.reconciler_of(deleted.object, deleted.related).await {
+            Ok(reconciler) => reconciler.finalize(deleted).await,
+            Err(error) => release::without_access(deleted, error).map_err(StepError::from),
+        };
+        // Each step describes the instance anew.
+        if let Some(mut change) = change {
+            change.set_seen();
+        }
+        if let Ok(FinalizeOutcome::Done | FinalizeOutcome::Retained(_)) = &done {
+            changed.remove_owner(&owner);
+        }
+        Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(error.into_output())))
+    }
+
+    fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {
+        Some(deletion_policy::effect(deleted))
+    }
+}
