@@ -34,6 +34,10 @@ pub async fn record() -> Recording {
     let moto = Moto::start().await.expect("moto");
     let options = EnvOptions {
         kinds: Some("CloudDatabase,Echo,VectorPipeline,ClusterVectorPipeline"),
+        // The queue does not exist.
+        controller_args: vec![
+            "--rds-events-queue=arn:aws:sqs:eu-central-1:123456789012:rds-events".to_owned(),
+        ],
         ..EnvOptions::default()
     };
     let mut env = TestEnv::install(cluster, moto, options).await;

@@ -28,7 +28,7 @@ pub(crate) struct AssumedRole {
     pub(crate) session_name: String,
 }
 
-/// What a Namespace says about the access of its objects.
+/// Annotations of a Namespace about the access of its objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamespaceAccess {
     name: String,
@@ -136,21 +136,21 @@ mod tests {
         }
     }
 
-    fn ok(region: &str, role: &str) -> Result<(String, String), &'static str> {
-        Ok((region.to_owned(), role.to_owned()))
+    fn pair(region: &str, role: &str) -> (String, String) {
+        (region.to_owned(), role.to_owned())
     }
 
     #[test]
     fn annotations_of_the_object_take_precedence_over_those_of_its_namespace() {
         let none = json!(null);
-        assert_eq!(access(&none, &none), ok("", ""));
+        assert_eq!(access(&none, &none), Ok(pair("", "")));
         let namespace = json!({REGION: "us-east-1", ROLE_ARN: TEAM});
-        assert_eq!(access(&namespace, &none), ok("us-east-1", TEAM));
+        assert_eq!(access(&namespace, &none), Ok(pair("us-east-1", TEAM)));
         let region = json!({REGION: "eu-west-1"});
-        assert_eq!(access(&namespace, &region), ok("eu-west-1", TEAM));
+        assert_eq!(access(&namespace, &region), Ok(pair("eu-west-1", TEAM)));
         assert_eq!(
             access(&namespace, &json!({REGION: " "})),
-            ok("us-east-1", TEAM)
+            Ok(pair("us-east-1", TEAM))
         );
     }
 
@@ -158,10 +158,10 @@ mod tests {
     fn an_object_uses_only_roles_that_its_namespace_lists() {
         let wants = |role: &str| json!({ROLE_ARN: role});
         let allowed = json!({ALLOWED_ROLE_ARNS: format!("{TEAM}, arn:aws:iam::1:role/x")});
-        assert_eq!(access(&allowed, &wants(TEAM)), ok("", TEAM));
-        assert_eq!(access(&allowed, &json!(null)), ok("", ""));
+        assert_eq!(access(&allowed, &wants(TEAM)), Ok(pair("", TEAM)));
+        assert_eq!(access(&allowed, &json!(null)), Ok(pair("", "")));
         // That of the Namespace need not be listed.
-        assert_eq!(access(&wants(TEAM), &wants(TEAM)), ok("", TEAM));
+        assert_eq!(access(&wants(TEAM), &wants(TEAM)), Ok(pair("", TEAM)));
         for namespace in [json!(null), allowed, wants(TEAM)] {
             let denied = access(&namespace, &wants(OTHER));
             assert_eq!(denied, Err("RoleNotAllowed"), "{namespace}");

@@ -128,7 +128,7 @@ mod tests {
     const TEAM: &str = "arn:aws:iam::111111111111:role/team";
     const OTHER: &str = "arn:aws:iam::222222222222:role/other";
 
-    fn rule(annotations: Value, old: Option<Value>, status: Value) -> Option<&'static str> {
+    fn rule(annotations: Value, old: Option<Value>, status: &Value) -> Option<&'static str> {
         let allowed = format!("{TEAM},{OTHER}");
         let namespace = json!({"metadata": {"name": "shop", "uid": "u1", "annotations": {
             ALLOWED_ROLE_ARNS: allowed, REGION: "us-east-1",
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn annotations_are_checked_with_those_of_the_namespace() {
-        let new = |annotations| rule(annotations, None, json!(null));
+        let new = |annotations| rule(annotations, None, &json!(null));
         assert_eq!(new(json!({})), None);
         assert_eq!(new(json!({REGION: "eu-west-1", ROLE_ARN: TEAM})), None);
         assert_eq!(new(json!({REGION: "moon"})), Some("invalid-annotation"));
@@ -156,13 +156,13 @@ mod tests {
         assert_eq!(new(json!({ROLE_ARN: unknown})), Some("role-not-allowed"));
         // What was stored before does not deny other changes.
         let same = json!({ROLE_ARN: unknown});
-        assert_eq!(rule(same.clone(), Some(same), json!(null)), None);
+        assert_eq!(rule(same.clone(), Some(same), &json!(null)), None);
     }
 
     #[test]
     fn an_instance_is_not_moved() {
         let status = || json!({"region": "us-east-1", "accountId": "111111111111"});
-        let from = |old: Value, new: Value| rule(new, Some(old), status());
+        let from = |old: Value, new: Value| rule(new, Some(old), &status());
         let region = |region: &str| json!({REGION: region});
         assert_eq!(
             from(region("us-east-1"), region("eu-west-1")),

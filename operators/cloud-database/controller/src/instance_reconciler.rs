@@ -49,7 +49,7 @@ impl Default for RdsConfig {
     }
 }
 
-/// What the reconcilers of all regions and roles share.
+/// Clients and settings that the reconcilers of all regions and roles share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     /// Client of the API server.

@@ -30,7 +30,7 @@ pub(crate) fn rbac_rule() -> Value {
 ///
 /// # Errors
 ///
-/// Those of [`NamespaceAccess::for_object`], and a transient one if the Namespace is not cached yet: without its
+/// The errors of [`NamespaceAccess::for_object`], and a transient one if the Namespace is not cached yet: without its
 /// annotations, an instance could be created in a wrong account.
 pub(crate) fn access(
     object: &Value,

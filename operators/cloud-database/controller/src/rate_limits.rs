@@ -1,4 +1,4 @@
-//! Rate limits of RDS: AWS throttles the calls of an account in a region, whoever sends them.
+//! Rate limits of RDS: AWS throttles the calls of an account in a region, of all clients together.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

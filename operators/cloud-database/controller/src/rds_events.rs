@@ -24,7 +24,7 @@ use crate::rds_events::metrics::RdsEventsMetrics;
 use crate::rds_events::queue::EventsQueue;
 use crate::rds_events::receiver::RdsEventsReceiver;
 
-/// What the receiver of the events and the reconcilers share. Without a receiver, there are no events.
+/// State that the receiver of the events and the reconcilers share. Without a receiver, there are no events.
 #[derive(Clone, Default)]
 pub struct RdsEvents {
     pub(crate) changed: ChangedInstances,

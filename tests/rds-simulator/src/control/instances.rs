@@ -38,7 +38,7 @@ impl Simulator {
         })
     }
 
-    /// Returns all events of instances up to now, in the format in which EventBridge delivers them.
+    /// Returns all events of instances up to now, in the format in which `EventBridge` delivers them.
     pub fn bridged_events(&self) -> Vec<Value> {
         self.in_region(|region, _| {
             let events = region.events.iter().enumerate();

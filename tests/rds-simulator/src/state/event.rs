@@ -15,7 +15,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Returns the event as EventBridge delivers it
+    /// Returns the event as `EventBridge` delivers it
     /// (<https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-cloud-watch-events.html>). `number` distinguishes the
     /// events of a region.
     pub(crate) fn bridged(&self, number: usize) -> Value {

@@ -34,7 +34,7 @@ struct State {
     /// Several objects can observe the same instance.
     owners: HashMap<InstanceKey, BTreeSet<Owner>>,
     instances: HashMap<Owner, InstanceKey>,
-    /// Those who wait for the end of a reconciliation that has seen a change of the object's instance.
+    /// Tasks that wait for the end of a reconciliation that has seen a change of the object's instance.
     changes: HashMap<Owner, Vec<oneshot::Sender<()>>>,
 }
 

@@ -21,7 +21,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(30);
 /// Maximum number of messages of a call.
 const MAX_MESSAGES: u8 = 10;
 
-/// Time for which nobody else receives a message that was received here. A message that is not deleted is delivered again
+/// Time for which no other client receives a message that was received here. A message that is not deleted is delivered again
 /// afterwards.
 pub(crate) const VISIBILITY_TIMEOUT: Duration = Duration::from_mins(1);
 

@@ -56,7 +56,7 @@ pub struct RdsEventsReceiver {
     resync_period: Duration,
 }
 
-/// What the handling of each batch needs.
+/// Clients and state for the handling of each batch.
 #[derive(Clone)]
 struct Inner {
     queue: EventsQueue,

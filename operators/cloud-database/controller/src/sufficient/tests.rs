@@ -131,7 +131,7 @@ async fn descriptions_of_instances_that_are_changing_are_younger() {
     let reconciler = Objects::of(&client, RdsConfig::default()).await.reconciler;
     let age = |phase: Option<&str>| reconciler.max_age(phase).as_secs();
     assert_eq!(age(Some("available")), 150);
-    // Events tell what has changed in the meantime.
+    // Events report changes in the meantime.
     reconciler.events.health.set(true);
     assert_eq!(age(Some("available")), 900);
     for phase in [Some("modifying"), Some("stopped"), None] {
