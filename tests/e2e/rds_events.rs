@@ -18,7 +18,7 @@ const QUEUE: &str = "rds-events";
 /// Usual interval of the polls.
 const RESYNC: Duration = Duration::from_secs(2);
 
-/// Queue, to which the events of the simulator are sent as by a rule of EventBridge.
+/// Queue, to which the events of the simulator are sent as by a rule of `EventBridge`.
 struct Queue {
     sqs: aws_sdk_sqs::Client,
     url: Mutex<String>,
