@@ -15,6 +15,9 @@ pub struct InstallOptions<'a> {
     pub rbac_rules: Vec<Value>,
     /// RBAC rules that the operators need in the namespace of the installation.
     pub own_namespace_rules: Vec<Value>,
+    /// RBAC rules that the admission checks need in an installation of the webhook without controllers. The `rbac_rules` contain
+    /// them otherwise.
+    pub admission_check_rules: Vec<Value>,
     /// Additional arguments of the controller.
     pub controller_args: Vec<String>,
     /// Names of arguments of both containers whose value is the folder of the policy. The `ConfigMap` of the policy can have

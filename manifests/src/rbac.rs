@@ -187,7 +187,7 @@ pub(crate) fn lease_rules(names: &Names) -> [Value; 2] {
 /// Returns the rights of the controller in the whole cluster.
 pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
     let mut rules = if install.webhook_only {
-        Vec::new()
+        install.admission_check_rules.clone()
     } else {
         object_rules(install)
     };

@@ -36,6 +36,16 @@ pub trait AdmissionCheck: Send + Sync + 'static {
 /// Returns true if a policy demands the checks of a kind.
 pub(crate) type IsWanted = fn(&str, &Policy) -> bool;
 
+/// Kind that has checks.
+#[derive(Clone, Copy)]
+pub(crate) struct CheckedKind {
+    pub(crate) group: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) is_wanted: IsWanted,
+    /// Annotations that the checks are about; empty if they are about all objects.
+    pub(crate) annotations: &'static [&'static str],
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

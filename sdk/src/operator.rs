@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use clap::{Args, Parser};
 use futures::FutureExt;
-use lockstep_controller::{OwnedType, Reconciler};
+use lockstep_controller::{OwnedType, Reconciler, Runnable};
 use lockstep_shared_validation::Policy;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ use crate::operator::dev_service::DevService;
 use crate::operator::extension::ExtensionDefinition;
 use crate::operator::extension_files::RulesetExtension;
 use crate::operator::registration::{
-    CheckFn, Definition, KindDefinition, Registration, SetUpFn, StartFn,
+    CheckFn, Definition, KindDefinition, LeaderTaskFn, Registration, SetUpFn, StartFn,
 };
 use crate::operator::subcommand::Subcommand;
 
@@ -46,6 +46,7 @@ pub struct Operator<S = ()> {
     definition: Definition,
     set_up: SetUpFn<S>,
     starts: Vec<StartFn<S>>,
+    leader_tasks: Vec<LeaderTaskFn<S>>,
     check: Option<CheckFn<S>>,
 }
 
@@ -106,6 +107,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 kinds: Vec::new(),
                 rbac_rules: Vec::new(),
                 own_namespace_rules: Vec::new(),
+                admission_check_rules: Vec::new(),
                 by_default: true,
                 creates_cluster_scoped: false,
                 add_arguments,
@@ -115,11 +117,13 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 config_map_arg: None,
                 audit_snapshot: None,
                 admission_check: None,
+                checked_annotations: &[],
                 #[cfg(feature = "dev")]
                 dev_services: Vec::new(),
             },
             set_up,
             starts: Vec::new(),
+            leader_tasks: Vec::new(),
             check: None,
         }
     }
@@ -167,6 +171,14 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn own_namespace_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {
         self.definition.own_namespace_rules.extend(rules);
+        self
+    }
+
+    /// Adds RBAC rules that the [admission check](Self::admission_check) needs, as `PolicyRule`s. They are granted in an
+    /// installation of the webhook without controllers; [`Operator::rbac_rules`] have to contain them, too.
+    #[must_use]
+    pub fn admission_check_rules(mut self, rules: impl IntoIterator<Item = Value>) -> Self {
+        self.definition.admission_check_rules.extend(rules);
         self
     }
 
@@ -252,6 +264,33 @@ impl<S: Send + Sync + 'static> Operator<S> {
         self
     }
 
+    /// Restricts the [admission check](Self::admission_check) to objects that have one of these annotations, or had one before
+    /// an update. The webhook does not ask the controller about others.
+    #[must_use]
+    pub fn checked_annotations(mut self, annotations: &'static [&'static str]) -> Self {
+        self.definition.checked_annotations = annotations;
+        self
+    }
+
+    /// Adds a task that runs beside the controllers while this replica leads, such as the receiver of the events of another
+    /// system. `create` is called for each leadership term; `None` adds no task.
+    ///
+    /// # Assumptions
+    ///
+    /// The task ends soon after its signal turns true: the lease is not released before. It must not end earlier
+    /// because of an error.
+    #[must_use]
+    pub fn leader_task<T: Runnable + 'static>(
+        mut self,
+        create: impl Fn(&S, &OperatorContext) -> Option<T> + Send + Sync + 'static,
+    ) -> Self {
+        self.leader_tasks.push(Arc::new(move |state, context| {
+            let task = create(state, context)?;
+            Some(Box::new(task))
+        }));
+        self
+    }
+
     /// Adds a service that the command `dev` starts for the operator.
     #[cfg(feature = "dev")]
     #[must_use]
@@ -267,6 +306,7 @@ impl<S: Send + Sync + 'static> From<Operator<S>> for Registration {
             operator.definition,
             operator.set_up,
             operator.starts,
+            operator.leader_tasks,
             operator.check,
         )
     }

@@ -12,13 +12,15 @@ use lockstep_controller::{
 use lockstep_shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 use serde_json::Value;
 
-use crate::admission_checks::{CheckOfKind, IsWanted};
+use crate::admission_checks::{CheckOfKind, CheckedKind};
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
 use crate::operator::extension_files::RulesetExtension;
-use crate::operator::registration::{ControllerFactory, KindDefinition, Registration};
+use crate::operator::registration::{
+    ControllerFactory, KindDefinition, LeaderTaskFactory, Registration,
+};
 use crate::operator::subcommand::Subcommand;
 use crate::operator::wiring::Wiring;
 
@@ -79,11 +81,16 @@ impl Registry {
         }
     }
 
-    /// Returns the groups and kinds that have admission checks.
-    pub(crate) fn checked_kinds(&self) -> Vec<(&'static str, &'static str, IsWanted)> {
+    /// Returns the kinds that have admission checks.
+    pub(crate) fn checked_kinds(&self) -> Vec<CheckedKind> {
         let kinds = self.kinds().filter_map(|(operator, kind)| {
             let is_wanted = operator.definition.admission_check?;
-            Some((kind.group, kind.kind, is_wanted))
+            Some(CheckedKind {
+                group: kind.group,
+                kind: kind.kind,
+                is_wanted,
+                annotations: operator.definition.checked_annotations,
+            })
         });
         kinds.collect()
     }
@@ -180,6 +187,13 @@ impl SelectedKinds<'_> {
         rules.cloned().collect()
     }
 
+    /// Returns the RBAC rules of the admission checks of the operators.
+    pub(crate) fn admission_check_rules(&self) -> Vec<Value> {
+        let operators = self.operators().into_iter();
+        let rules = operators.flat_map(|operator| &operator.definition.admission_check_rules);
+        rules.cloned().collect()
+    }
+
     /// Returns the names of the arguments that get the folder of the policy.
     pub(crate) fn policy_folder_args(&self) -> Vec<&'static str> {
         let operators = self.operators().into_iter();
@@ -255,6 +269,7 @@ pub(crate) struct Operators {
     deletion_timeouts: DeletionTimeouts,
     config: Config,
     controllers: Vec<(Arc<dyn Validator>, ControllerFactory)>,
+    leader_tasks: Vec<LeaderTaskFactory>,
     checks: Vec<CheckOfKind>,
     policy: PolicyHandle,
     /// The watched namespaces; empty for all.
@@ -271,9 +286,11 @@ impl Operators {
         policy: PolicyHandle,
     ) -> anyhow::Result<Self> {
         let (mut controllers, mut checks) = (Vec::new(), Vec::new());
+        let mut leader_tasks = Vec::new();
         for operator in kinds.operators() {
             let context = context.with_extension(operator.extension.clone());
             let running = (operator.set_up)(matches, context)?.await?;
+            leader_tasks.extend(running.leader_tasks);
             let registered = operator.definition.kinds.iter();
             for (registered, factory) in registered.zip(running.controllers) {
                 let Some(ruleset) = kinds.ruleset(operator, registered.kind) else {
@@ -292,6 +309,7 @@ impl Operators {
             namespaces: context.namespaces,
             client: context.client,
             controllers,
+            leader_tasks,
             checks,
             policy,
             deletion_timeouts: args.deletion_timeouts()?,
@@ -305,7 +323,7 @@ impl Operators {
     }
 
     /// Creates the controllers for one leadership term: one for each kind, and for each watched namespace if only
-    /// some are watched.
+    /// some are watched. The other tasks of the leader follow.
     pub(crate) fn controllers(
         &self,
         metrics: &Metrics,
@@ -326,6 +344,7 @@ impl Operators {
             let controllers = self.controllers.iter();
             controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &wiring))
         });
-        controllers.collect()
+        let leader_tasks = self.leader_tasks.iter().filter_map(|create| create());
+        controllers.chain(leader_tasks).collect()
     }
 }

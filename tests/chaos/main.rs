@@ -94,6 +94,7 @@ async fn survives(seed: u64) {
     let options = EnvOptions {
         aws_endpoint: Some(before_aws.url()),
         controller_server: Some(before_apiserver.url()),
+        controller_env: Vec::new(),
         controller_args: [
             "--rds-poll-interval=500ms",
             "--rds-resync-period=10s",

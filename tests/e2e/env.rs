@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use aws_config::{BehaviorVersion, Region};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_rds::config::Credentials;
 use aws_sdk_rds::types::DbInstance;
 use aws_smithy_http_client::Builder;
@@ -74,6 +74,8 @@ impl From<Simulator> for Aws {
 pub struct EnvOptions {
     /// URL of a proxy in front of AWS.
     pub aws_endpoint: Option<String>,
+    /// Additional environment variables of the controller, such as the endpoint of another service.
+    pub controller_env: Vec<(String, String)>,
     /// URL of a proxy in front of the API server, for the controller.
     pub controller_server: Option<String>,
     /// Additional arguments of the controller.
@@ -193,7 +195,9 @@ impl TestEnv {
             program: env!("CARGO_BIN_EXE_lockstep").into(),
             controller_env: {
                 let endpoint = options.aws_endpoint.unwrap_or_else(|| aws.endpoint());
-                aws_environment(&endpoint)
+                let mut environment = aws_environment(&endpoint);
+                environment.extend(options.controller_env);
+                environment
             },
             controller_args: quick
                 .map(String::from)
@@ -533,13 +537,20 @@ pub async fn rds(endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
     rds_as("testing", endpoint, region).await
 }
 
+/// SQS client for a region.
+pub async fn sqs(endpoint: &str, region: &'static str) -> aws_sdk_sqs::Client {
+    aws_sdk_sqs::Client::new(&aws("testing", endpoint, region).await)
+}
+
 pub async fn rds_as(access_key: &str, endpoint: &str, region: &'static str) -> aws_sdk_rds::Client {
+    aws_sdk_rds::Client::new(&aws(access_key, endpoint, region).await)
+}
+
+async fn aws(access_key: &str, endpoint: &str, region: &'static str) -> SdkConfig {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .http_client(Builder::new().build_http())
         .region(Region::new(region))
         .credentials_provider(Credentials::new(access_key, "testing", None, None, "tests"))
-        .endpoint_url(endpoint)
-        .load()
-        .await;
-    aws_sdk_rds::Client::new(&config)
+        .endpoint_url(endpoint);
+    config.load().await
 }

@@ -65,12 +65,14 @@ impl Fixture {
         let labels = stored.metadata.labels.unwrap_or_default();
         assert_eq!(labels["app.kubernetes.io/managed-by"], "lockstep");
         let contents = stored.binary_data.expect("contents");
-        let content = &contents[&key()].0;
+        assert!(contents.contains_key(&key()), "{:?}", contents.keys());
         let folder = self.env.installation.config_map_folder("rds-catalogue");
         fs::create_dir_all(&folder).expect("a folder");
-        let fresh = self.env.cluster.directory().join("fresh-catalogue");
-        fs::write(&fresh, content).expect("a file");
-        fs::rename(&fresh, folder.join(key())).expect("one file system");
+        for (key, content) in &contents {
+            let fresh = self.env.cluster.directory().join("fresh-catalogue");
+            fs::write(&fresh, &content.0).expect("a file");
+            fs::rename(&fresh, folder.join(key)).expect("one file system");
+        }
         version
     }
 
@@ -234,4 +236,19 @@ async fn what_the_account_does_not_offer_is_denied_as_soon_as_its_catalogue_is_r
     metrics_page::compare("controller", &metrics);
     rds.clear_injections();
     fixture.refreshes("unchanged", 1).await;
+
+    // Objects may be in another region as soon as a Namespace chooses it, and RDS may offer more there.
+    let elsewhere = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {
+            "name": "elsewhere", "annotations": {"database.example.com/region": "us-east-1"},
+        },
+    });
+    env.kubectl_apply(&elsewhere).expect("a Namespace");
+    fixture.publish(Some(&last)).await;
+    fixture.becomes("11.4.4", "db.m4.large", None).await;
+    // Those with an instance remain where they are.
+    another["spec"]["instanceClass"] = json!("db.m4.large");
+    let error = env.kubectl_apply(&another).expect_err("a denial");
+    assert!(error.contains("[not-offered]"), "{error}");
 }

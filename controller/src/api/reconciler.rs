@@ -220,6 +220,8 @@ pub struct FinalizeRequest<'a> {
     pub is_valid: bool,
     /// Children of the object in their current state.
     pub children: Children<'a>,
+    /// Related objects, as cached from the operator's watches.
+    pub related: RelatedObjects<'a>,
 }
 
 /// Time after which an object is reconciled again if no watch reports a change.

@@ -83,6 +83,16 @@ impl ControllerRegistry {
         }
     }
 
+    /// Reconciles the objects of a controller within a period that would otherwise wait for longer, evenly spread over it:
+    /// changes outside the cluster are no longer reported, and have to be looked for more often.
+    pub fn requeue_within(&self, controller: &str, period: Duration) {
+        for (name, queue) in self.running() {
+            if name.split('/').next() == Some(controller) {
+                queue.requeue_within(period);
+            }
+        }
+    }
+
     /// Returns what every controller works on and what its queue contains, as JSON.
     pub fn queues(&self) -> Value {
         let running = self.running().into_iter();
@@ -162,6 +172,10 @@ mod tests {
             "due": [{"object": "n/c", "seconds": 9}],
         }});
         assert_eq!(registry.queues(), expected);
+        registry.requeue_within("ech", Duration::from_secs(3));
+        assert_eq!(registry.queues()["echo"]["due"][0]["seconds"], 9);
+        registry.requeue_within("echo", Duration::from_secs(3));
+        assert_eq!(registry.queues()["echo"]["due"][0]["seconds"], 3);
         queue.done(&key, None);
         let error = registry
             .enqueue("ekho", None, "b")

@@ -162,6 +162,32 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         self.notify(state);
     }
 
+    /// Makes the keys ready within a period that would wait for longer, evenly spread over it. Keys that workers have are
+    /// handed out once more, because they may be about to wait for longer, too.
+    pub(crate) fn requeue_within(&self, period: Duration) {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        let late = state.due.range((now + period, u64::MAX)..);
+        let late: Vec<_> = late.map(|(_, waiting)| waiting.clone()).collect();
+        let count = u32::try_from(late.len()).unwrap_or(u32::MAX).max(1);
+        for ((key, priority), place) in late.into_iter().zip(1..) {
+            self.metrics.adds.inc();
+            state.add(
+                key,
+                priority,
+                period.mul_f64(f64::from(place) / f64::from(count)),
+            );
+        }
+        let in_work = state.entries.iter();
+        let in_work = in_work.filter(|(_, entry)| entry.works_since.is_some());
+        let in_work: Vec<_> = in_work.map(|(key, _)| key.clone()).collect();
+        for key in in_work {
+            self.metrics.adds.inc();
+            state.add(key, Priority::Initial, Duration::ZERO);
+        }
+        self.notify(state);
+    }
+
     /// Returns the minimal delay of a priority.
     fn least(&self, priority: Priority) -> Duration {
         match priority {
@@ -344,6 +370,33 @@ mod tests {
         assert_eq!(at_once(&queue), None);
         queue.done(&"worked on", None);
         assert_eq!(at_once(&queue), Some("worked on"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_that_wait_for_long_can_be_spread_over_a_shorter_period() {
+        let queue = queue();
+        queue.add("worked on", Priority::Event, NOW);
+        assert_eq!(at_once(&queue), Some("worked on"));
+        let started = Instant::now();
+        queue.add("soon", Priority::Requeue, Duration::from_secs(5));
+        for key in ["a", "b", "c"] {
+            queue.add(key, Priority::Requeue, Duration::from_hours(1));
+        }
+        queue.requeue_within(Duration::from_secs(30));
+        queue.done(&"worked on", Some(Duration::from_hours(1)));
+        let mut order = Vec::new();
+        for _ in 0..5 {
+            let key = queue.next().await.expect("a key");
+            order.push((key, started.elapsed().as_secs()));
+        }
+        let expected = [
+            ("worked on", 0),
+            ("soon", 5),
+            ("a", 10),
+            ("b", 20),
+            ("c", 30),
+        ];
+        assert_eq!(order, expected);
     }
 
     #[tokio::test(start_paused = true)]

@@ -46,6 +46,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             last_validated: self.stored.last_validated.as_ref(),
             is_valid: result.is_valid(),
             children: self.observed_children(),
+            related: self.related(),
         };
         self.record_terminating();
         if self.is_cleaned_up() {

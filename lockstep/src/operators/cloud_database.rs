@@ -8,18 +8,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use async_trait::async_trait;
 use lockstep_cloud_database_controller::{
-    AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests, CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP,
-    CertificateExpiry, CloudDatabaseReconciler, OFFERS_READ, OFFERS_READ_HELP, OFFERS_REFRESHES,
-    OFFERS_REFRESHES_HELP, OfferMetrics, OfferRefresh, RdsClient, RdsConfig, SourcePolicy,
-    UnownedSources,
+    AWS_REQUESTS, AWS_REQUESTS_HELP, AccessCheck, AwsRequests, CERTIFICATE_EXPIRY,
+    CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CloudDatabaseReconciler, EventsQueue, OFFERS_READ,
+    OFFERS_READ_HELP, OFFERS_REFRESHES, OFFERS_REFRESHES_HELP, OfferMetrics, OfferRefresh,
+    QueueAddress, RDS_EVENTS, RDS_EVENTS_HELP, RDS_EVENTS_LAST, RDS_EVENTS_LAST_HELP,
+    RDS_EVENTS_OLDEST_AGE, RDS_EVENTS_OLDEST_AGE_HELP, RDS_EVENTS_QUEUE_ERRORS,
+    RDS_EVENTS_QUEUE_ERRORS_HELP, RDS_EVENTS_RECEIVING, RDS_EVENTS_RECEIVING_HELP, REGION,
+    ROLE_ARN, RateLimits, RdsClients, RdsConfig, RdsEvents, RdsEventsMetrics, RdsEventsReceiver,
+    SourcePolicy, UnownedSources,
 };
-use lockstep_controller::{NamedConfigMap, RateLimiter};
+use lockstep_controller::NamedConfigMap;
 #[cfg(feature = "dev")]
 use lockstep_envtest::Moto;
+use lockstep_sdk::{
+    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Finding, Operator,
+    OperatorContext, duration,
+};
 #[cfg(feature = "dev")]
 use lockstep_sdk::{DevService, RunningService};
-use lockstep_sdk::{Operator, OperatorContext, duration};
 
 use crate::rds;
 use crate::rds::catalogue_files;
@@ -40,6 +48,14 @@ struct CloudDatabaseArgs {
     /// Interval at which RDS is polled while an instance is in its desired state.
     #[arg(long = "rds-resync-period", default_value = "10m", value_parser = duration)]
     resync: Duration,
+    /// URL or ARN of an SQS queue with the events of RDS, so that changes by other clients are noticed within seconds. Its
+    /// region and account need not be those of the instances. Default: none.
+    #[arg(long, value_name = "URL|ARN")]
+    rds_events_queue: Option<QueueAddress>,
+    /// Interval at which RDS is polled while an instance is in its desired state and events are received. If the queue fails,
+    /// `--rds-resync-period` applies.
+    #[arg(long = "rds-resync-period-with-events", default_value = "1h", value_parser = duration)]
+    resync_with_events: Duration,
     /// Time that RDS must report an instance as not found before it counts as missing, or as deleted if its object
     /// is being deleted.
     #[arg(long = "rds-not-found-grace-period", default_value = "2m", value_parser = duration)]
@@ -48,16 +64,20 @@ struct CloudDatabaseArgs {
     /// counts as not ready.
     #[arg(long = "rds-unavailable-grace-period", default_value = "10m", value_parser = duration)]
     unavailable_grace_period: Duration,
-    /// Maximum average number of calls to RDS per second. AWS throttles an account that sends too many.
+    /// Maximum average number of calls to RDS per second, in each account and region. AWS throttles those that send too many.
     #[arg(long = "rds-qps", default_value = "10")]
     rds_rate: NonZeroU32,
-    /// Maximum number of calls to RDS in a burst.
+    /// Maximum number of calls to RDS in a burst, in each account and region.
     #[arg(long = "rds-burst", default_value = "20")]
     rds_burst: NonZeroU32,
     /// Interval at which the versions and classes that RDS offers are read, for the engines of existing objects. They are kept
     /// in the `ConfigMap` `lockstep-rds-catalogue`, by which the webhook denies what is not offered. `0s` disables it.
     #[arg(long = "rds-catalogue-refresh-interval", default_value = "24h", value_parser = duration)]
     catalogue_refresh_interval: Duration,
+    /// AWS regions that annotations of objects and Namespaces may choose, besides that of the controller, separated by commas. By
+    /// default, they may choose any.
+    #[arg(long, value_name = "REGIONS", value_delimiter = ',')]
+    rds_regions: Vec<String>,
     /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account
     /// and region. Without it, an instance of another cluster counts as an instance of this cluster if its object
     /// has the same namespace and name.
@@ -91,12 +111,15 @@ impl From<Unowned> for UnownedSources {
 
 /// Access to RDS, shared by all leadership terms.
 pub(crate) struct Rds {
-    client: RdsClient,
+    clients: RdsClients,
     config: RdsConfig,
     ca_bundle: Option<Arc<str>>,
     certificate_expiry: CertificateExpiry,
     source_policy: SourcePolicy,
     offers: Option<OfferRefresh>,
+    events: RdsEvents,
+    events_queue: Option<EventsQueue>,
+    events_metrics: RdsEventsMetrics,
 }
 
 /// Returns the operator.
@@ -108,6 +131,10 @@ pub(crate) fn operator() -> Operator<Rds> {
         .ruleset_extension(catalogue_files::extension)
         .config_map_arg(CATALOGUE_CONFIG_MAP, CATALOGUES)
         .subcommand(rds::run)
+        .leader_task(events_receiver)
+        .admission_check(|_, _| true, annotations_check)
+        .checked_annotations(&[REGION, ROLE_ARN])
+        .admission_check_rules(lockstep_cloud_database_controller::admission_check_rules())
         .subcommand(iam_policy::run);
     #[cfg(feature = "dev")]
     let operator = operator.dev_service(moto());
@@ -117,36 +144,42 @@ pub(crate) fn operator() -> Operator<Rds> {
 async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
     let ca_bundle = args.rds_ca_bundle.as_deref().map(read_ca_bundle);
     let ca_bundle = ca_bundle.transpose()?;
-    let calls = RateLimiter::new(args.rds_rate, args.rds_burst);
+    let limits = RateLimits::new(args.rds_rate, args.rds_burst);
     let requests = context.register_metric(AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequests::default());
     let certificate_expiry = context.register_metric(
         CERTIFICATE_EXPIRY,
         CERTIFICATE_EXPIRY_HELP,
         CertificateExpiry::default(),
     );
-    let offers = OfferMetrics::default();
-    context.register_metric(OFFERS_READ, OFFERS_READ_HELP, offers.read.clone());
+    let offers_metrics = OfferMetrics::default();
+    context.register_metric(OFFERS_READ, OFFERS_READ_HELP, offers_metrics.read.clone());
     context.register_metric(
         OFFERS_REFRESHES,
         OFFERS_REFRESHES_HELP,
-        offers.refreshes.clone(),
+        offers_metrics.refreshes.clone(),
     );
+    let events_metrics = register_events_metrics(&context);
+    let events_queue = match args.rds_events_queue {
+        Some(address) => Some(EventsQueue::from_environment(address, requests.clone()).await),
+        None => None,
+    };
     let leadership = context.leadership.clone();
-    let client = RdsClient::from_environment(leadership, calls, args.cluster_name, requests);
-    let client = client.await;
+    let clients = RdsClients::from_environment(leadership, limits, args.cluster_name, requests);
+    let clients = clients.await.with_allowed_regions(args.rds_regions);
     let interval = args.catalogue_refresh_interval;
+    let own_client = clients.default_client().await;
     let offers = (!interval.is_zero()).then(|| {
         OfferRefresh::new(
-            client.clone(),
+            own_client,
             context.client.clone(),
             &context.namespace,
             CATALOGUE_CONFIG_MAP,
             interval,
-            offers,
+            offers_metrics,
         )
     });
     Ok(Rds {
-        client,
+        clients,
         source_policy: SourcePolicy {
             unowned: args.unowned_sources.into(),
             // With Roles instead of ClusterRoles, it may not.
@@ -155,13 +188,82 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
         offers,
         ca_bundle,
         certificate_expiry,
+        events: RdsEvents::default(),
+        events_queue,
+        events_metrics,
         config: RdsConfig {
             poll_interval: args.poll,
             resync_period: args.resync,
+            resync_period_with_events: args.resync_with_events,
             not_found_grace_period: args.not_found_grace_period,
             unavailable_grace_period: args.unavailable_grace_period,
         },
     })
+}
+
+fn register_events_metrics(context: &OperatorContext) -> RdsEventsMetrics {
+    let RdsEventsMetrics {
+        events,
+        queue_errors,
+        receiving,
+        oldest_age,
+        last_event,
+    } = RdsEventsMetrics::default();
+    RdsEventsMetrics {
+        events: context.register_metric(RDS_EVENTS, RDS_EVENTS_HELP, events),
+        queue_errors: context.register_metric(
+            RDS_EVENTS_QUEUE_ERRORS,
+            RDS_EVENTS_QUEUE_ERRORS_HELP,
+            queue_errors,
+        ),
+        receiving: context.register_metric(
+            RDS_EVENTS_RECEIVING,
+            RDS_EVENTS_RECEIVING_HELP,
+            receiving,
+        ),
+        oldest_age: context.register_metric(
+            RDS_EVENTS_OLDEST_AGE,
+            RDS_EVENTS_OLDEST_AGE_HELP,
+            oldest_age,
+        ),
+        last_event: context.register_metric(RDS_EVENTS_LAST, RDS_EVENTS_LAST_HELP, last_event),
+    }
+}
+
+/// Check of the annotations that choose a region and a role.
+struct AnnotationsCheck(AccessCheck);
+
+#[async_trait]
+impl AdmissionCheck for AnnotationsCheck {
+    async fn check(&self, request: &AdmissionCheckRequest) -> Result<AdmissionCheckResult, String> {
+        let found = self.0.check(&request.object, request.old_object.as_ref());
+        let errors = found.await?.into_iter().map(|error| Finding {
+            rule: error.rule.to_owned(),
+            field: "metadata.annotations".to_owned(),
+            message: error.message,
+        });
+        Ok(AdmissionCheckResult {
+            errors: errors.collect(),
+            warnings: Vec::new(),
+        })
+    }
+}
+
+fn annotations_check(rds: &Rds, context: &OperatorContext) -> AnnotationsCheck {
+    let watches_namespaces = context.namespaces.is_empty();
+    let client = context.client.clone();
+    AnnotationsCheck(AccessCheck::new(client, &rds.clients, watches_namespaces))
+}
+
+/// Returns the receiver of the events of RDS, if there is a queue.
+fn events_receiver(rds: &Rds, context: &OperatorContext) -> Option<RdsEventsReceiver> {
+    let queue = rds.events_queue.clone()?;
+    let controllers = context.controllers.clone();
+    let metrics = rds.events_metrics.clone();
+    Some(
+        rds.events
+            .receiver(queue, controllers, metrics, rds.config.resync_period),
+    )
 }
 
 /// Reads a file with certificates.
@@ -176,15 +278,21 @@ fn read_ca_bundle(path: &Path) -> anyhow::Result<Arc<str>> {
 }
 
 fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
-    CloudDatabaseReconciler::new(
+    let reconciler = CloudDatabaseReconciler::new(
         context.client.clone(),
-        rds.client.clone(),
+        rds.clients.clone(),
         rds.config,
         rds.certificate_expiry.clone(),
     )
     .with_ca_bundle(rds.ca_bundle.clone())
     .with_source_policy(rds.source_policy)
     .with_offer_refresh(rds.offers.clone())
+    .with_events(rds.events.clone());
+    if context.namespaces.is_empty() {
+        reconciler
+    } else {
+        reconciler.without_namespaces()
+    }
 }
 
 /// Returns moto, which simulates AWS in `dev`.

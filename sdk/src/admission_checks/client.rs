@@ -13,18 +13,22 @@ use lockstep_shared_validation::Policy;
 use lockstep_webhook::{AdmissionCheckRequest, AdmissionCheckResult, RemoteChecks};
 use tokio::net::UnixStream;
 
-use crate::admission_checks::{CHECK, IsWanted, MAX_MESSAGE_BYTES};
+use crate::admission_checks::{CHECK, CheckedKind, MAX_MESSAGE_BYTES};
 
 /// Checks that are asked for over a Unix socket.
 pub(crate) struct SocketClient {
     path: PathBuf,
-    /// Groups and kinds that have checks.
-    kinds: Vec<(&'static str, &'static str, IsWanted)>,
+    kinds: Vec<CheckedKind>,
 }
 
 impl SocketClient {
-    pub(crate) fn new(path: PathBuf, kinds: Vec<(&'static str, &'static str, IsWanted)>) -> Self {
+    pub(crate) fn new(path: PathBuf, kinds: Vec<CheckedKind>) -> Self {
         Self { path, kinds }
+    }
+
+    fn kind(&self, group: &str, kind: &str) -> Option<&CheckedKind> {
+        let mut kinds = self.kinds.iter();
+        kinds.find(|it| (it.group, it.kind) == (group, kind))
     }
 
     /// Sends a message, and returns the status and the body of the response.
@@ -56,8 +60,13 @@ impl SocketClient {
 #[async_trait]
 impl RemoteChecks for SocketClient {
     fn are_wanted(&self, group: &str, kind: &str, policy: &Policy) -> bool {
-        let mut kinds = self.kinds.iter();
-        kinds.any(|it| (it.0, it.1) == (group, kind) && it.2(kind, policy))
+        let found = self.kind(group, kind);
+        found.is_some_and(|found| (found.is_wanted)(kind, policy))
+    }
+
+    fn annotations(&self, group: &str, kind: &str) -> &[&str] {
+        self.kind(group, kind)
+            .map_or(&[], |found| found.annotations)
     }
 
     async fn check(&self, request: &AdmissionCheckRequest) -> Result<AdmissionCheckResult, String> {

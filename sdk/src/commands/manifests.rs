@@ -97,6 +97,7 @@ fn with_options(
         validators: &validators,
         rbac_rules: chosen.rbac_rules(),
         own_namespace_rules: chosen.own_namespace_rules(),
+        admission_check_rules: chosen.admission_check_rules(),
         policy_folder_args: chosen.policy_folder_args(),
         config_map_args: chosen.config_map_args(),
         has_admission_checks: chosen.have_admission_checks(),

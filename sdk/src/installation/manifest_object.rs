@@ -101,6 +101,7 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         validators: &validators,
         rbac_rules: installation.kinds.rbac_rules(),
         own_namespace_rules: installation.kinds.own_namespace_rules(),
+        admission_check_rules: installation.kinds.admission_check_rules(),
         controller_args: Vec::new(),
         policy_folder_args: Vec::new(),
         config_map_args: Vec::new(),

@@ -28,6 +28,8 @@ pub(crate) struct Definition {
     pub(crate) rbac_rules: Vec<Value>,
     /// RBAC rules of the operator in the namespace of the installation.
     pub(crate) own_namespace_rules: Vec<Value>,
+    /// RBAC rules of the admission check in an installation without controllers.
+    pub(crate) admission_check_rules: Vec<Value>,
     /// If true, the kinds are installed by default; otherwise, only if they are named.
     pub(crate) by_default: bool,
     /// If true, the operator creates cluster-scoped objects.
@@ -44,6 +46,8 @@ pub(crate) struct Definition {
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
     /// Returns true if a policy demands the admission checks of a kind.
     pub(crate) admission_check: Option<IsWanted>,
+    /// Annotations that the admission checks are about; empty if they are about all objects.
+    pub(crate) checked_annotations: &'static [&'static str],
     #[cfg(feature = "dev")]
     pub(crate) dev_services: Vec<DevService>,
 }
@@ -106,6 +110,13 @@ pub(crate) type StartFn<S> = Arc<
 pub(crate) type CheckFn<S> =
     Arc<dyn Fn(&S, &OperatorContext) -> Arc<dyn AdmissionCheck> + Send + Sync>;
 
+/// Creates a task of the leader from the state of its operator.
+pub(crate) type LeaderTaskFn<S> =
+    Arc<dyn Fn(&S, &OperatorContext) -> Option<Box<dyn Runnable>> + Send + Sync>;
+
+/// Creates a task of the leader, once its operator is set up.
+pub(crate) type LeaderTaskFactory = Box<dyn Fn() -> Option<Box<dyn Runnable>> + Send + Sync>;
+
 /// Creates the controller of a kind, once its operator is set up.
 pub(crate) type ControllerFactory =
     Box<dyn Fn(Arc<dyn Validator>, &Wiring<'_>) -> Box<dyn Runnable> + Send + Sync>;
@@ -114,6 +125,7 @@ pub(crate) type ControllerFactory =
 pub(crate) struct RunningOperator {
     /// Factories of its controllers, in the order of its kinds.
     pub(crate) controllers: Vec<ControllerFactory>,
+    pub(crate) leader_tasks: Vec<LeaderTaskFactory>,
     pub(crate) admission_check: Option<Arc<dyn AdmissionCheck>>,
 }
 
@@ -133,6 +145,7 @@ impl Registration {
         definition: Definition,
         set_up: SetUpFn<S>,
         starts: Vec<StartFn<S>>,
+        leader_tasks: Vec<LeaderTaskFn<S>>,
         check: Option<CheckFn<S>>,
     ) -> Self {
         Self {
@@ -142,7 +155,11 @@ impl Registration {
             set_up: Box::new(move |matches, context| {
                 let state = set_up(matches, context.clone())?;
                 let (starts, check) = (starts.clone(), check.clone());
-                Ok(async move { Ok(running(state.await?, &context, starts, check)) }.boxed())
+                let tasks = leader_tasks.clone();
+                Ok(
+                    async move { Ok(running(state.await?, &context, starts, tasks, check)) }
+                        .boxed(),
+                )
             }),
         }
     }
@@ -152,6 +169,7 @@ fn running<S: Send + Sync + 'static>(
     state: S,
     context: &OperatorContext,
     starts: Vec<StartFn<S>>,
+    leader_tasks: Vec<LeaderTaskFn<S>>,
     check: Option<CheckFn<S>>,
 ) -> RunningOperator {
     let state = Arc::new(state);
@@ -160,8 +178,13 @@ fn running<S: Send + Sync + 'static>(
         let (state, context) = (Arc::clone(&state), context.clone());
         Box::new(move |ruleset, wiring| start(&state, &context, ruleset, wiring))
     });
+    let leader_tasks = leader_tasks.into_iter().map(|create| -> LeaderTaskFactory {
+        let (state, context) = (Arc::clone(&state), context.clone());
+        Box::new(move || create(&state, &context))
+    });
     RunningOperator {
         controllers: controllers.collect(),
+        leader_tasks: leader_tasks.collect(),
         admission_check,
     }
 }

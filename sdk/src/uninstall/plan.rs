@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use kube::ResourceExt;
-use lockstep_controller::{Children, DeletionEffect, FinalizeRequest};
+use lockstep_controller::{Children, DeletionEffect, FinalizeRequest, RelatedObjects};
 use lockstep_shared_validation::{LastValidated, ValidationRequest, Validator};
 
 use crate::installation::Installation;
@@ -195,6 +195,7 @@ fn effect(
         last_validated: last_validated.as_ref(),
         is_valid: ruleset.validate(&request).is_valid(),
         children: Children::default(),
+        related: RelatedObjects::default(),
     });
     effect.unwrap_or_else(|| DeletionEffect {
         description: "deleted with the objects that it owns".to_owned(),

@@ -2,11 +2,10 @@
 //! deleted.
 
 use http::Request;
-use lockstep_envtest::{Cluster, Recording, eventually};
-use rds_simulator::Simulator;
+use lockstep_envtest::{Cluster, Moto, Recording, eventually};
 use serde_json::json;
 
-use crate::env::{EnvOptions, NAMESPACE, TestEnv, database};
+use crate::env::{EnvOptions, NAMESPACE, TestEnv, database, sqs};
 use crate::vector::{invalid_spec, pipeline, remapping};
 
 /// Labels that the Prometheus Operator adds to the series of a `PodMonitor`.
@@ -32,12 +31,21 @@ const APISERVER: [(&str, &str); 2] = [("job", "apiserver"), ("instance", "10.0.0
 pub async fn record() -> Recording {
     let cluster = Cluster::start().await.expect("a cluster");
     cluster.add_node("node").await.expect("a node");
-    let rds = Simulator::start().await.expect("a simulator");
+    let moto = Moto::start().await.expect("moto");
+    let queues = sqs(&moto.endpoint(), "eu-central-1").await;
+    let queue = queues.create_queue().queue_name("rds-events").send().await;
+    let url = queue.expect("a queue").queue_url.expect("a URL");
+    // Otherwise, the first response would take twenty seconds.
+    let message = queues.send_message().queue_url(url).message_body("{}");
+    message.send().await.expect("a message");
     let options = EnvOptions {
         kinds: Some("CloudDatabase,Echo,VectorPipeline,ClusterVectorPipeline"),
+        controller_args: vec![
+            "--rds-events-queue=arn:aws:sqs:eu-central-1:123456789012:rds-events".to_owned(),
+        ],
         ..EnvOptions::default()
     };
-    let mut env = TestEnv::install(cluster, rds, options).await;
+    let mut env = TestEnv::install(cluster, moto, options).await;
     env.installation.set_policy("rules: {}").expect("a policy");
     outage(&mut env).await;
     apply(&env, "first").await;

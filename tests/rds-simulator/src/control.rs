@@ -5,5 +5,6 @@ pub(crate) mod injection;
 mod instances;
 pub(crate) mod journal;
 mod resources;
+pub(crate) mod roles;
 pub(crate) mod service;
 pub(crate) mod simulator;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockstep_shared_validation::{
-    FieldError, FieldPath, Layer, Policy, ValidationResult, Violation,
+    FieldError, FieldPath, Layer, Policy, RawObject, ValidationResult, Violation,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -66,6 +66,12 @@ pub trait RemoteChecks: Send + Sync {
     /// Returns true if the policy demands checks of a kind.
     fn are_wanted(&self, group: &str, kind: &str, policy: &Policy) -> bool;
 
+    /// Returns the annotations that the checks of a kind are about: others need no check than an object that has one of
+    /// them, or had one before an update. If there are none, all objects are checked.
+    fn annotations(&self, _group: &str, _kind: &str) -> &[&str] {
+        &[]
+    }
+
     /// Returns the result of a check.
     ///
     /// # Errors
@@ -92,6 +98,20 @@ impl Checks {
     /// Returns true if the policy demands checks of a kind.
     pub(crate) fn are_wanted(&self, kind: &GroupVersionKind, policy: &Policy) -> bool {
         self.remote.are_wanted(&kind.group, &kind.kind, policy)
+    }
+
+    /// Returns true if the checks of a kind are about an object or the one that it replaces.
+    pub(crate) fn concern<'a>(
+        &self,
+        kind: &GroupVersionKind,
+        objects: impl IntoIterator<Item = &'a RawObject<'a>>,
+    ) -> bool {
+        let annotations = self.remote.annotations(&kind.group, &kind.kind);
+        let has = |object: &RawObject<'_>| {
+            let mut annotations = annotations.iter();
+            annotations.any(|it| object.tree().has(["metadata", "annotations", it]))
+        };
+        annotations.is_empty() || objects.into_iter().any(has)
     }
 
     /// Returns the check of an object. An object that is being deleted is not checked: its finalizers must be removable.
@@ -208,6 +228,10 @@ mod tests {
             true
         }
 
+        fn annotations(&self, _group: &str, kind: &str) -> &[&str] {
+            if kind == "Annotated" { &["a"] } else { &[] }
+        }
+
         async fn check(
             &self,
             request: &AdmissionCheckRequest,
@@ -225,6 +249,23 @@ mod tests {
                 warnings: Vec::new(),
             })
         }
+    }
+
+    #[test]
+    fn checks_about_annotations_concern_objects_that_have_or_had_one() {
+        let kind = |kind: &str| GroupVersionKind {
+            group: "example.com".to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+        };
+        let checks = Checks::new(Arc::new(Remote { answers: true }));
+        let read = |text| serde_json::from_str::<RawObject<'_>>(text).expect("an object");
+        let plain = read(r#"{"metadata": {"annotations": {"b": "1"}}}"#);
+        let annotated = read(r#"{"metadata": {"annotations": {"a": "1"}}}"#);
+        assert!(checks.concern(&kind("Trap"), [&plain]), "all objects");
+        assert!(!checks.concern(&kind("Annotated"), [&plain]));
+        assert!(checks.concern(&kind("Annotated"), [&annotated]));
+        assert!(checks.concern(&kind("Annotated"), [&plain, &annotated]));
     }
 
     fn check(answers: bool, object: &Value, old: Option<&Value>) -> Option<PendingCheck> {

@@ -152,7 +152,9 @@ impl Handler {
         }
         let policy = self.policy.get();
         let checks = self.checks.as_ref().filter(|checks| {
-            matches!(mode, Mode::Validate) && checks.are_wanted(&request.kind, &policy)
+            matches!(mode, Mode::Validate)
+                && checks.are_wanted(&request.kind, &policy)
+                && checks.concern(&request.kind, old.iter().chain([&object]))
         });
         if passes && checks.is_none() {
             return Ok(Outcome::Allowed);

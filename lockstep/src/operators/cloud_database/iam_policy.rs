@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use lockstep_cloud_database_controller::{IamPolicyScope, iam_policy};
+use lockstep_cloud_database_controller::{IamPolicyScope, QueueAddress, iam_policy};
 
 /// Print the IAM policy that the controller needs for databases in RDS
 #[derive(clap::Parser)]
@@ -40,6 +40,13 @@ pub(crate) struct Args {
     /// ARN of a role in `spec.monitoring.enhanced.roleArn`. May be repeated.
     #[arg(long = "monitoring-role", value_name = "ARN")]
     monitoring_roles: Vec<String>,
+    /// ARN of a role that a Namespace chooses or allows (`database.example.com/role-arn`), or a pattern with `*`. Each role needs
+    /// a policy of its own without this option. May be repeated.
+    #[arg(long = "assume-role", value_name = "ARN")]
+    assumed_roles: Vec<String>,
+    /// ARN of the queue of `--rds-events-queue`.
+    #[arg(long = "rds-events-queue", value_name = "ARN", value_parser = queue_arn)]
+    events_queue: Option<String>,
     /// ARN of a KMS key that an object names. May be repeated.
     #[arg(long = "kms-key", value_name = "ARN")]
     kms_keys: Vec<String>,
@@ -55,9 +62,21 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         restored: args.restored.clone(),
         replicated: args.replicated.clone(),
         has_managed_passwords: args.has_managed_passwords,
+        assumed_roles: args.assumed_roles.clone(),
+        events_queue: args.events_queue.clone(),
         monitoring_roles: args.monitoring_roles.clone(),
         kms_keys: args.kms_keys.clone(),
     };
     println!("{:#}", iam_policy(&scope));
     ExitCode::SUCCESS
+}
+
+/// Parses the ARN of a queue. A policy cannot name the URL.
+fn queue_arn(text: &str) -> Result<String, String> {
+    text.parse::<QueueAddress>()?;
+    if text.starts_with("arn:") {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("'{text}' is no ARN"))
+    }
 }

@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rds_catalogue::{Catalogue, EngineOffers, Origin};
 
-use crate::engine::Engine;
+use crate::location::{REGION, ROLE_ARN, account_of_role};
+use crate::spec::CloudDatabase;
 use crate::status::CloudDatabaseStatus;
 
 /// Catalogues of what RDS offers: the one that is compiled into the program, and those of AWS accounts.
@@ -26,15 +27,18 @@ impl OfferCatalogues {
         }
     }
 
-    /// Returns the offers that apply to an object: those of the account and region of its instance, or of the controller while
-    /// it has none. The shipped ones apply if there are no others.
+    /// Returns the offers that apply to an object: those of the account and region of its instance, or of the only one that it
+    /// can have while it has no instance. The shipped ones apply if there are no others.
     pub(crate) fn of_object<'a>(
         &'a self,
-        engine: Engine,
+        object: &'a CloudDatabase,
         status: Option<&'a CloudDatabaseStatus>,
     ) -> Option<ApplicableOffers<'a>> {
+        let engine = object.spec.engine;
         let region = status.and_then(|status| status.region.as_deref());
+        let region = region.or_else(|| annotation(object, REGION));
         let account = status.and_then(|status| status.account_id.as_deref());
+        let account = account.or_else(|| account_of_role(annotation(object, ROLE_ARN)?));
         let is_of = |of_catalogue: &Option<String>, of_object: Option<&str>| {
             of_object.is_none() || of_catalogue.is_none() || of_catalogue.as_deref() == of_object
         };
@@ -42,16 +46,14 @@ impl OfferCatalogues {
             let origin = &catalogue.origin;
             is_of(&origin.region, region) && is_of(&origin.account, account)
         });
-        let of_accounts = of_accounts.filter_map(|catalogue| {
+        let of_accounts: Vec<_> = of_accounts.collect();
+        // The Namespace of a new object may choose another region or account, of which there is an empty catalogue.
+        let is_unique = of_accounts.len() == 1;
+        let of_accounts = of_accounts.into_iter().filter_map(|catalogue| {
             let offers = catalogue.engines.get(engine.as_str())?;
             Some((&catalogue.origin, offers))
         });
-        let of_accounts: Vec<_> = of_accounts.collect();
-        // A controller that was moved to another region leaves an older catalogue, which may be that of a new object, too.
-        let is_unique = of_accounts.len() == 1;
-        let found = of_accounts
-            .into_iter()
-            .max_by_key(|(_, offers)| &offers.date);
+        let found = of_accounts.max_by_key(|(_, offers)| &offers.date);
         if let Some((origin, offers)) = found {
             return Some(ApplicableOffers {
                 offers,
@@ -68,6 +70,11 @@ impl OfferCatalogues {
             is_binding: false,
         })
     }
+}
+
+fn annotation<'a>(object: &'a CloudDatabase, name: &str) -> Option<&'a str> {
+    let value = object.metadata.annotations.as_ref()?.get(name)?.trim();
+    (!value.is_empty()).then_some(value)
 }
 
 /// Offers that apply to an object.
@@ -114,13 +121,29 @@ impl OfferContext {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::engine::Engine;
+
+    fn object(engine: Engine, annotations: &Value) -> CloudDatabase {
+        let object = json!({
+            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+            "metadata": {"name": "orders", "annotations": annotations},
+            "spec": {
+                "engine": engine, "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
+                "credentials": {"username": "app", "secretName": "s"},
+            },
+        });
+        serde_json::from_value(object).expect("a database")
+    }
 
     #[test]
     fn the_shipped_catalogue_has_every_engine() {
         for engine in Engine::ALL {
             let catalogues = OfferCatalogues::default();
-            let found = catalogues.of_object(engine, None).expect("offers");
+            let object = object(engine, &json!({}));
+            let found = catalogues.of_object(&object, None).expect("offers");
             assert!(!found.is_binding && !found.offers.versions.is_empty());
         }
         let shipped = Catalogue::shipped().engines.len();
@@ -147,7 +170,9 @@ mod tests {
                 account_id: account.map(str::to_owned),
                 ..CloudDatabaseStatus::default()
             };
-            let found = catalogues.of_object(engine, Some(&status)).expect("offers");
+            let object = object(engine, &json!({}));
+            let found = catalogues.of_object(&object, Some(&status));
+            let found = found.expect("offers");
             (found.origin.region.clone(), found.is_binding)
         };
         let of = |region: &str| Some(region.to_owned());
@@ -159,5 +184,30 @@ mod tests {
         assert_eq!(found(Engine::Mysql, Some("c"), Some("1")), (None, false));
         assert_eq!(found(Engine::Mysql, Some("b"), Some("2")), (None, false));
         assert_eq!(found(Engine::Postgres, None, None), (None, false));
+    }
+
+    #[test]
+    fn an_object_that_may_be_elsewhere_is_compared_with_no_certainty() {
+        let other = Origin::of_answers(Some("2".to_owned()), Some("b".to_owned()));
+        let other = Catalogue::new(other, [].into());
+        let own = of_account("a", "2026-02-01");
+        let alone = OfferCatalogues::new(vec![Arc::clone(&own)], "2026-01-15");
+        let both = OfferCatalogues::new(vec![own, Arc::new(other)], "2026-01-15");
+        let found = |catalogues: &OfferCatalogues, annotations: Value| {
+            let object = object(Engine::Mysql, &annotations);
+            let found = catalogues.of_object(&object, None).expect("offers");
+            (found.origin.region.clone(), found.is_binding)
+        };
+        let own_region = || Some("a".to_owned());
+        assert_eq!(found(&alone, json!({})), (own_region(), true));
+        // The Namespace may have the annotation.
+        assert_eq!(found(&both, json!({})), (own_region(), false));
+        for catalogues in [&alone, &both] {
+            assert_eq!(found(catalogues, json!({REGION: "b"})), (None, false));
+            let role = json!({ROLE_ARN: "arn:aws:iam::2:role/r", REGION: "a"});
+            assert_eq!(found(catalogues, role), (None, false));
+            let explicit = json!({REGION: "a"});
+            assert_eq!(found(catalogues, explicit), (own_region(), true));
+        }
     }
 }

@@ -1,16 +1,21 @@
 //! AWS account of the credentials of this process.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use aws_config::SdkConfig;
+use aws_config::{Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::future::ProvideCredentials as ProvideFuture;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sdk_sts::Client;
-use aws_sdk_sts::error::SdkError;
-use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
+use tokio::time::Instant;
 
 use crate::aws_metrics::CountRequests;
+use crate::call_error::CallError;
+
+/// Time for which an error of STS answers further questions, so that reconciliations do not wait for one call each while STS
+/// does not answer.
+const FAILURE_AGE: Duration = Duration::from_secs(10);
 
 /// Access key that a provider last returned.
 #[derive(Clone, Debug, Default)]
@@ -58,17 +63,20 @@ impl ProvideCredentials for Recording {
 ///
 /// # Guarantees
 ///
-/// STS is called once, and once more each time the credentials have changed.
+/// STS is called once, and once more each time the credentials have changed. After an error, it is called again some seconds
+/// later.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     sts: Client,
     last: LastAccessKey,
     /// Last response of STS.
-    known: Arc<tokio::sync::Mutex<Option<Known>>>,
+    known: Arc<Mutex<Option<Known>>>,
+    /// Held during a call, with the last error.
+    calls: Arc<tokio::sync::Mutex<Option<(Instant, CallError)>>>,
 }
 
 /// Response of STS.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     /// Access key that the response is valid for.
     access_key: Option<String>,
@@ -76,9 +84,13 @@ struct Known {
 }
 
 impl Account {
-    /// Returns the account, and a configuration for clients that use its credentials. `count` counts the calls to
-    /// STS.
-    pub(crate) fn of(config: SdkConfig, count: CountRequests) -> (Self, SdkConfig) {
+    /// Returns the account, and a configuration for clients that use its credentials. STS is called in a region, which need
+    /// not be that of the other clients. `count` counts the calls to STS.
+    pub(crate) fn of(
+        config: SdkConfig,
+        region: Option<Region>,
+        count: CountRequests,
+    ) -> (Self, SdkConfig) {
         let last = LastAccessKey::default();
         let provider = config.credentials_provider().map(|provider| Recording {
             provider,
@@ -88,64 +100,120 @@ impl Account {
         let mut builder = config.into_builder();
         builder.set_credentials_provider(provider);
         let config = builder.build();
-        let counted = aws_sdk_sts::config::Builder::from(&config).interceptor(count);
+        let region = region.or_else(|| config.region().cloned());
+        let counted = aws_sdk_sts::config::Builder::from(&config).region(region);
+        let counted = counted.interceptor(count);
         let account = Self {
             sts: Client::from_conf(counted.build()),
             last,
             known: Arc::default(),
+            calls: Arc::default(),
         };
         (account, config)
     }
 
     /// Returns the ID of the account, if STS has returned it.
-    pub(crate) async fn known_id(&self) -> Option<String> {
-        let known = self.known.lock().await;
-        known.as_ref().map(|known| known.id.clone())
+    pub(crate) fn known_id(&self) -> Option<String> {
+        self.known().map(|known| known.id)
     }
 
     /// Returns the ID of the account.
-    pub(crate) async fn id(&self) -> Result<String, SdkError<GetCallerIdentityError>> {
-        // The lock is held during the call, so that concurrent reconciliations wait for one response.
-        let mut known = self.known.lock().await;
-        if let Some(known) = &*known
-            && known.access_key == self.last.get()
-        {
-            return Ok(known.id.clone());
+    pub(crate) async fn id(&self) -> Result<String, CallError> {
+        if let Some(id) = self.valid_id() {
+            return Ok(id);
         }
-        let response = self.sts.get_caller_identity().send().await?;
+        // The lock is held during the call, so that concurrent reconciliations wait for one response.
+        let mut failed = self.calls.lock().await;
+        if let Some(id) = self.valid_id() {
+            return Ok(id);
+        }
+        if let Some((at, error)) = &*failed
+            && at.elapsed() < FAILURE_AGE
+        {
+            return Err(error.clone());
+        }
+        let response = match self.sts.get_caller_identity().send().await {
+            Ok(response) => response,
+            Err(error) => {
+                let error = CallError::from(error);
+                *failed = Some((Instant::now(), error.clone()));
+                return Err(error);
+            }
+        };
         let id = response.account.unwrap_or_default();
-        *known = Some(Known {
+        let known = Known {
             access_key: self.last.get(),
             id: id.clone(),
-        });
+        };
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        *failed = None;
         Ok(id)
+    }
+
+    /// Returns the ID of the account if STS has returned it for the present credentials.
+    fn valid_id(&self) -> Option<String> {
+        let known = self.known()?;
+        (known.access_key == self.last.get()).then_some(known.id)
+    }
+
+    fn known(&self) -> Option<Known> {
+        let known = self.known.lock();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+    use aws_config::retry::RetryConfig;
     use aws_config::{BehaviorVersion, Region};
     use aws_smithy_runtime_api::client::http::{
         HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
     };
     use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+    use futures::future::join_all;
 
     use super::*;
 
     /// STS that counts its calls and returns the number of the call as the account.
     #[derive(Clone, Debug, Default)]
-    struct Sts(Arc<AtomicUsize>);
+    struct Sts {
+        calls: Arc<AtomicUsize>,
+        fails: Arc<AtomicBool>,
+    }
+
+    impl Sts {
+        fn calls(&self) -> usize {
+            self.calls.load(Ordering::SeqCst)
+        }
+
+        async fn config(&self, credentials: impl ProvideCredentials + 'static) -> SdkConfig {
+            let connector = self.clone();
+            aws_config::defaults(BehaviorVersion::latest())
+                .region(Region::new("eu-central-1"))
+                .credentials_provider(credentials)
+                .retry_config(RetryConfig::disabled())
+                .http_client(http_client_fn(move |_, _| {
+                    SharedHttpConnector::new(connector.clone())
+                }))
+                .load()
+                .await
+        }
+    }
 
     impl HttpConnector for Sts {
-        fn call(&self, _: HttpRequest) -> HttpConnectorFuture {
-            let nth = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+        fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+            assert!(request.uri().contains("sts.us-east-1."), "{request:?}");
+            let nth = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
             let body = format!(
                 "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>00000000000{nth}</Account>\
                  </GetCallerIdentityResult></GetCallerIdentityResponse>"
             );
-            let response = http::Response::new(body.into());
+            let mut response = http::Response::new(body.into());
+            if self.fails.load(Ordering::SeqCst) {
+                *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+            }
             HttpConnectorFuture::ready(Ok(HttpResponse::try_from(response).expect("an answer")))
         }
     }
@@ -171,24 +239,35 @@ mod tests {
         let sts = Sts::default();
         let keys = Rotating::default();
         keys.0.set("AKIA1");
-        let connector = sts.clone();
-        let config = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::new("eu-central-1"))
-            .credentials_provider(keys.clone())
-            .http_client(http_client_fn(move |_, _| {
-                SharedHttpConnector::new(connector.clone())
-            }))
-            .load()
-            .await;
-        let (account, config) = Account::of(config, CountRequests::default());
+        let config = sts.config(keys.clone()).await;
+        let region = Some(Region::new("us-east-1"));
+        let (account, config) = Account::of(config, region, CountRequests::default());
         let id = async || account.id().await.expect("an answer");
         assert_eq!((id().await, id().await).1, "000000000001");
-        assert_eq!(sts.0.load(Ordering::SeqCst), 1);
+        assert_eq!(sts.calls(), 1);
         // Another client of the same configuration gets new credentials.
         keys.0.set("AKIA2");
-        let other = Client::new(&config).get_caller_identity().send().await;
-        other.expect("an answer");
+        let other = aws_sdk_sts::config::Builder::from(&config).region(Region::new("us-east-1"));
+        let other = Client::from_conf(other.build());
+        other.get_caller_identity().send().await.expect("an answer");
         assert_eq!((id().await, id().await).1, "000000000003");
-        assert_eq!(sts.0.load(Ordering::SeqCst), 3);
+        assert_eq!(sts.calls(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_of_sts_answers_all_questions_for_some_seconds() {
+        let sts = Sts::default();
+        sts.fails.store(true, Ordering::SeqCst);
+        let keys = Credentials::new("AKIA1", "secret", None, None, "tests");
+        let config = sts.config(keys).await;
+        let region = Some(Region::new("us-east-1"));
+        let (account, _) = Account::of(config, region, CountRequests::default());
+        let answers = join_all([(); 5].map(|()| account.id())).await;
+        assert!(answers.iter().all(Result::is_err));
+        assert_eq!((sts.calls(), account.known_id()), (1, None));
+        sts.fails.store(false, Ordering::SeqCst);
+        tokio::time::advance(FAILURE_AGE).await;
+        assert_eq!(account.id().await.expect("an answer"), "000000000002");
+        assert_eq!(account.known_id().as_deref(), Some("000000000002"));
     }
 }

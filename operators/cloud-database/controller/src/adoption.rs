@@ -12,14 +12,14 @@ use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec};
 use lockstep_controller::{OperatorEvent, ReconcileError, ReconcileOutput};
 
 use crate::drift;
+use crate::instance_reconciler::{InstanceReconciler, observed};
 use crate::master_user::MasterUser;
 use crate::preconditions;
-use crate::reconciler::{CloudDatabaseReconciler, observed};
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG, ObjectTags};
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Adds the owner tags of an object to an instance that no object owns, and that can match the spec.
     pub(crate) async fn adopt(
         &self,

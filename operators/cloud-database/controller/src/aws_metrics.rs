@@ -15,6 +15,8 @@ use aws_sdk_rds::operation::{
     restore_db_instance_from_db_snapshot::RestoreDBInstanceFromDBSnapshotError,
     restore_db_instance_to_point_in_time::RestoreDBInstanceToPointInTimeError,
 };
+use aws_sdk_sqs::operation::delete_message_batch::DeleteMessageBatchError;
+use aws_sdk_sqs::operation::receive_message::ReceiveMessageError;
 use aws_sdk_sts::operation::get_caller_identity::GetCallerIdentityError;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
@@ -126,6 +128,7 @@ fn error_code(error: &Error) -> Option<&str> {
         of::<CreateDBInstanceError>,
         of::<CreateDBInstanceReadReplicaError>,
         of::<DeleteDBInstanceError>,
+        of::<DeleteMessageBatchError>,
         of::<DescribeDBEngineVersionsError>,
         of::<DescribeDBInstancesError>,
         of::<DescribeDBSnapshotsError>,
@@ -133,6 +136,7 @@ fn error_code(error: &Error) -> Option<&str> {
         of::<GetCallerIdentityError>,
         of::<ModifyDBInstanceError>,
         of::<PromoteReadReplicaError>,
+        of::<ReceiveMessageError>,
         of::<RemoveTagsFromResourceError>,
         of::<RestoreDBInstanceFromDBSnapshotError>,
         of::<RestoreDBInstanceToPointInTimeError>,

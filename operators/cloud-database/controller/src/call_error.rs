@@ -1,9 +1,11 @@
 //! Errors of AWS calls, and whether a call was executed or can succeed later.
 
+use std::error::Error;
 use std::time::Duration;
 
 use aws_sdk_rds::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
 use aws_sdk_rds::operation::RequestId;
+use aws_sdk_sts::operation::assume_role::AssumeRoleError;
 use lockstep_controller::ReconcileError;
 
 use crate::error_code::{self, Class};
@@ -12,9 +14,14 @@ use crate::error_code::{self, Class};
 /// missing permission.
 pub(crate) const OTHERS_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
-/// Error of a call to RDS or STS.
+/// Reason of the error that STS denies a role to the controller.
+pub(crate) const ROLE_NOT_ASSUMED: &str = "RoleNotAssumed";
+
+/// Error of a call to RDS, STS or SQS.
 #[derive(Clone, Debug)]
 pub(crate) struct CallError {
+    /// True if STS has denied the role whose credentials the call needs. It was not sent then.
+    is_role_denied: bool,
     code: Option<String>,
     /// HTTP status of the response. `None` without a response.
     status: Option<u16>,
@@ -29,6 +36,7 @@ impl CallError {
     /// Creates an error for a call without a response of RDS.
     pub(crate) fn without_response(message: &str) -> Self {
         Self {
+            is_role_denied: false,
             code: None,
             status: None,
             message: message.to_owned(),
@@ -37,6 +45,9 @@ impl CallError {
 
     /// Returns what the error means for the next attempt.
     pub(crate) fn class(&self) -> Class {
+        if self.is_role_denied {
+            return Class::Access;
+        }
         error_code::class(self.code.as_deref(), self.status)
     }
 
@@ -78,8 +89,15 @@ impl CallError {
 
 impl From<CallError> for ReconcileError {
     fn from(error: CallError) -> Self {
-        let message = format!("RDS: {}", error.text());
+        let mut message = format!("RDS: {}", error.text());
         let reason = match error.class() {
+            Class::Access if error.is_role_denied => {
+                message = format!(
+                    "STS denies the role of the object to the controller; RDS was not called. The trust policy of the role must name the controller's role, and the UID of the Namespace as the external ID: {}",
+                    error.message
+                );
+                ROLE_NOT_ASSUMED
+            }
             Class::Object | Class::Outside => "RejectedByRds",
             Class::Access => "AccessDenied",
             Class::Busy | Class::Unavailable | Class::Repeated => {
@@ -111,6 +129,7 @@ where
             None => DisplayErrorContext(&error).to_string(),
         };
         Self {
+            is_role_denied: is_role_denied(&error),
             code: error.code().map(String::from),
             status: error
                 .raw_response()
@@ -118,6 +137,14 @@ where
             message,
         }
     }
+}
+
+/// Returns true if STS has denied to assume a role: the role does not exist, its trust policy demands another principal or
+/// external ID, or the policy of the controller does not allow it. STS does not tell which.
+fn is_role_denied(error: &(dyn Error + 'static)) -> bool {
+    let chain = std::iter::successors(Some(error), |error| (*error).source());
+    let mut assumptions = chain.filter_map(|it| it.downcast_ref::<SdkError<AssumeRoleError>>());
+    assumptions.any(|error| error.code() == Some("AccessDenied"))
 }
 
 #[cfg(test)]
@@ -128,6 +155,7 @@ mod tests {
     fn a_rejected_call_is_distinguished_from_one_that_may_have_been_executed() {
         let is_rejection = |code: Option<&str>, status: Option<u16>| {
             let error = CallError {
+                is_role_denied: false,
                 code: code.map(String::from),
                 status,
                 message: String::new(),

@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 
 use crate::call_error::CallError;
 use crate::drift;
+use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
 use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
 use crate::preconditions;
-use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::step_error::{StepError, with_status};
@@ -74,7 +74,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Creates the instance that RDS does not list, unless RDS has listed it before.
     pub(crate) async fn create(
         &self,

@@ -98,7 +98,7 @@ fn safety(policy: DeletionPolicy) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_controller::Children;
+    use lockstep_controller::{Children, RelatedObjects};
 
     use super::*;
     use lockstep_shared_validation::LastValidated;
@@ -116,6 +116,7 @@ mod tests {
             last_validated: last_validated.as_ref(),
             is_valid: false,
             children: Children::default(),
+            related: RelatedObjects::default(),
         })
     }
 
@@ -145,6 +146,7 @@ mod tests {
                 last_validated: None,
                 is_valid: true,
                 children: Children::default(),
+                related: RelatedObjects::default(),
             });
             (effect.description, effect.is_blocked)
         };
@@ -177,6 +179,7 @@ mod tests {
                 last_validated: last_validated.as_ref(),
                 is_valid: false,
                 children: Children::default(),
+                related: RelatedObjects::default(),
             })
         };
         assert!(observed(Some("Observe"), &json!("Manage")));
@@ -205,6 +208,7 @@ mod tests {
                 last_validated: last_validated.as_ref(),
                 is_valid: false,
                 children: Children::default(),
+                related: RelatedObjects::default(),
             })
         };
         assert!(lifts(None, &json!(false)));

@@ -15,18 +15,19 @@ use lockstep_controller::{
 };
 use serde_json::{Value, json};
 
-use crate::call_error::CallError;
+use crate::call_error::{CallError, ROLE_NOT_ASSUMED};
 use crate::deletion_policy::{self, deletion_began};
 use crate::drift;
 use crate::identity::Identity;
+use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
 use crate::instance_status;
 use crate::modification::Modification;
-use crate::reconciler::{CloudDatabaseReconciler, fields, observed, require_ours};
 use crate::recorded_instance::RecordedInstance;
+use crate::release;
 use crate::step_error::{StepError, with_status};
 use crate::tags::{self, ObjectTags};
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     pub(crate) async fn finalize(
         &self,
         deleted: &FinalizeRequest<'_>,
@@ -45,9 +46,15 @@ impl CloudDatabaseReconciler {
         if policy == DeletionPolicy::Retain {
             return Ok(self.release(&identity, deleted, &record, uid).await?);
         }
-        let location = self.rds.location().await?;
-        location.require(&id, &record)?;
-        let Some(instance) = self.rds.describe(&id).await? else {
+        let instance = match self.find(&id, &record).await {
+            Ok(instance) => instance,
+            Err(error) if error.reason() == ROLE_NOT_ASSUMED => {
+                let done = release::without_access(deleted, error);
+                return Ok(done.map_err(|error| self.requeue(error))?);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let Some(instance) = instance else {
             return self.finalize_absent(&id, deleted, policy, &record).await;
         };
         if identity.is_adopted && !tags::is_owned_by(&instance, uid) {
@@ -66,6 +73,15 @@ impl CloudDatabaseReconciler {
             }
             Err(error) => Err(with_status(observed, error)),
         }
+    }
+
+    async fn find(
+        &self,
+        id: &str,
+        record: &RecordedInstance<'_>,
+    ) -> Result<Option<DbInstance>, ReconcileError> {
+        self.rds.location().await?.require(id, record)?;
+        Ok(self.rds.describe(id).await?)
     }
 
     /// Performs the next step of the deletion of an instance that RDS lists.

@@ -28,6 +28,10 @@ pub struct IamPolicyScope {
     pub has_managed_passwords: bool,
     /// ARNs of the roles for enhanced monitoring.
     pub monitoring_roles: Vec<String>,
+    /// ARNs of the roles that Namespaces choose or allow.
+    pub assumed_roles: Vec<String>,
+    /// ARN of the queue with the events of RDS.
+    pub events_queue: Option<String>,
     /// ARNs of the KMS keys of storage, Performance Insights and managed passwords.
     pub kms_keys: Vec<String>,
 }
@@ -148,6 +152,18 @@ impl IamPolicyScope {
             ..
         } = self;
         let mut statements = Vec::new();
+        if let Some(queue) = &self.events_queue {
+            let actions = ["sqs:DeleteMessage", "sqs:ReceiveMessage"];
+            statements.push(statement(
+                "ReceiveEvents",
+                &actions,
+                std::slice::from_ref(queue),
+            ));
+        }
+        if !self.assumed_roles.is_empty() {
+            let roles = &self.assumed_roles;
+            statements.push(statement("AssumeRoles", &["sts:AssumeRole"], roles));
+        }
         if self.has_managed_passwords {
             let secrets = format!("arn:{partition}:secretsmanager:{region}:{account}:secret:rds!*");
             let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
@@ -242,6 +258,8 @@ mod tests {
             "kms:",
             "iam:",
             "secretsmanager:",
+            "sqs:",
+            "sts:",
             "Restore",
             "Replica",
         ] {
@@ -259,6 +277,17 @@ mod tests {
             it.has_managed_passwords = true;
         });
         assert!(managed.contains("kms:Decrypt") && managed.contains("secret:rds!*"));
+        let queue = "arn:aws:sqs:eu-west-1:210987654321:rds";
+        let with_events = policy(|it| it.events_queue = Some(queue.to_owned()));
+        let allowed = format!(
+            r#""Action":["sqs:DeleteMessage","sqs:ReceiveMessage"],"Effect":"Allow","Resource":["{queue}"]"#
+        );
+        assert!(with_events.contains(&allowed), "{with_events}");
+        let team = "arn:aws:iam::210987654321:role/team";
+        let with_role = policy(|it| it.assumed_roles = vec![team.to_owned()]);
+        let allowed =
+            format!(r#""Action":["sts:AssumeRole"],"Effect":"Allow","Resource":["{team}"]"#);
+        assert!(with_role.contains(&allowed), "{with_role}");
         let role = "arn:aws:iam::123456789012:role/monitoring";
         let monitored = policy(|it| it.monitoring_roles = vec![role.to_owned()]);
         assert!(monitored.contains("iam:PassRole") && monitored.contains(role));

@@ -57,7 +57,7 @@ impl Identity {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_controller::Children;
+    use lockstep_controller::{Children, RelatedObjects};
     use lockstep_shared_validation::LastValidated;
     use serde_json::json;
 
@@ -93,6 +93,7 @@ mod tests {
                 last_validated,
                 is_valid: true,
                 children: Children::default(),
+                related: RelatedObjects::default(),
             });
             identity.expect("an identity").id
         };

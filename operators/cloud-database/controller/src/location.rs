@@ -2,16 +2,26 @@
 
 use lockstep_controller::ReconcileError;
 
+use crate::rds_events::event::InstanceKey;
 use crate::recorded_instance::RecordedInstance;
 
 /// Region of an account. The identifier of an instance is valid only within it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Location {
     pub(crate) region: String,
     pub(crate) account_id: String,
 }
 
 impl Location {
+    /// Returns the key of an instance here.
+    pub(crate) fn instance(&self, id: &str) -> InstanceKey {
+        InstanceKey {
+            account_id: self.account_id.clone(),
+            region: self.region.clone(),
+            id: id.to_owned(),
+        }
+    }
+
     /// Returns an error if the instance of an object, if one was ever requested, is in another region or account.
     ///
     /// An instance that RDS does not find because it is elsewhere must neither be created again nor count as deleted.

@@ -9,11 +9,11 @@ use lockstep_cloud_database_api::effects::{Circumstance, effect_of};
 
 use crate::call_error::{CallError, OTHERS_AGAIN_AFTER};
 use crate::error_code::Class;
+use crate::instance_reconciler::InstanceReconciler;
 use crate::instance_status::Accepts;
 use crate::modification::Modification;
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::requested::Answer;
-use crate::reconciler::CloudDatabaseReconciler;
 
 /// Time after a change of the storage in which RDS does not accept another one:
 /// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html>.
@@ -39,7 +39,7 @@ pub(crate) struct Target<'a> {
     pub(crate) circumstances: Vec<Circumstance>,
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Requests the groups of a modification that RDS accepts in the status of the instance, unless they were requested
     /// recently.
     pub(crate) async fn modify(

@@ -8,10 +8,10 @@ use lockstep_controller::ReconcileError;
 use crate::adoption;
 use crate::applied_values;
 use crate::drift;
+use crate::instance_reconciler::InstanceReconciler;
 use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::{PasswordChange, TagChange};
-use crate::reconciler::CloudDatabaseReconciler;
 use crate::recorded_instance::RecordedInstance;
 use crate::replication::Replication;
 use crate::tags;
@@ -21,7 +21,7 @@ pub(crate) fn is_observed(object: &CloudDatabase) -> bool {
     object.spec.management_policy == ManagementPolicy::Observe
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Adds what would be requested if the instance were managed, and what could not be changed then.
     pub(crate) fn observe(
         &self,

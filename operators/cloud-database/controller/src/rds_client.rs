@@ -7,28 +7,26 @@ mod sources;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, SdkConfig};
+use aws_config::{Region, SdkConfig};
 use aws_sdk_rds::Client;
 use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DbInstance, DbSnapshot, Filter};
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec, StorageType};
-use lockstep_controller::{Leadership, RateLimiter, ReconcileError};
+use lockstep_controller::{Leadership, ReconcileError};
 use tokio::time::Instant;
 
 use crate::account::Account;
 use crate::aws_metrics::{AwsRequests, CountRequests};
-use crate::call_error::CallError;
+use crate::call_error::{CallError, ROLE_NOT_ASSUMED};
 use crate::descriptions::{Descriptions, PAGE_SIZE};
 use crate::location::Location;
 use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::{Modification, PasswordChange};
+use crate::rate_limits::RateLimits;
 use crate::tags;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
 /// remaining time of a lease that is renewed in time.
-const CALL_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
 /// default is one day.
@@ -43,7 +41,7 @@ pub struct RdsClient {
     /// Distinguishes the instances of this cluster from those of other clusters in the same account.
     cluster_name: Option<String>,
     leadership: Leadership,
-    rate_limiter: RateLimiter,
+    limits: RateLimits,
     pub(crate) descriptions: Descriptions,
 }
 
@@ -57,41 +55,21 @@ pub(crate) struct Page {
 }
 
 impl RdsClient {
-    /// Creates a client from the environment: region, credentials and endpoint come from the usual sources of AWS
-    /// tools.
+    /// Creates a client with the region and the credentials of a configuration. STS is called in `sts_region`, or in
+    /// the same one.
     ///
     /// A call that modifies something is not sent if it might be executed after the `leadership` has ended.
-    /// Every call takes a token of the `rate_limiter`. Instances are tagged with the name of the cluster, if
-    /// it has one. The `requests` count the calls to RDS and STS.
-    pub async fn from_environment(
-        leadership: Leadership,
-        calls: RateLimiter,
-        cluster_name: Option<String>,
-        requests: AwsRequests,
-    ) -> Self {
-        let http = Builder::new()
-            .tls_provider(Provider::Rustls(CryptoMode::Ring))
-            .build_https();
-        let timeouts = TimeoutConfig::builder()
-            .operation_timeout(CALL_DEADLINE)
-            .build();
-        let config = aws_config::defaults(BehaviorVersion::latest())
-            .http_client(http)
-            .timeout_config(timeouts)
-            .load()
-            .await;
-        Self::of(config, leadership, calls, cluster_name, requests)
-    }
-
+    /// Every call takes a token of the bucket that `limits` have for its account and region.
     pub(crate) fn of(
         config: SdkConfig,
+        sts_region: Option<Region>,
         leadership: Leadership,
-        calls: RateLimiter,
+        limits: RateLimits,
         cluster_name: Option<String>,
         requests: AwsRequests,
     ) -> Self {
         let count = CountRequests(requests);
-        let (account, config) = Account::of(config, count.clone());
+        let (account, config) = Account::of(config, sts_region, count.clone());
         let counted = aws_sdk_rds::config::Builder::from(&config).interceptor(count);
         Self {
             client: Client::from_conf(counted.build()),
@@ -99,7 +77,7 @@ impl RdsClient {
             region: config.region().map(ToString::to_string),
             cluster_name,
             leadership,
-            rate_limiter: calls,
+            limits,
             descriptions: Descriptions::default(),
         }
     }
@@ -113,13 +91,16 @@ impl RdsClient {
                     .to_owned(),
         })?;
         let account_id = self.account.id().await.map_err(|error| {
-            let error = CallError::from(error);
-            ReconcileError::Transient {
-                reason: "AccountUnknown",
-                message: format!(
-                    "STS GetCallerIdentity failed, so the AWS account of the controller is unknown; RDS was not called: {}",
-                    error.message
-                ),
+            let message = format!(
+                "STS GetCallerIdentity failed, so the AWS account of the controller is unknown; RDS was not called: {}",
+                error.message
+            );
+            match ReconcileError::from(error) {
+                denied if denied.reason() == ROLE_NOT_ASSUMED => denied,
+                _ => ReconcileError::Transient {
+                    reason: "AccountUnknown",
+                    message,
+                },
             }
         })?;
         Ok(Location { region, account_id })
@@ -135,10 +116,17 @@ impl RdsClient {
         self.cluster_name.as_deref()
     }
 
+    /// Waits for a token of the account, if it is known, and the region.
+    async fn acquire(&self) {
+        let account = self.account.known_id();
+        let bucket = self.limits.of(account, self.region.clone());
+        bucket.acquire().await;
+    }
+
     /// Waits for the rate limiter. Returns an error if a call that modifies something might end after this replica's
     /// leadership.
     async fn may_write(&self) -> Result<(), CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         if self.leadership.outlasts(CALL_DEADLINE) {
             return Ok(());
         }
@@ -149,7 +137,7 @@ impl RdsClient {
 
     /// Returns the instance with an identifier, or `None` if it does not exist.
     pub(crate) async fn describe(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let call = self
             .client
             .describe_db_instances()
@@ -168,7 +156,7 @@ impl RdsClient {
         &self,
         resource_id: &str,
     ) -> Result<Vec<DbInstance>, CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let filter = Filter::builder()
             .name("dbi-resource-id")
             .values(resource_id)
@@ -207,7 +195,7 @@ impl RdsClient {
 
     /// Returns the page of all instances that a marker leads to, or the first one.
     pub(crate) async fn page(&self, marker: Option<String>) -> Result<Page, CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let requested = Instant::now();
         let call = self.client.describe_db_instances();
         let call = call.max_records(PAGE_SIZE.into()).set_marker(marker);
@@ -224,7 +212,7 @@ impl RdsClient {
         let mut found = Vec::new();
         let mut marker = None;
         loop {
-            self.rate_limiter.acquire().await;
+            self.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.db_instance_identifier(id).set_marker(marker);
             let page = match call.max_records(PAGE_SIZE.into()).send().await {

@@ -1,62 +1,36 @@
-//! Reconciler of CloudDatabase. [Creation](crate::creation), the [comparison](crate::sync) of an instance with the spec and
-//! [finalization](crate::finalization) are separate modules.
+//! Reconciler of CloudDatabase: selects the region and the role of an object, and lets their
+//! [`InstanceReconciler`] do the rest.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use aws_sdk_rds::types::DbInstance;
 use kube::Client;
-use lockstep_cloud_database_api::{CloudDatabase, FINALIZER, MasterUserSecret};
+use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
 use lockstep_controller::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, Readiness,
-    ReconcileError, ReconcileOutput, Reconciler, SyncRequest,
+    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
+    ReconcileOutput, Reconciler, RelatedObjects, SyncRequest, Watch,
 };
 use serde_json::{Map, Value, json};
 
-use crate::certificate::{self, CertificateExpiry, CertificateLabels};
+use crate::access::NamespaceAccess;
+use crate::access_pool::AccessPool;
+use crate::certificate::{CertificateExpiry, CertificateLabels};
 use crate::credentials;
 use crate::deletion_policy;
-use crate::drift;
 use crate::identity::Identity;
-use crate::known_passwords::KnownPasswords;
+use crate::instance_reconciler::{InstanceReconciler, RECORDED, RdsConfig, Shared, fields};
 use crate::modification::outcomes::SYNCED;
-use crate::modification::requested::RequestedModifications;
+use crate::namespaces;
 use crate::offers::OfferRefresh;
 use crate::owned_secrets;
-use crate::rds_client::RdsClient;
+use crate::rds_clients::RdsClients;
+use crate::rds_events::RdsEvents;
+use crate::rds_events::changed_instances::Owner;
 use crate::recorded_instance::RecordedInstance;
+use crate::release;
 use crate::replica_source;
 use crate::source_policy::SourcePolicy;
 use crate::step_error::StepError;
-use crate::tags::{self, OWNER_TAG};
-
-/// Intervals of the calls to RDS.
-#[derive(Clone, Copy, Debug)]
-pub struct RdsConfig {
-    /// Interval while a change is in progress. RDS needs minutes to create or delete an instance.
-    pub poll_interval: Duration,
-    /// Interval while the instance is up to date, to detect changes by other clients.
-    pub resync_period: Duration,
-    /// Time for which RDS must not list an instance before it counts as missing, or as deleted if its object is being
-    /// deleted. RDS lists a new instance only some time after it has accepted the creation.
-    pub not_found_grace_period: Duration,
-    /// Time for which calls to RDS must fail, for example because they are throttled, before an instance that served
-    /// clients counts as not ready. Until then, the last known state is reported.
-    pub unavailable_grace_period: Duration,
-}
-
-impl Default for RdsConfig {
-    fn default() -> Self {
-        Self {
-            poll_interval: Duration::from_secs(30),
-            resync_period: Duration::from_mins(10),
-            not_found_grace_period: Duration::from_mins(2),
-            unavailable_grace_period: Duration::from_mins(10),
-        }
-    }
-}
 
 /// Reconciler of CloudDatabase.
 ///
@@ -67,61 +41,51 @@ impl Default for RdsConfig {
 /// in another region or account is not searched for here. An instance that RDS has listed before and no longer
 /// finds is not replaced unless a user requests it.
 pub struct CloudDatabaseReconciler {
-    pub(crate) client: Client,
-    pub(crate) rds: RdsClient,
-    pub(crate) config: RdsConfig,
-    pub(crate) requested: RequestedModifications,
-    pub(crate) passwords: KnownPasswords,
-    /// CA certificates of RDS for applications, in PEM format.
-    pub(crate) ca_bundle: Option<Arc<str>>,
-    pub(crate) certificate_expiry: CertificateExpiry,
-    pub(crate) source_policy: SourcePolicy,
+    pub(crate) shared: Shared,
+    pub(crate) clients: RdsClients,
+    pub(crate) reconcilers: AccessPool<Owner, Arc<InstanceReconciler>>,
     /// Refresh of the catalogue of what RDS offers, unless it is disabled.
     offers: Option<OfferRefresh>,
-    /// Instances that RDS does not list, with the time since then.
-    unseen_since: Mutex<HashMap<String, Instant>>,
-    /// Instances for which calls fail, with the time since then.
-    failing_since: Mutex<HashMap<String, Instant>>,
+    /// If true, the annotations of Namespaces count.
+    watches_namespaces: bool,
 }
 
-/// Reason of an operation that is not complete.
-const IN_PROGRESS: &str = "InProgress";
-
 impl CloudDatabaseReconciler {
-    /// Creates a reconciler that reads Secrets with `client` and manages instances with `instances`. It reports when their
+    /// Creates a reconciler that reads Secrets with `client` and manages instances with `clients`. It reports when their
     /// certificates expire in `certificate_expiry`.
     pub fn new(
         client: Client,
-        instances: RdsClient,
+        clients: RdsClients,
         config: RdsConfig,
         certificate_expiry: CertificateExpiry,
     ) -> Self {
         Self {
-            client,
-            rds: instances,
-            config,
-            requested: RequestedModifications::default(),
-            passwords: KnownPasswords::default(),
-            ca_bundle: None,
-            certificate_expiry,
-            source_policy: SourcePolicy::default(),
+            shared: Shared {
+                client,
+                config,
+                ca_bundle: None,
+                certificate_expiry,
+                source_policy: SourcePolicy::default(),
+                events: RdsEvents::default(),
+            },
+            clients,
+            reconcilers: AccessPool::new(),
             offers: None,
-            unseen_since: Mutex::default(),
-            failing_since: Mutex::default(),
+            watches_namespaces: true,
         }
     }
 
     /// Sets the CA certificates of RDS, in PEM format, which applications get with the Secret to connect.
     #[must_use]
     pub fn with_ca_bundle(mut self, ca_bundle: Option<Arc<str>>) -> Self {
-        self.ca_bundle = ca_bundle;
+        self.shared.ca_bundle = ca_bundle;
         self
     }
 
     /// Sets the sources of data that objects may use.
     #[must_use]
     pub fn with_source_policy(mut self, source_policy: SourcePolicy) -> Self {
-        self.source_policy = source_policy;
+        self.shared.source_policy = source_policy;
         self
     }
 
@@ -132,158 +96,50 @@ impl CloudDatabaseReconciler {
         self
     }
 
-    /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost
-    /// response may still be executed, and RDS lists a new instance only some time after it has accepted the
-    /// creation.
-    pub(crate) fn is_past_grace_period(&self, id: &str) -> bool {
-        let mut unseen = self
-            .unseen_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let since = unseen.entry(id.to_owned()).or_insert_with(Instant::now);
-        since.elapsed() >= self.config.not_found_grace_period
+    /// Sets the events that report changes by other clients. What was known of them in earlier terms is forgotten.
+    #[must_use]
+    pub fn with_events(mut self, events: RdsEvents) -> Self {
+        events.changed.clear();
+        self.shared.events = events;
+        self
     }
 
-    pub(crate) fn available(
+    /// Ignores the annotations of Namespaces, which a controller with permissions in some namespaces only cannot watch.
+    /// Objects cannot choose a role then.
+    #[must_use]
+    pub fn without_namespaces(mut self) -> Self {
+        self.watches_namespaces = false;
+        self
+    }
+
+    /// Returns the reconciler for the region and the role of an object.
+    async fn reconciler_of(
         &self,
-        id: &str,
-        instance: &DbInstance,
-        message: String,
-    ) -> ReconcileOutput {
-        let endpoint = instance
-            .endpoint()
-            .and_then(|endpoint| Some((endpoint.address()?, endpoint.port()?)));
-        let Some((host, port)) = endpoint else {
-            // The instance is available but has no address yet; RDS sets it a moment later.
-            return self.waiting(id, instance.db_instance_status().unwrap_or_default());
-        };
-        let mut status = status(
-            id,
-            instance.db_instance_status().unwrap_or_default(),
-            &message,
-        );
-        status.insert("endpoint".to_owned(), json!({"host": host, "port": port}));
-        ReconcileOutput {
-            status,
-            readiness: Some(Readiness {
-                ready: true,
-                reason: "Available",
-                message,
-            }),
-            requeue_after: self.config.resync_period,
-            ..ReconcileOutput::default()
-        }
-    }
-
-    /// Returns the progress of an instance that has not reached its final phase.
-    pub(crate) fn waiting(&self, id: &str, phase: &str) -> ReconcileOutput {
-        let message = format!("RDS reports the instance as '{phase}'");
-        self.in_progress(status(id, phase, &message), message)
-    }
-
-    /// Returns the progress of an instance that RDS does not list yet.
-    pub(crate) fn unseen(&self, id: &str) -> ReconcileOutput {
-        let message = format!("RDS does not list the instance '{id}'");
-        let status = fields([("phase", Value::Null), ("message", json!(message))]);
-        self.in_progress(status, message)
-    }
-
-    /// Returns the progress of an operation that is not complete.
-    pub(crate) fn in_progress(
-        &self,
-        status: Map<String, Value>,
-        message: String,
-    ) -> ReconcileOutput {
-        ReconcileOutput {
-            status,
-            readiness: Some(Readiness {
-                ready: false,
-                reason: IN_PROGRESS,
-                message: message.clone(),
-            }),
-            conditions: vec![OperatorCondition {
-                type_: SYNCED,
-                is_true: false,
-                reason: IN_PROGRESS,
-                message,
-            }],
-            requeue_after: self.config.poll_interval,
-            ..ReconcileOutput::default()
-        }
-    }
-
-    /// Wraps an error so that the object is reconciled again later: the cause may be resolved in RDS, which no watch
-    /// observes.
-    pub(crate) fn requeue(&self, error: ReconcileError) -> ReconcileError {
-        ReconcileError::RequeueAfter {
-            after: self.config.resync_period,
-            error: Box::new(error),
-        }
-    }
-
-    /// Returns the result that reports an error. Whatever RDS has rejected for a reason outside of the object is tried again
-    /// within the resync period.
-    fn output_of(&self, error: StepError) -> ReconcileOutput {
-        let mut output = error.into_output();
-        output.error = output.error.map(|error| self.soon(error));
-        output
-    }
-
-    fn soon(&self, error: ReconcileError) -> ReconcileError {
-        match error {
-            ReconcileError::RequeueAfter { after, error } => ReconcileError::RequeueAfter {
-                after: after.min(self.config.resync_period),
-                error: Box::new(self.soon(*error)),
-            },
-            ReconcileError::Inconclusive(error) => {
-                ReconcileError::Inconclusive(Box::new(self.soon(*error)))
-            }
-            error => error,
-        }
-    }
-
-    /// Records that RDS lists an instance.
-    pub(crate) fn record_seen(&self, id: &str) {
-        self.unseen_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
-    }
-
-    pub(crate) fn forget(&self, id: &str) {
-        self.record_seen(id);
-        self.record_answer(id);
-        self.requested.retain(id, &[]);
-        self.passwords.forget(id);
-        self.rds.descriptions.forget(id);
-    }
-
-    /// Records that RDS has answered a question about an instance.
-    pub(crate) fn record_answer(&self, id: &str) {
-        self.failing_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(id);
-    }
-
-    /// Marks an error as one that says nothing about the instance, for a limited time: there was no answer of AWS, or it
-    /// does not let the controller in.
-    pub(crate) fn without_answer(&self, id: &str, error: ReconcileError) -> ReconcileError {
-        let (ReconcileError::Transient { .. } | ReconcileError::RequeueAfter { .. }) = error else {
-            return error;
-        };
-        // After an outage of AWS, objects must not wait for hours.
-        let error = self.requeue(error);
-        let mut failing = self
-            .failing_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let since = failing.entry(id.to_owned()).or_insert_with(Instant::now);
-        if since.elapsed() < self.config.unavailable_grace_period {
-            ReconcileError::Inconclusive(Box::new(error))
+        object: &Value,
+        related: RelatedObjects<'_>,
+    ) -> Result<Arc<InstanceReconciler>, ReconcileError> {
+        let regions = self.clients.allowed_regions();
+        let access = if self.watches_namespaces {
+            namespaces::access(object, related, regions)?
         } else {
-            error
+            NamespaceAccess::default().for_object(object, regions)?
+        };
+        let access = self.clients.normalized(&access);
+        let owner = owner(object);
+        if let Some(reconciler) = self.reconcilers.get(&owner, &access) {
+            return Ok(reconciler);
         }
+        let client = self.clients.create(&access).await;
+        let created = Arc::new(InstanceReconciler::new(&self.shared, client));
+        Ok(self.reconcilers.add(&owner, access, created))
+    }
+}
+
+fn owner(object: &Value) -> Owner {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    Owner {
+        namespace: text("namespace").to_owned(),
+        name: text("name").to_owned(),
     }
 }
 
@@ -300,12 +156,9 @@ impl Reconciler for CloudDatabaseReconciler {
         request: &SyncRequest<'_, CloudDatabase>,
     ) -> Result<Map<String, Value>, ReconcileError> {
         let id = Identity::of(request.parent())?.id;
-        let location = self.rds.location().await;
-        let location = location.map_err(|error| self.without_answer(&id, error))?;
-        location.require(
-            &id,
-            &RecordedInstance::from_status(request.raw_parent(), &id),
-        )?;
+        let reconciler = self.reconciler_of(request.raw_parent(), request.related());
+        let record = RecordedInstance::from_status(request.raw_parent(), &id);
+        reconciler.await?.locate(&id, &record).await?;
         let mut identity = fields([("instanceId", json!(id))]);
         let status = &request.raw_parent()["status"];
         if status["instanceId"]
@@ -327,19 +180,30 @@ impl Reconciler for CloudDatabaseReconciler {
             offers.of_engine(object.spec.engine);
         }
         let identity = Identity::of(object)?;
-        let credentials = credentials::read(&self.client, object).await;
+        let reconciler = self.reconciler_of(request.raw_parent(), request.related());
+        let reconciler = reconciler.await?;
+        let record = RecordedInstance::from_status(request.raw_parent(), &identity.id);
+        // The annotations may have changed since the identity was recorded: an instance in another region must not be created.
+        let location = reconciler.locate(&identity.id, &record).await?;
+        let client = &self.shared.client;
+        let credentials = credentials::read(client, object).await;
         let is_stored = credentials.is_stored();
         let mut reads = credentials.reads;
         let source = match &object.spec.replica_of {
             Some(replica_of) => {
-                let (source, read) = replica_source::read(&self.client, object, replica_of).await;
+                let (source, read) = replica_source::read(client, object, replica_of).await;
                 reads.extend(read);
                 Some(source)
             }
             None => None,
         };
-        let done = Box::pin(self.sync(&identity, request, credentials.user, source)).await;
-        let mut output = done.unwrap_or_else(|error| self.output_of(error));
+        let owner = owner(request.raw_parent());
+        let changed = &self.shared.events.changed;
+        changed.set_owner(&location.instance(&identity.id), &owner);
+        let change = changed.take(&owner);
+        let done = reconciler.sync(&identity, request, credentials.user, source, change);
+        let done = Box::pin(done).await;
+        let mut output = done.unwrap_or_else(|error| reconciler.output_of(error));
         if output.error.is_none() {
             owned_secrets::add(&mut output, request, credentials.secret)?;
         }
@@ -354,6 +218,19 @@ impl Reconciler for CloudDatabaseReconciler {
 
     fn owns(&self) -> Vec<OwnedType> {
         vec![owned_secrets::owned_type()]
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        if !self.watches_namespaces {
+            return Vec::new();
+        }
+        let (offers, clients) = (self.offers.clone(), self.clients.clone());
+        let namespaces = namespaces::watch(move |access| {
+            if let Some(offers) = &offers {
+                offers.add_access(&clients.normalized(access));
+            }
+        });
+        vec![namespaces]
     }
 
     fn rbac_rules(&self) -> Vec<Value> {
@@ -376,105 +253,32 @@ impl Reconciler for CloudDatabaseReconciler {
         let metadata = &deleted.object["metadata"];
         let text = |field: &str| metadata[field].as_str();
         let labels = CertificateLabels::of(text("namespace"), text("name"));
-        self.certificate_expiry.remove(&labels);
-        let done = self.finalize(deleted).await;
-        Ok(done.unwrap_or_else(|error| FinalizeOutcome::Waiting(self.output_of(error))))
+        self.shared.certificate_expiry.remove(&labels);
+        let owner = owner(deleted.object);
+        let changed = &self.shared.events.changed;
+        let change = changed.take(&owner);
+        let done = match self.reconciler_of(deleted.object, deleted.related).await {
+            Ok(reconciler) => {
+                let done = reconciler.finalize(deleted).await;
+                done.map_err(|error| reconciler.output_of(error))
+            }
+            Err(error) => {
+                let done = release::without_access(deleted, error);
+                done.map_err(|error| StepError::from(error).into_output())
+            }
+        };
+        // Each step describes the instance anew.
+        if let Some(mut change) = change {
+            change.set_seen();
+        }
+        if let Ok(FinalizeOutcome::Done | FinalizeOutcome::Retained(_)) = &done {
+            changed.remove_owner(&owner);
+            self.reconcilers.remove(&owner);
+        }
+        Ok(done.unwrap_or_else(FinalizeOutcome::Waiting))
     }
 
     fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {
         Some(deletion_policy::effect(deleted))
     }
-}
-
-pub(crate) fn require_ours(
-    instance: &DbInstance,
-    id: &str,
-    uid: Option<&str>,
-) -> Result<(), ReconcileError> {
-    if tags::is_owned_by(instance, uid) {
-        return Ok(());
-    }
-    Err(ReconcileError::Permanent {
-        reason: "InstanceNotOwned",
-        message: format!(
-            "the RDS instance '{id}' does not have the tag '{OWNER_TAG}' with the UID of this object; restore the tag, or delete the instance"
-        ),
-    })
-}
-
-/// Status fields that record an instance, besides its identifier.
-const RECORDED: [&str; 23] = [
-    "arn",
-    "resourceId",
-    "region",
-    "accountId",
-    "endpoint",
-    "phase",
-    "publiclyAccessible",
-    "storageEncrypted",
-    "enforcedFields",
-    "engineVersion",
-    "instanceClass",
-    "allocatedStorageGib",
-    "acceptedStorageGib",
-    "certificate",
-    "pendingModifications",
-    "storageModifiedAt",
-    "appliedStorage",
-    "appliedTags",
-    "credentialsVersion",
-    "masterUserSecret",
-    "ownedSecrets",
-    "replicaOf",
-    "deletionRequest",
-];
-
-/// Returns the status fields that record an instance as RDS describes it.
-pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
-    let arn = instance.db_instance_arn();
-    let of_arn = |part: usize| arn.and_then(|arn| arn.split(':').nth(part));
-    let pending = drift::pending(instance);
-    let shown = fields([
-        ("phase", json!(instance.db_instance_status())),
-        ("engineVersion", json!(instance.engine_version())),
-        ("instanceClass", json!(instance.db_instance_class())),
-        ("allocatedStorageGib", json!(instance.allocated_storage())),
-        ("arn", json!(arn)),
-        ("region", json!(of_arn(3))),
-        ("accountId", json!(of_arn(4))),
-        ("resourceId", json!(instance.dbi_resource_id())),
-        ("publiclyAccessible", json!(instance.publicly_accessible())),
-        ("storageEncrypted", json!(instance.storage_encrypted())),
-        ("certificate", json!(certificate::of(instance))),
-    ]);
-    // A null would remove the recorded value.
-    let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
-    let pending = Some(pending).filter(|pending| !pending.is_empty());
-    let secret = instance
-        .master_user_secret()
-        .map(|secret| MasterUserSecret {
-            arn: secret.secret_arn().unwrap_or_default().to_owned(),
-            status: secret.secret_status().map(String::from),
-        });
-    shown
-        .chain([
-            ("pendingModifications".to_owned(), json!(pending)),
-            ("masterUserSecret".to_owned(), json!(secret)),
-        ])
-        .collect()
-}
-
-pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    let fields = fields.into_iter();
-    fields
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
-}
-
-fn status(id: &str, phase: &str, message: &str) -> Map<String, Value> {
-    fields([
-        ("instanceId", json!(id)),
-        ("phase", json!(phase)),
-        ("message", json!(message)),
-    ])
 }

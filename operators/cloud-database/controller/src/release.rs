@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use lockstep_cloud_database_api::DeletionPolicy;
 use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError};
 
-use crate::deletion_policy::deletion_began;
+use crate::deletion_policy::{self, deletion_began};
 use crate::identity::Identity;
-use crate::reconciler::CloudDatabaseReconciler;
+use crate::instance_reconciler::InstanceReconciler;
 use crate::recorded_instance::RecordedInstance;
 use crate::tags;
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Removes the owner tag of the instance, and ends the finalization. The instance is kept in any case: an object whose
     /// instance cannot be reached goes without it, after a grace period if another attempt may succeed.
     pub(crate) async fn release(
@@ -72,6 +73,33 @@ impl CloudDatabaseReconciler {
             result => Ok(result?),
         }
     }
+}
+
+/// Returns the end of the finalization of an object without access to its region and role, for this error. An object whose
+/// instance is to be retained goes without it, and so does one for which no instance was ever requested.
+pub(crate) fn without_access(
+    deleted: &FinalizeRequest<'_>,
+    error: ReconcileError,
+) -> Result<FinalizeOutcome, ReconcileError> {
+    let identity = Identity::of_deleted(deleted)?;
+    let id = &identity.id;
+    let record = RecordedInstance::from_status(deleted.object, id);
+    if deletion_policy::is_observed(deleted) {
+        return Ok(FinalizeOutcome::Retained(format!(
+            "the RDS instance '{id}' is retained: it was only observed"
+        )));
+    }
+    let was_requested = record.region.is_some() || record.listed_id().is_some();
+    if !was_requested && !identity.is_adopted {
+        return Ok(FinalizeOutcome::Done);
+    }
+    let is_retained = deletion_policy::safer_policy(deleted) == DeletionPolicy::Retain;
+    if is_retained || !was_requested {
+        return Ok(FinalizeOutcome::Retained(format!(
+            "the RDS instance '{id}' is retained. Its tags are kept, if it has any, so that no other object can adopt it before they are removed in RDS: {error}"
+        )));
+    }
+    Err(error)
 }
 
 /// Returns the time since the deletion of an object began.

@@ -3,9 +3,9 @@
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::CloudDatabase;
 
+use crate::instance_reconciler::InstanceReconciler;
 use crate::instance_status::{self, Accepts};
 use crate::modification::outcomes::{Outcome, Outcomes};
-use crate::reconciler::CloudDatabaseReconciler;
 
 /// Name of the field in conditions and Events.
 const REPLICA_OF: &str = "replicaOf";
@@ -50,7 +50,7 @@ impl<'a> Replication<'a> {
     }
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Requests the promotion of a replica, if its status allows it.
     pub(crate) async fn promote(
         &self,

@@ -13,12 +13,12 @@ use kube::api::Api;
 use lockstep_cloud_database_api::{CloudDatabase, SHARED_WITH};
 use lockstep_controller::{ReadObject, ReconcileError};
 
-use crate::reconciler::CloudDatabaseReconciler;
+use crate::instance_reconciler::InstanceReconciler;
 use crate::source_policy::UnownedSources;
 use crate::step_error::StepError;
 use crate::tags::{self, TaggedObject};
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Returns an error if an object may not use a source of data with these tags. `source` describes it.
     pub(crate) async fn require_allowed(
         &self,

@@ -14,39 +14,39 @@ use lockstep_controller::ReconcileError;
 use crate::applied_values;
 use crate::call_error::CallError;
 use crate::drift;
+use crate::instance_reconciler::InstanceReconciler;
 use crate::master_user::MasterUser;
 use crate::observation::is_observed;
+use crate::rds_events::changed_instances::Change;
 use crate::recent::Description;
-use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
 use crate::recorded_instance::RecordedInstance;
 use crate::replication::Replication;
 use crate::tags;
 
-impl RdsConfig {
-    /// Returns the maximum age of the description of an instance with a recorded status. It adds at most a quarter to
-    /// the time until a change by another client is noticed, or half to the time until the end of a change in
-    /// progress is noticed.
+impl InstanceReconciler {
+    /// Returns the maximum age of the description of an instance with a recorded status. While a change is in progress, it
+    /// adds at most half to the time until its end is noticed.
     fn max_age(&self, phase: Option<&str>) -> Duration {
         match phase {
-            Some("available") => self.resync_period / 4,
-            _ => self.poll_interval / 2,
+            Some("available") => self.steady_state().1,
+            _ => self.config.poll_interval / 2,
         }
     }
-}
 
-impl CloudDatabaseReconciler {
-    /// Returns the instance of an object, or `None` if it does not exist.
+    /// Returns the instance of an object, or `None` if it does not exist. After a `change`, its description is a later one.
     pub(crate) async fn describe(
         &self,
         id: &str,
         object: &CloudDatabase,
         record: &RecordedInstance<'_>,
         user: &Result<MasterUser, ReconcileError>,
+        change: Option<&Change>,
     ) -> Result<Option<DbInstance>, CallError> {
         if record.listed_id().is_none() {
             return self.rds.describe(id).await;
         }
-        let max_age = self.config.max_age(record.phase);
+        let max_age = self.max_age(record.phase);
+        let max_age = change.map_or(max_age, |change| max_age.min(change.max_age()));
         match self.rds.recent(id, max_age).await? {
             Description::Single(instance) => Ok(instance.map(|it| *it)),
             Description::Swept(instance) => {

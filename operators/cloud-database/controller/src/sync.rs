@@ -16,6 +16,7 @@ use crate::circumstances;
 use crate::connection_secret::{self, Published};
 use crate::drift;
 use crate::identity::Identity;
+use crate::instance_reconciler::{InstanceReconciler, observed, require_ours};
 use crate::instance_status::{self, Accepts, Meaning};
 use crate::master_user::{
     KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
@@ -25,7 +26,7 @@ use crate::modification::{PASSWORD, PasswordChange, TagChange};
 use crate::modify::Target;
 use crate::observation::is_observed;
 use crate::owned_secrets;
-use crate::reconciler::{CloudDatabaseReconciler, observed, require_ours};
+use crate::rds_events::changed_instances::Change;
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::replication::Replication;
@@ -43,14 +44,15 @@ struct Applied {
     published: Option<Published>,
 }
 
-impl CloudDatabaseReconciler {
-    /// Brings the instance to its desired state.
+impl InstanceReconciler {
+    /// Brings the instance to its desired state. After a `change`, its present state is described.
     pub(crate) async fn sync(
         &self,
         identity: &Identity,
         request: &SyncRequest<'_, CloudDatabase>,
         user: Result<MasterUser, ReconcileError>,
         source: Option<Result<String, ReconcileError>>,
+        mut change: Option<Change>,
     ) -> Result<ReconcileOutput, StepError> {
         let id = identity.id.as_str();
         let object = request.parent();
@@ -60,10 +62,14 @@ impl CloudDatabaseReconciler {
             self.requested.forget_refusals(id);
             self.rds.describe(id).await
         } else {
-            self.describe(id, object, &record, &user).await
+            self.describe(id, object, &record, &user, change.as_ref())
+                .await
         };
         let instance = instance.map_err(|error| self.without_answer(id, error.into()))?;
         self.record_answer(id);
+        if let Some(change) = &mut change {
+            change.set_seen();
+        }
         let is_observed = is_observed(object);
         let Some(instance) = instance else {
             if identity.is_adopted || is_observed {
@@ -359,7 +365,7 @@ impl CloudDatabaseReconciler {
     }
 }
 
-impl CloudDatabaseReconciler {
+impl InstanceReconciler {
     /// Reports in a metric when the certificate of an instance expires.
     fn record_certificate(&self, object: &CloudDatabase, instance: &DbInstance) {
         if let Some(expiry) = certificate::expiry(instance) {

@@ -5,6 +5,7 @@ mod deletions;
 mod environment;
 mod errors;
 mod origins;
+mod regions;
 mod sources;
 mod statuses;
 mod steady;

@@ -77,6 +77,10 @@ pub(crate) fn needed(operation: &str, parameters: &Fields, place: &Place) -> Vec
     if OFFERS.contains(&operation) {
         return vec![(format!("rds:{operation}"), "*".to_owned())];
     }
+    if operation == "AssumeRole" {
+        let role = parameters.text("RoleArn").to_owned();
+        return vec![("sts:AssumeRole".to_owned(), role)];
+    }
     let Place { account, name } = place;
     let of = |type_: &str, name: &str, region: &str| {
         if name.starts_with("arn:") {

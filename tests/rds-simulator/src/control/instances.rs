@@ -38,6 +38,14 @@ impl Simulator {
         })
     }
 
+    /// Returns all events of instances up to now, in the format in which `EventBridge` delivers them.
+    pub fn bridged_events(&self) -> Vec<Value> {
+        self.in_region(|region, _| {
+            let events = region.events.iter().enumerate();
+            events.map(|(number, it)| it.bridged(number)).collect()
+        })
+    }
+
     /// Returns the password of the master user.
     pub fn password(&self, id: &str) -> Option<String> {
         self.with_instance(id, |instance, _| instance.password.clone())

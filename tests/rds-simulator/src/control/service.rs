@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::control::authorization::{self, Policy};
 use crate::control::injection::{Disturbance, Injections};
 use crate::control::journal::{JournalEntry, Outcome, without_secrets};
+use crate::control::roles::Roles;
 use crate::fields::Fields;
 use crate::model::Model;
 use crate::operations::{self, Call};
@@ -32,6 +33,7 @@ pub(crate) struct Service {
     pub(crate) accounts: HashMap<String, String>,
     /// IAM policies, by access key. A caller without one may do everything.
     pub(crate) policies: HashMap<String, Policy>,
+    pub(crate) roles: Roles,
     /// Actions that callers with a policy have needed, each with a resource.
     pub(crate) needed: BTreeSet<(String, String)>,
     pub(crate) regions: BTreeMap<Place, Region>,
@@ -63,6 +65,7 @@ impl Service {
             config: Config::default(),
             accounts: HashMap::new(),
             policies: HashMap::new(),
+            roles: Roles::default(),
             needed: BTreeSet::new(),
             regions: BTreeMap::new(),
             injections: Injections::default(),
@@ -217,6 +220,14 @@ impl Service {
     ) -> Result<Value, Fault> {
         if let Some(fault) = self.injections.refusal(operation, parameters) {
             return Err(fault.clone());
+        }
+        if operation == "AssumeRole" {
+            let session = self.roles.assume(parameters)?;
+            let key = session.access_key;
+            self.accounts.insert(key.clone(), session.account);
+            self.policies
+                .extend(session.policy.map(|policy| (key, policy)));
+            return Ok(session.result);
         }
         let (region, config, now) = self.region(place);
         let mut call = Call {

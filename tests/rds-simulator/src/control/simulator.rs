@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use crate::control::authorization::Policy;
 use crate::control::injection::Disturbance;
 use crate::control::journal::{JournalEntry, Outcome};
+use crate::control::roles::Role;
 use crate::control::service::Service;
 use crate::protocol::fault::Fault;
 use crate::server::{self, Shared};
@@ -121,6 +122,16 @@ impl Simulator {
         self.lock().policies.insert(access_key.to_owned(), policy);
     }
 
+    /// Adds an IAM role, or replaces it: its account is that of its ARN, its trust policy demands the external ID, and its
+    /// sessions have the permissions of the policy, or all without one.
+    pub fn add_role(&self, arn: &str, external_id: &str, policy: Option<&Value>) {
+        let role = Role {
+            external_id: external_id.to_owned(),
+            policy: policy.map(Policy::parse),
+        };
+        self.lock().roles.by_arn.insert(arn.to_owned(), role);
+    }
+
     /// Returns the actions that callers with a policy have needed, each with a resource.
     pub fn needed_permissions(&self) -> Vec<(String, String)> {
         self.lock().needed.iter().cloned().collect()
@@ -220,7 +231,7 @@ impl Simulator {
     pub fn writes(&self) -> Vec<(String, Outcome)> {
         let journal = self.without_console();
         let is_read = |it: &JournalEntry| {
-            let reads = ["Describe", "Get", "List"];
+            let reads = ["AssumeRole", "Describe", "Get", "List"];
             reads.iter().any(|read| it.operation.starts_with(read))
         };
         let writes = journal.filter(|it| !is_read(it));

@@ -1,5 +1,6 @@
 //! Accounts and regions have their own instances.
 
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_rds::Client;
 use rds_simulator::Simulator;
 
@@ -70,4 +71,28 @@ async fn calls_of_the_console_are_distinguished_from_those_of_the_tested_program
     assert_eq!(simulator.journal()[0].access_key, key);
     simulator.clear_journal();
     assert!(simulator.journal().is_empty());
+}
+
+#[tokio::test]
+async fn a_role_of_another_account_is_assumed_with_its_external_id() {
+    let simulator = Simulator::start().await.expect("a simulator");
+    let config = config(&simulator.endpoint(), "eu-central-1", "testing").await;
+    let role = "arn:aws:iam::210987654321:role/databases";
+    let assume = async |external_id: &str| {
+        let provider = aws_config::sts::AssumeRoleProvider::builder(role)
+            .configure(&config)
+            .external_id(external_id)
+            .session_name("tests");
+        let provider = SharedCredentialsProvider::new(provider.build().await);
+        let config = config.clone().into_builder();
+        let client = Client::new(&config.credentials_provider(provider).build());
+        creation(&client, "orders").send().await.is_ok()
+    };
+    assert!(!assume("u1").await, "there is no role");
+    simulator.add_role(role, "u1", None);
+    assert!(!assume("u2").await, "another external ID");
+    assert!(assume("u1").await);
+    assert_eq!(simulator.instance_ids(), Vec::<String>::new());
+    let other = simulator.at("210987654321", "eu-central-1");
+    assert_eq!(other.instance_ids(), ["orders"]);
 }

@@ -179,7 +179,12 @@ fn the_models_are_those_of_the_installed_botocore() {
         &version,
     );
     let sts = service(&botocore, "sts/2011-06-15");
-    is_current("sts.json", &sts, &["GetCallerIdentity"], &version);
+    is_current(
+        "sts.json",
+        &sts,
+        &["AssumeRole", "GetCallerIdentity"],
+        &version,
+    );
 }
 
 #[test]

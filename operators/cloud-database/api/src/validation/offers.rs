@@ -103,7 +103,7 @@ fn report(
         return;
     }
     with_catalogues(context, |catalogues| {
-        let Some(offers) = catalogues.of_object(spec.engine, status) else {
+        let Some(offers) = catalogues.of_object(context.object, status) else {
             return;
         };
         let request = Request {
@@ -132,7 +132,7 @@ fn report(
 fn deprecated(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
     let spec = &context.object.spec;
     with_catalogues(context, |catalogues| {
-        let offers = catalogues.of_object(spec.engine, status_of(context));
+        let offers = catalogues.of_object(context.object, status_of(context));
         let found = offers.and_then(|offers| version::deprecated(spec, &offers));
         if let Some(found) = found {
             diagnostics.invalid(found.path, found.value, found.problem);

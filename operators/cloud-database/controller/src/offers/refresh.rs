@@ -1,5 +1,6 @@
 //! Refresh of the catalogue: reads what RDS offers, and writes what differs.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,10 +8,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use lockstep_cloud_database_api::Engine;
 use lockstep_controller::NamedConfigMap;
-use rds_catalogue::{CatalogueBuilder, EngineOffers, Origin};
+use rds_catalogue::{Catalogue, CatalogueBuilder, EngineOffers, Origin};
 use tokio::time::Instant;
 
+use crate::access::{Access, AssumedRole};
 use crate::call_error::CallError;
+use crate::location::Location;
 use crate::offers::attempts::Attempts;
 use crate::offers::metrics::OfferMetrics;
 use crate::offers::stored;
@@ -18,6 +21,9 @@ use crate::rds_client::RdsClient;
 
 /// Field manager of the `ConfigMap`.
 const MANAGER: &str = "lockstep-rds-catalogue";
+
+/// Interval of the attempts to write that there are other regions and accounts.
+const OTHERS_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// Refresh of the catalogue of the account and region.
 ///
@@ -36,8 +42,26 @@ struct Inner {
     interval: Duration,
     metrics: OfferMetrics,
     attempts: Mutex<Attempts>,
+    /// Other regions and accounts in which objects can have instances.
+    others: Mutex<BTreeSet<Place>>,
     /// One at a time: each write begins with what the last one has written.
     writes: tokio::sync::Mutex<()>,
+}
+
+/// Region and account, of which one may be that of the controller.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    region: Option<String>,
+    account_id: Option<String>,
+}
+
+impl Place {
+    fn location(&self, own: &Location) -> Location {
+        Location {
+            region: self.region.as_ref().unwrap_or(&own.region).clone(),
+            account_id: self.account_id.as_ref().unwrap_or(&own.account_id).clone(),
+        }
+    }
 }
 
 /// Attempt to read the offers of an engine. It ends when it is dropped, also by a panic: otherwise the engine would never be
@@ -91,8 +115,32 @@ impl OfferRefresh {
             interval,
             metrics,
             attempts: Mutex::default(),
+            others: Mutex::default(),
             writes: tokio::sync::Mutex::default(),
         }))
+    }
+
+    /// Records an access that objects can have. If it leads to another region or account, the catalogue says nothing about new
+    /// objects any more, which may be there.
+    pub(crate) fn add_access(&self, access: &Access) {
+        let account_id = access.role.as_ref().and_then(AssumedRole::account_id);
+        let place = Place {
+            region: access.region.clone(),
+            account_id: account_id.map(String::from),
+        };
+        if *access == Access::default() || !self.0.others().insert(place) {
+            return;
+        }
+        let inner = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            while let Err(error) = inner.write_others().await {
+                tracing::warn!(
+                    error,
+                    "the catalogue of RDS does not name the regions and accounts of all Namespaces yet; retrying"
+                );
+                tokio::time::sleep(OTHERS_AGAIN_AFTER).await;
+            }
+        });
     }
 
     /// Begins to read the offers of an engine, of which an object exists, if it is due.
@@ -147,12 +195,30 @@ impl Inner {
         if !stored::merge(&mut catalogue, engine, offers) {
             return Ok(false);
         }
-        let content = stored::config_map(&catalogue, &place);
+        self.write(&catalogue, &place).await?;
+        Ok(true)
+    }
+
+    /// Writes that there are other places, unless no catalogue was written yet.
+    async fn write_others(&self) -> Result<(), String> {
+        let place = self.rds.location().await;
+        let place = place.map_err(|error| error.to_string())?;
+        let _alone = self.writes.lock().await;
+        let present = self.config_map.read().await?;
+        let catalogue = stored::catalogue(present.as_ref(), &place);
+        if catalogue.engines.is_empty() {
+            return Ok(());
+        }
+        self.write(&catalogue, &place).await
+    }
+
+    async fn write(&self, catalogue: &Catalogue, place: &Location) -> Result<(), String> {
+        let others: Vec<_> = self.others().iter().map(|it| it.location(place)).collect();
+        let content = stored::config_map(catalogue, place, &others);
         let content = content.map_err(|bytes| {
             format!("the catalogue has {bytes} bytes, and does not fit into a ConfigMap")
         })?;
-        self.config_map.apply(content).await?;
-        Ok(true)
+        self.config_map.apply(content).await
     }
 
     /// Reads all pages.
@@ -182,6 +248,10 @@ impl Inner {
         let offers = offers.filter(|offers| offers.offers.iter().any(|it| !it.is_empty()));
         let missing = || RefreshError::Other(format!("RDS offers no version of {engine}"));
         offers.ok_or_else(missing)
+    }
+
+    fn others(&self) -> MutexGuard<'_, BTreeSet<Place>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn attempts(&self) -> MutexGuard<'_, Attempts> {

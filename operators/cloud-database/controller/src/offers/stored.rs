@@ -35,9 +35,8 @@ pub(crate) fn catalogue(config_map: Option<&ConfigMap>, place: &Location) -> Cat
         decoder.read_to_string(&mut text).ok()?;
         Catalogue::load(&text).ok()
     });
-    let origin = Origin::of_answers(Some(place.account_id.clone()), Some(place.region.clone()));
-    let stored = stored.filter(|stored| stored.origin == origin);
-    stored.unwrap_or_else(|| Catalogue::new(origin, BTreeMap::new()))
+    let stored = stored.filter(|stored| stored.origin == origin(place));
+    stored.unwrap_or_else(|| empty(place))
 }
 
 /// Puts the offers of an engine into a catalogue. Returns false if it has them already, from a day that is not long ago.
@@ -64,14 +63,19 @@ fn is_recent(stored: &str, today: &str) -> bool {
     (0..RENEWAL_DAYS).contains(&age)
 }
 
-/// Returns the content for server-side apply, or the size of a catalogue that does not fit.
-pub(crate) fn config_map(catalogue: &Catalogue, place: &Location) -> Result<ConfigMap, usize> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let written = encoder.write_all(catalogue.text().as_bytes());
-    let content = written.and_then(|()| encoder.finish());
-    let content = content.expect("a write to memory does not fail");
-    let key = key(place);
-    let bytes = key.len() + content.len();
+/// Returns the content for server-side apply, or the size of catalogues that do not fit. The catalogues of `others`, which were
+/// not read, are empty.
+pub(crate) fn config_map<'a>(
+    catalogue: &Catalogue,
+    place: &Location,
+    others: impl IntoIterator<Item = &'a Location>,
+) -> Result<ConfigMap, usize> {
+    let others = others.into_iter().filter(|other| *other != place);
+    let empty = |other| (key(other), compressed(&empty(other)));
+    let mut contents: BTreeMap<_, _> = others.map(empty).collect();
+    contents.insert(key(place), compressed(catalogue));
+    let sizes = contents.iter().map(|(key, it)| key.len() + it.0.len());
+    let bytes = sizes.sum();
     if bytes > MAX_CONFIG_MAP_BYTES {
         return Err(bytes);
     }
@@ -81,9 +85,24 @@ pub(crate) fn config_map(catalogue: &Catalogue, place: &Location) -> Result<Conf
             labels: Some(labels.into()),
             ..ObjectMeta::default()
         },
-        binary_data: Some([(key, ByteString(content))].into()),
+        binary_data: Some(contents),
         ..ConfigMap::default()
     })
+}
+
+fn compressed(catalogue: &Catalogue) -> ByteString {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let written = encoder.write_all(catalogue.text().as_bytes());
+    let content = written.and_then(|()| encoder.finish());
+    ByteString(content.expect("a write to memory does not fail"))
+}
+
+fn empty(place: &Location) -> Catalogue {
+    Catalogue::new(origin(place), BTreeMap::new())
+}
+
+fn origin(place: &Location) -> Origin {
+    Origin::of_answers(Some(place.account_id.clone()), Some(place.region.clone()))
 }
 
 fn key(place: &Location) -> String {
@@ -115,11 +134,23 @@ mod tests {
     fn what_is_written_is_read_again_for_the_same_place_only() {
         let mut made = catalogue(None, &place("a"));
         assert!(merge(&mut made, "mysql", offers("2026-11-26", "8.4.6")));
-        let stored = config_map(&made, &place("a")).expect("it fits");
+        let stored = config_map(&made, &place("a"), []).expect("it fits");
         assert_eq!(catalogue(Some(&stored), &place("a")), made);
         assert!(catalogue(Some(&stored), &place("b")).engines.is_empty());
         // The same content has the same bytes.
-        assert_eq!(config_map(&made, &place("a")), Ok(stored));
+        assert_eq!(config_map(&made, &place("a"), []), Ok(stored));
+    }
+
+    #[test]
+    fn other_places_have_empty_catalogues() {
+        let mut made = catalogue(None, &place("a"));
+        merge(&mut made, "mysql", offers("2026-11-26", "8.4.6"));
+        let others = [place("a"), place("b")];
+        let stored = config_map(&made, &place("a"), &others).expect("it fits");
+        assert_eq!(catalogue(Some(&stored), &place("a")), made);
+        let keys = stored.binary_data.as_ref().expect("contents").keys();
+        let expected = ["123456789012.a.json.gz", "123456789012.b.json.gz"];
+        assert_eq!(keys.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -153,6 +184,8 @@ mod tests {
             ..offers("2026-11-26", "1")
         };
         merge(&mut made, "mysql", offers);
-        assert!(config_map(&made, &place("a")).is_err_and(|bytes| bytes > MAX_CONFIG_MAP_BYTES));
+        assert!(
+            config_map(&made, &place("a"), []).is_err_and(|bytes| bytes > MAX_CONFIG_MAP_BYTES)
+        );
     }
 }

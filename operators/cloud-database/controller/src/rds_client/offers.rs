@@ -14,7 +14,7 @@ impl RdsClient {
         engine: &str,
         marker: Option<String>,
     ) -> Result<(EngineVersions, Option<String>), CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let call = self.client.describe_db_engine_versions().engine(engine);
         let call = call.include_all(true).max_records(PAGE_SIZE.into());
         let page = call.set_marker(marker).send().await?;
@@ -28,7 +28,7 @@ impl RdsClient {
         engine: &str,
         marker: Option<String>,
     ) -> Result<(OrderableOptions, Option<String>), CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let call = self.client.describe_orderable_db_instance_options();
         let call = call.engine(engine).max_records(PAGE_SIZE.into());
         let page = call.set_marker(marker).send().await?;

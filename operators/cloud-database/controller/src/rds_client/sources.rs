@@ -15,11 +15,11 @@ impl RdsClient {
         if let Some(account) = snapshot
             .strip_prefix("arn:")
             .and_then(|arn| arn.split(':').nth(3))
-            && self.account.known_id().await.as_deref() != Some(account)
+            && self.account.known_id().as_deref() != Some(account)
         {
             return Ok(Vec::new());
         }
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let call = self.client.describe_db_snapshots();
         let page = call.db_snapshot_identifier(snapshot).send().await?;
         let Some(snapshot) = page.db_snapshots.unwrap_or_default().into_iter().next() else {
@@ -46,7 +46,7 @@ impl RdsClient {
         let mut newest: Option<DbSnapshot> = None;
         let mut marker = None;
         loop {
-            self.rate_limiter.acquire().await;
+            self.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.dbi_resource_id(resource_id).set_marker(marker);
             let page = call.send().await?;
@@ -87,7 +87,7 @@ impl RdsClient {
     ///
     /// The instance does not exist, or the error of the call.
     pub(crate) async fn tags_of_instance(&self, id: &str) -> Result<Vec<Tag>, CallError> {
-        self.rate_limiter.acquire().await;
+        self.acquire().await;
         let call = self.client.describe_db_instances();
         let response = call.db_instance_identifier(id).send().await?;
         Ok(tags_of(response.db_instances.unwrap_or_default()).unwrap_or_default())

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aws_config::Region;
+use aws_config::{BehaviorVersion, Region};
 use aws_credential_types::Credentials;
 use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
@@ -49,8 +49,9 @@ async fn instances_of_earlier_objects_are_searched_on_every_page() {
         .await;
     let instances = RdsClient::of(
         config,
+        None,
         Leadership::always(),
-        RateLimiter::unlimited(),
+        RateLimits::unlimited(),
         None,
         AwsRequests::default(),
     );
@@ -80,8 +81,9 @@ async fn rds_is_not_called_if_the_region_is_unknown() {
         .build();
     let instances = RdsClient::of(
         config,
+        None,
         Leadership::always(),
-        RateLimiter::unlimited(),
+        RateLimits::unlimited(),
         None,
         AwsRequests::default(),
     );
@@ -100,8 +102,9 @@ async fn a_write_that_could_be_executed_after_the_lease_has_expired_is_not_sent(
     let instances = |leadership| {
         RdsClient::of(
             config.clone(),
+            None,
             leadership,
-            RateLimiter::unlimited(),
+            RateLimits::unlimited(),
             None,
             AwsRequests::default(),
         )

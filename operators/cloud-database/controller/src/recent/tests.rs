@@ -7,7 +7,7 @@ use aws_config::retry::RetryConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_smithy_http_client::Builder;
-use lockstep_controller::{Leadership, RateLimiter};
+use lockstep_controller::Leadership;
 use rds_simulator::{Disturbance, JournalEntry, Simulator};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -15,22 +15,23 @@ use tokio::task::JoinSet;
 use super::*;
 use crate::aws_metrics::AwsRequests;
 use crate::modification::Modification;
+use crate::rate_limits::RateLimits;
 
 /// Longer than any test.
 const AGE: Duration = Duration::from_hours(1);
 
-pub(crate) async fn client(rds: &Simulator, limiter: RateLimiter) -> RdsClient {
-    client_at(&rds.endpoint(), limiter, AwsRequests::default()).await
+pub(crate) async fn client(rds: &Simulator, limits: RateLimits) -> RdsClient {
+    client_at(&rds.endpoint(), limits, AwsRequests::default()).await
 }
 
 /// Creates a client without retries, whose requests are counted.
 pub(crate) async fn client_at(
     endpoint: &str,
-    limiter: RateLimiter,
+    limits: RateLimits,
     requests: AwsRequests,
 ) -> RdsClient {
     let config = config_at(endpoint).await;
-    RdsClient::of(config, Leadership::always(), limiter, None, requests)
+    RdsClient::of(config, None, Leadership::always(), limits, None, requests)
 }
 
 /// Returns the configuration of a client without retries.
@@ -80,7 +81,7 @@ pub(crate) async fn start(count: usize) -> (Simulator, RdsClient) {
         create(&rds, &id(number), true);
     }
     rds.advance(Duration::from_secs(1));
-    let client = client(&rds, RateLimiter::unlimited()).await;
+    let client = client(&rds, RateLimits::unlimited()).await;
     (rds, client)
 }
 
@@ -251,7 +252,7 @@ async fn a_sweep_whose_marker_has_expired_begins_anew() {
 async fn every_page_takes_a_token() {
     let (rds, _) = start(1).await;
     let one = NonZeroU32::MIN;
-    let client = client(&rds, RateLimiter::new(one, one)).await;
+    let client = client(&rds, RateLimits::new(one, one)).await;
     client.page(None).await.expect("a page");
     let second = tokio::time::timeout(Duration::from_millis(100), client.page(None));
     assert!(second.await.is_err(), "no token is left");

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::tests::{CLASS, Objects};
 use super::*;
+use crate::instance_reconciler::RdsConfig;
 use crate::recent::tests::{calls, id, start};
 
 const OBJECTS: usize = 10_000;

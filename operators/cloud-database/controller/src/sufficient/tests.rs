@@ -8,12 +8,13 @@ use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::instance_reconciler::{RdsConfig, Shared};
 use crate::rds_client::RdsClient;
 use crate::recent::tests::{calls, id, start};
 
 /// Reconciler with its objects, each of which has a recorded instance.
 pub(super) struct Objects {
-    pub(super) reconciler: CloudDatabaseReconciler,
+    pub(super) reconciler: InstanceReconciler,
     statuses: Vec<Value>,
 }
 
@@ -38,14 +39,16 @@ impl Objects {
         let server = tower::service_fn(async |_: http::Request<Body>| {
             Err::<http::Response<Body>, _>(std::io::Error::other("not called"))
         });
-        let client = Client::new(server, "shop");
+        let shared = Shared {
+            client: Client::new(server, "shop"),
+            config,
+            ca_bundle: None,
+            certificate_expiry: Default::default(),
+            source_policy: Default::default(),
+            events: Default::default(),
+        };
         Self {
-            reconciler: CloudDatabaseReconciler::new(
-                client,
-                rds.clone(),
-                config,
-                Default::default(),
-            ),
+            reconciler: InstanceReconciler::new(&shared, rds.clone()),
             statuses,
         }
     }
@@ -71,7 +74,7 @@ impl Objects {
             reason: "SecretNotFound",
             message: String::new(),
         });
-        let described = self.reconciler.describe(&id, &object, &record, &user);
+        let described = self.reconciler.describe(&id, &object, &record, &user, None);
         described.await
     }
 }
@@ -123,11 +126,27 @@ async fn an_instance_with_another_status_than_the_recorded_one_is_described_agai
     assert_eq!(calls(&rds), (1, 0));
 }
 
-#[test]
-fn descriptions_of_instances_that_are_changing_are_younger() {
-    let config = RdsConfig::default();
-    assert_eq!(config.max_age(Some("available")), Duration::from_secs(150));
+#[tokio::test]
+async fn descriptions_of_instances_that_are_changing_are_younger() {
+    let (_rds, client) = start(0).await;
+    let reconciler = Objects::of(&client, RdsConfig::default()).await.reconciler;
+    let nothing = json!({});
+    let record = RecordedInstance::from_status(&nothing, "cdb-1");
+    let location = reconciler.locate("cdb-1", &record).await;
+    tokio::time::pause();
+    let age = |phase: Option<&str>| reconciler.max_age(phase).as_secs();
+    assert_eq!(age(Some("available")), 150);
+    let health = &reconciler.events.health;
+    health.set(true);
+    assert_eq!(reconciler.steady_state().0, Duration::from_mins(10));
+    // Events report changes from now on.
+    health.record_event(location.expect("a location"));
+    assert_eq!(reconciler.steady_state().0, Duration::from_hours(1));
+    for (seconds, expected) in [(0, 150), (200, 200), (1_000, 900)] {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        assert_eq!(age(Some("available")), expected);
+    }
     for phase in [Some("modifying"), Some("stopped"), None] {
-        assert_eq!(config.max_age(phase), Duration::from_secs(15), "{phase:?}");
+        assert_eq!(age(phase), 15, "{phase:?}");
     }
 }

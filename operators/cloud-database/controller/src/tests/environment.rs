@@ -11,16 +11,21 @@ use kube::Client;
 use kube::client::Body;
 use lockstep_cloud_database_api::CloudDatabase;
 use lockstep_controller::{
-    Children, FinalizeOutcome, FinalizeRequest, RateLimiter, ReconcileError, ReconcileOutput,
-    Reconciler, SyncRequest,
+    Children, FinalizeOutcome, FinalizeRequest, Leadership, ReconcileError, ReconcileOutput,
+    Reconciler, RelatedObjects, SyncRequest,
 };
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
+use crate::access::Access;
+use crate::access_pool::AccessPool;
 use crate::aws_metrics::{AwsRequestLabels, AwsRequests};
-use crate::rds_client::RdsClient;
-use crate::recent::tests::{client_at, config_at};
-use crate::reconciler::{CloudDatabaseReconciler, RdsConfig};
+use crate::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
+use crate::rate_limits::RateLimits;
+use crate::rds_clients::RdsClients;
+use crate::rds_events::changed_instances::Owner;
+use crate::recent::tests::config_at;
+use crate::reconciler::CloudDatabaseReconciler;
 
 /// Longer than any state of an instance, in simulated time.
 const LONG: Duration = Duration::from_hours(1);
@@ -58,8 +63,9 @@ impl Environment {
         };
         let api = api_server(stored.clone());
         let requests = AwsRequests::default();
-        let client = client_of(&rds.endpoint(), requests.clone()).await;
-        let reconciler = CloudDatabaseReconciler::new(api, client, config, Default::default());
+        let clients = clients_of(&rds.endpoint(), requests.clone()).await;
+        let reconciler = CloudDatabaseReconciler::new(api, clients, config, Default::default());
+        let reconciler = reconciler.without_namespaces();
         Self {
             rds,
             reconciler,
@@ -74,9 +80,27 @@ impl Environment {
         let address = listener.local_addr().expect("an address");
         drop(listener);
         let endpoint = format!("http://{address}");
-        let account = self.reconciler.rds.clone();
-        self.reconciler.rds = client_of(&endpoint, self.requests.clone()).await;
-        self.reconciler.rds.copy_account(&account);
+        let clients = clients_of(&endpoint, self.requests.clone()).await;
+        let mut client = clients.default_client().await;
+        client.copy_account(&self.instances().rds);
+        let created = InstanceReconciler::new(&self.reconciler.shared, client);
+        self.reconciler.reconcilers = AccessPool::new();
+        let (user, access) = (Owner::default(), Access::default());
+        let reconcilers = &self.reconciler.reconcilers;
+        reconcilers.add(&user, access, Arc::new(created));
+    }
+
+    /// Returns the reconciler of the objects, of which one was reconciled before.
+    pub(super) fn instances(&self) -> Arc<InstanceReconciler> {
+        let (user, access) = (Owner::default(), Access::default());
+        let reconcilers = &self.reconciler.reconcilers;
+        reconcilers.get(&user, &access).expect("a reconciliation")
+    }
+
+    /// Changes the settings, and forgets what was known of instances.
+    pub(super) fn set(&mut self, edit: impl FnOnce(&mut Shared)) {
+        edit(&mut self.reconciler.shared);
+        self.reconciler.reconcilers = AccessPool::new();
     }
 
     /// Returns the number of requests for an operation that ended with a code.
@@ -146,7 +170,13 @@ impl Environment {
         let request = SyncRequest::of(&object, &raw);
         let identity = self.reconciler.status_identity(&request).await;
         self.merge(name, identity.expect("an identity"));
+        self.reconcile_identified(name).await
+    }
+
+    /// The same, without the first step of the runtime, which compares the identity with the one that is recorded.
+    pub(super) async fn reconcile_identified(&self, name: &str) -> ReconcileOutput {
         let raw = self.object(name);
+        let object: CloudDatabase = serde_json::from_value(raw.clone()).expect("a database");
         let output = self
             .reconciler
             .reconcile(&SyncRequest::of(&object, &raw))
@@ -244,6 +274,7 @@ impl Environment {
             last_validated: None,
             is_valid: true,
             children: Children::default(),
+            related: RelatedObjects::default(),
         };
         let outcome = Reconciler::finalize(&self.reconciler, &request).await;
         match outcome.expect("an outcome") {
@@ -276,8 +307,10 @@ impl Environment {
     }
 }
 
-async fn client_of(endpoint: &str, requests: AwsRequests) -> RdsClient {
-    client_at(endpoint, RateLimiter::unlimited(), requests).await
+async fn clients_of(endpoint: &str, requests: AwsRequests) -> RdsClients {
+    let config = config_at(endpoint).await;
+    let limits = RateLimits::unlimited();
+    RdsClients::of(config, Leadership::always(), limits, None, requests)
 }
 
 fn put(stored: &Stored, path: String, object: Value) {

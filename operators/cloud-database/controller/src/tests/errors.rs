@@ -127,7 +127,7 @@ async fn a_modification_that_fails_keeps_the_instance_ready_and_is_reported() {
         let calls = env.calls("ModifyDBInstance").len();
         assert_eq!(calls, 1 + usize::from(is_repeated), "{code}");
         env.rds.advance(Duration::from_hours(1));
-        env.reconciler.requested.forget_refusals("cdb-orders");
+        env.instances().requested.forget_refusals("cdb-orders");
     }
 }
 
@@ -156,7 +156,7 @@ async fn tags_that_are_not_changed_keep_the_instance_ready_and_are_reported() {
     for operation in ["AddTagsToResource", "RemoveTagsFromResource"] {
         let is_added = operation == "AddTagsToResource";
         for (code, class) in codes(operation) {
-            env.reconciler.requested.forget_refusals(&id);
+            env.instances().requested.forget_refusals(&id);
             // The tag exists if it is to be removed.
             for is_set in [!is_added, is_added] {
                 env.edit("orders", |object| {
@@ -245,7 +245,7 @@ async fn an_instance_that_is_not_described_counts_as_ready_for_a_limited_time() 
     let mut env = Environment::start().await;
     env.create("orders", &json!({})).await;
     for grace_period in [Duration::from_hours(1), Duration::ZERO] {
-        env.reconciler.config.unavailable_grace_period = grace_period;
+        env.set(|shared| shared.config.unavailable_grace_period = grace_period);
         for (code, class) in codes("DescribeDBInstances") {
             // It may be missing, which another test is about.
             if code == "DBInstanceNotFound" {

@@ -156,10 +156,12 @@ async fn data_without_an_owner_is_read_unless_the_administrator_denies_it() {
     create(&env.rds, "legacy", &[], true);
     env.rds.advance(std::time::Duration::from_hours(1));
     source.check(&env, true).await;
-    env.reconciler.source_policy = SourcePolicy {
-        unowned: UnownedSources::Deny,
-        ..SourcePolicy::default()
-    };
+    env.set(|shared| {
+        shared.source_policy = SourcePolicy {
+            unowned: UnownedSources::Deny,
+            ..SourcePolicy::default()
+        };
+    });
     source.check(&env, false).await;
     env.store("orders", &json!({"adopt": {"identifier": "legacy"}}));
     let told = Told::of(&env.reconcile("orders").await);
@@ -197,7 +199,7 @@ async fn a_controller_of_some_namespaces_reads_data_of_no_other_one() {
     let tags = [("uid", "1"), ("object", "billing/orders")];
     let source = Source::create(&env, "billing", &tags).await;
     env.share("billing", "*");
-    env.reconciler.source_policy.reads_namespaces = false;
+    env.set(|shared| shared.source_policy.reads_namespaces = false);
     source.check(&env, false).await;
 }
 

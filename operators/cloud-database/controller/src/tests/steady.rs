@@ -54,7 +54,7 @@ async fn the_description_of_a_listing_is_enough_for_an_instance_of_any_origin() 
     // Enough questions for a listing.
     for number in 0..MANY {
         let age = Duration::from_hours(1);
-        let description = env.reconciler.rds.recent(&id(number), age).await;
+        let description = env.instances().rds.recent(&id(number), age).await;
         description.expect("an answer");
     }
     calls(&env.rds);

@@ -1,0 +1,400 @@
+//! Reconciler of the instances of one region and role. [Creation](crate::creation), the [comparison](crate::sync) of an
+//! instance with the spec and [finalization](crate::finalization) are separate modules.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use aws_sdk_rds::types::DbInstance;
+use kube::Client;
+use lockstep_cloud_database_api::MasterUserSecret;
+use lockstep_controller::{OperatorCondition, Readiness, ReconcileError, ReconcileOutput};
+use serde_json::{Map, Value, json};
+
+use crate::certificate::{self, CertificateExpiry};
+use crate::drift;
+use crate::known_passwords::KnownPasswords;
+use crate::location::Location;
+use crate::modification::outcomes::SYNCED;
+use crate::modification::requested::RequestedModifications;
+use crate::rds_client::RdsClient;
+use crate::rds_events::RdsEvents;
+use crate::recorded_instance::RecordedInstance;
+use crate::source_policy::SourcePolicy;
+use crate::step_error::StepError;
+use crate::tags::{self, OWNER_TAG};
+
+/// Intervals of the calls to RDS.
+#[derive(Clone, Copy, Debug)]
+pub struct RdsConfig {
+    /// Interval while a change is in progress. RDS needs minutes to create or delete an instance.
+    pub poll_interval: Duration,
+    /// Interval while the instance is up to date, to detect changes by other clients.
+    pub resync_period: Duration,
+    /// The same while events report such changes. Not every change has an event.
+    pub resync_period_with_events: Duration,
+    /// Time for which RDS must not list an instance before it counts as missing, or as deleted if its object is being
+    /// deleted. RDS lists a new instance only some time after it has accepted the creation.
+    pub not_found_grace_period: Duration,
+    /// Time for which calls to RDS must fail, for example because they are throttled, before an instance that served
+    /// clients counts as not ready. Until then, the last known state is reported.
+    pub unavailable_grace_period: Duration,
+}
+
+impl Default for RdsConfig {
+    fn default() -> Self {
+        Self {
+            poll_interval: Duration::from_secs(30),
+            resync_period: Duration::from_mins(10),
+            resync_period_with_events: Duration::from_hours(1),
+            not_found_grace_period: Duration::from_mins(2),
+            unavailable_grace_period: Duration::from_mins(10),
+        }
+    }
+}
+
+/// Clients and settings that the reconcilers of all regions and roles share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    /// Client of the API server.
+    pub(crate) client: Client,
+    pub(crate) config: RdsConfig,
+    /// CA certificates of RDS for applications, in PEM format.
+    pub(crate) ca_bundle: Option<Arc<str>>,
+    pub(crate) certificate_expiry: CertificateExpiry,
+    pub(crate) source_policy: SourcePolicy,
+    pub(crate) events: RdsEvents,
+}
+
+/// Reconciler of the instances of one region and role, with what it remembers of them. Identifiers of instances are valid
+/// only there.
+pub(crate) struct InstanceReconciler {
+    pub(crate) client: Client,
+    pub(crate) rds: RdsClient,
+    pub(crate) config: RdsConfig,
+    pub(crate) requested: RequestedModifications,
+    pub(crate) passwords: KnownPasswords,
+    pub(crate) ca_bundle: Option<Arc<str>>,
+    pub(crate) certificate_expiry: CertificateExpiry,
+    pub(crate) source_policy: SourcePolicy,
+    pub(crate) events: RdsEvents,
+    /// Last known region and account of the instances.
+    location: Mutex<Option<Location>>,
+    /// Instances that RDS does not list, with the time since then.
+    unseen_since: Mutex<HashMap<String, Instant>>,
+    /// Instances for which calls fail, with the time since then.
+    failing_since: Mutex<HashMap<String, Instant>>,
+}
+
+/// Reason of an operation that is not complete.
+const IN_PROGRESS: &str = "InProgress";
+
+impl InstanceReconciler {
+    /// Creates a reconciler that remembers nothing.
+    pub(crate) fn new(shared: &Shared, rds: RdsClient) -> Self {
+        let Shared {
+            client,
+            config,
+            ca_bundle,
+            certificate_expiry,
+            source_policy,
+            events,
+        } = shared.clone();
+        Self {
+            client,
+            rds,
+            config,
+            requested: RequestedModifications::default(),
+            passwords: KnownPasswords::default(),
+            ca_bundle,
+            certificate_expiry,
+            source_policy,
+            events,
+            location: Mutex::default(),
+            unseen_since: Mutex::default(),
+            failing_since: Mutex::default(),
+        }
+    }
+
+    /// Returns the region and account of the instances, if that of an object is there.
+    ///
+    /// # Errors
+    ///
+    /// The instance is elsewhere, or the account is unknown.
+    pub(crate) async fn locate(
+        &self,
+        id: &str,
+        record: &RecordedInstance<'_>,
+    ) -> Result<Location, ReconcileError> {
+        let location = self.rds.location().await;
+        let location = location.map_err(|error| self.without_answer(id, error))?;
+        location.require(id, record)?;
+        let mut known = self.location.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() != Some(&location) {
+            *known = Some(location.clone());
+        }
+        Ok(location)
+    }
+
+    /// Returns the interval while an instance is up to date, and the maximum age of its description then, which adds at most a
+    /// quarter to the time until a change by another client is noticed.
+    pub(crate) fn steady_state(&self) -> (Duration, Duration) {
+        let usual = self.config.resync_period;
+        let location = self.location.lock();
+        let location = location.unwrap_or_else(PoisonError::into_inner).clone();
+        let receiving = location.and_then(|it| self.events.health.receiving_since(&it));
+        let Some(since) = receiving else {
+            return (usual, usual / 4);
+        };
+        let period = self.config.resync_period_with_events.max(usual);
+        // The changes before were not reported.
+        (period, (period / 4).min(since.elapsed().max(usual / 4)))
+    }
+
+    /// Returns true if RDS has not listed an instance for long enough to count as missing. A creation with a lost
+    /// response may still be executed, and RDS lists a new instance only some time after it has accepted the
+    /// creation.
+    pub(crate) fn is_past_grace_period(&self, id: &str) -> bool {
+        let mut unseen = self
+            .unseen_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let since = unseen.entry(id.to_owned()).or_insert_with(Instant::now);
+        since.elapsed() >= self.config.not_found_grace_period
+    }
+
+    pub(crate) fn available(
+        &self,
+        id: &str,
+        instance: &DbInstance,
+        message: String,
+    ) -> ReconcileOutput {
+        let endpoint = instance
+            .endpoint()
+            .and_then(|endpoint| Some((endpoint.address()?, endpoint.port()?)));
+        let Some((host, port)) = endpoint else {
+            // The instance is available but has no address yet; RDS sets it a moment later.
+            return self.waiting(id, instance.db_instance_status().unwrap_or_default());
+        };
+        let mut status = status(
+            id,
+            instance.db_instance_status().unwrap_or_default(),
+            &message,
+        );
+        status.insert("endpoint".to_owned(), json!({"host": host, "port": port}));
+        ReconcileOutput {
+            status,
+            readiness: Some(Readiness {
+                ready: true,
+                reason: "Available",
+                message,
+            }),
+            requeue_after: self.steady_state().0,
+            ..ReconcileOutput::default()
+        }
+    }
+
+    /// Returns the progress of an instance that has not reached its final phase.
+    pub(crate) fn waiting(&self, id: &str, phase: &str) -> ReconcileOutput {
+        let message = format!("RDS reports the instance as '{phase}'");
+        self.in_progress(status(id, phase, &message), message)
+    }
+
+    /// Returns the progress of an instance that RDS does not list yet.
+    pub(crate) fn unseen(&self, id: &str) -> ReconcileOutput {
+        let message = format!("RDS does not list the instance '{id}'");
+        let status = fields([("phase", Value::Null), ("message", json!(message))]);
+        self.in_progress(status, message)
+    }
+
+    /// Returns the progress of an operation that is not complete.
+    pub(crate) fn in_progress(
+        &self,
+        status: Map<String, Value>,
+        message: String,
+    ) -> ReconcileOutput {
+        ReconcileOutput {
+            status,
+            readiness: Some(Readiness {
+                ready: false,
+                reason: IN_PROGRESS,
+                message: message.clone(),
+            }),
+            conditions: vec![OperatorCondition {
+                type_: SYNCED,
+                is_true: false,
+                reason: IN_PROGRESS,
+                message,
+            }],
+            requeue_after: self.config.poll_interval,
+            ..ReconcileOutput::default()
+        }
+    }
+
+    /// Wraps an error so that the object is reconciled again later: the cause may be resolved in RDS, which no watch
+    /// observes.
+    pub(crate) fn requeue(&self, error: ReconcileError) -> ReconcileError {
+        ReconcileError::RequeueAfter {
+            after: self.config.resync_period,
+            error: Box::new(error),
+        }
+    }
+
+    /// Returns the result that reports an error. Whatever RDS has rejected for a reason outside of the object is tried again
+    /// within the resync period.
+    pub(crate) fn output_of(&self, error: StepError) -> ReconcileOutput {
+        let mut output = error.into_output();
+        output.error = output.error.map(|error| self.soon(error));
+        output
+    }
+
+    fn soon(&self, error: ReconcileError) -> ReconcileError {
+        match error {
+            ReconcileError::RequeueAfter { after, error } => ReconcileError::RequeueAfter {
+                after: after.min(self.config.resync_period),
+                error: Box::new(self.soon(*error)),
+            },
+            ReconcileError::Inconclusive(error) => {
+                ReconcileError::Inconclusive(Box::new(self.soon(*error)))
+            }
+            error => error,
+        }
+    }
+
+    /// Records that RDS lists an instance.
+    pub(crate) fn record_seen(&self, id: &str) {
+        self.unseen_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+
+    pub(crate) fn forget(&self, id: &str) {
+        self.record_seen(id);
+        self.record_answer(id);
+        self.requested.retain(id, &[]);
+        self.passwords.forget(id);
+        self.rds.descriptions.forget(id);
+    }
+
+    /// Records that RDS has answered a question about an instance.
+    pub(crate) fn record_answer(&self, id: &str) {
+        self.failing_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+
+    /// Marks an error as one that says nothing about the instance, for a limited time: there was no answer of AWS, or it
+    /// does not let the controller in.
+    pub(crate) fn without_answer(&self, id: &str, error: ReconcileError) -> ReconcileError {
+        let (ReconcileError::Transient { .. } | ReconcileError::RequeueAfter { .. }) = error else {
+            return error;
+        };
+        // After an outage of AWS, objects must not wait for hours.
+        let error = self.requeue(error);
+        let mut failing = self
+            .failing_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let since = failing.entry(id.to_owned()).or_insert_with(Instant::now);
+        if since.elapsed() < self.config.unavailable_grace_period {
+            ReconcileError::Inconclusive(Box::new(error))
+        } else {
+            error
+        }
+    }
+}
+
+pub(crate) fn require_ours(
+    instance: &DbInstance,
+    id: &str,
+    uid: Option<&str>,
+) -> Result<(), ReconcileError> {
+    if tags::is_owned_by(instance, uid) {
+        return Ok(());
+    }
+    Err(ReconcileError::Permanent {
+        reason: "InstanceNotOwned",
+        message: format!(
+            "the RDS instance '{id}' does not have the tag '{OWNER_TAG}' with the UID of this object; restore the tag, or delete the instance"
+        ),
+    })
+}
+
+/// Status fields that record an instance, besides its identifier.
+pub(crate) const RECORDED: [&str; 23] = [
+    "arn",
+    "resourceId",
+    "region",
+    "accountId",
+    "endpoint",
+    "phase",
+    "publiclyAccessible",
+    "storageEncrypted",
+    "enforcedFields",
+    "engineVersion",
+    "instanceClass",
+    "allocatedStorageGib",
+    "acceptedStorageGib",
+    "certificate",
+    "pendingModifications",
+    "storageModifiedAt",
+    "appliedStorage",
+    "appliedTags",
+    "credentialsVersion",
+    "masterUserSecret",
+    "ownedSecrets",
+    "replicaOf",
+    "deletionRequest",
+];
+
+/// Returns the status fields that record an instance as RDS describes it.
+pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
+    let arn = instance.db_instance_arn();
+    let of_arn = |part: usize| arn.and_then(|arn| arn.split(':').nth(part));
+    let pending = drift::pending(instance);
+    let shown = fields([
+        ("phase", json!(instance.db_instance_status())),
+        ("engineVersion", json!(instance.engine_version())),
+        ("instanceClass", json!(instance.db_instance_class())),
+        ("allocatedStorageGib", json!(instance.allocated_storage())),
+        ("arn", json!(arn)),
+        ("region", json!(of_arn(3))),
+        ("accountId", json!(of_arn(4))),
+        ("resourceId", json!(instance.dbi_resource_id())),
+        ("publiclyAccessible", json!(instance.publicly_accessible())),
+        ("storageEncrypted", json!(instance.storage_encrypted())),
+        ("certificate", json!(certificate::of(instance))),
+    ]);
+    // A null would remove the recorded value.
+    let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
+    let pending = Some(pending).filter(|pending| !pending.is_empty());
+    let secret = instance
+        .master_user_secret()
+        .map(|secret| MasterUserSecret {
+            arn: secret.secret_arn().unwrap_or_default().to_owned(),
+            status: secret.secret_status().map(String::from),
+        });
+    shown
+        .chain([
+            ("pendingModifications".to_owned(), json!(pending)),
+            ("masterUserSecret".to_owned(), json!(secret)),
+        ])
+        .collect()
+}
+
+pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    let fields = fields.into_iter();
+    fields
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+fn status(id: &str, phase: &str, message: &str) -> Map<String, Value> {
+    fields([
+        ("instanceId", json!(id)),
+        ("phase", json!(phase)),
+        ("message", json!(message)),
+    ])
+}
