@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::database_origins::{existed_before, instance_id};
 use crate::env::{NAMESPACE, TestEnv, condition};
+use crate::refusals::Reported;
 use crate::vector_state::{NOT_OWNED, VectorState, status_difference};
 use crate::workload::{Author, DesiredState};
 
@@ -22,14 +23,16 @@ const DEADLINE: Duration = Duration::from_mins(5);
 /// Service that exists in every cluster.
 const THE_CLUSTERS_OWN: &str = "kubernetes";
 
-/// Waits until everything matches the desired state, and checks that it stays so.
-pub async fn reaches_desired_state(env: &TestEnv, rds: &Simulator, author: &Author) {
+/// Waits until everything matches the desired state, but for what RDS refuses, and checks that it stays so. Returns the number
+/// of objects of which RDS refuses something.
+pub async fn reaches_desired_state(env: &TestEnv, rds: &Simulator, author: &Author) -> usize {
     let mut last = Vec::new();
+    let mut refused = 0;
     let converged = eventually_within(
         DEADLINE,
         "the convergence to the desired state",
         async || {
-            last = differences(env, rds, author).await?;
+            (last, refused) = differences(env, rds, author).await?;
             last.is_empty().then_some(())
         },
     );
@@ -39,6 +42,23 @@ pub async fn reaches_desired_state(env: &TestEnv, rds: &Simulator, author: &Auth
     }
     let check = async || differences(env, rds, author).await;
     stays(Duration::from_secs(2), "the list of differences", check).await;
+    refused
+}
+
+/// Checks that no call of the controller has made an instance public, or created one without encryption, at any time.
+pub fn nothing_was_unsafe(rds: &Simulator) {
+    let calls = rds.journal().into_iter();
+    let calls = calls.filter(|call| call.access_key == Simulator::ACCESS_KEY);
+    let mut creations = 0;
+    for call in calls {
+        assert_ne!(call.parameters["PubliclyAccessible"], true, "{call:?}");
+        if call.operation == "CreateDBInstance" {
+            creations += 1;
+            assert_eq!(call.parameters["StorageEncrypted"], true, "{call:?}");
+            assert_eq!(call.parameters["PubliclyAccessible"], false, "{call:?}");
+        }
+    }
+    assert!(creations > 0, "nothing was created");
 }
 
 /// Waits until all objects, instances and children are deleted.
@@ -162,10 +182,16 @@ impl ActualState {
     }
 }
 
-/// Differences from the desired state, as text.
-async fn differences(env: &TestEnv, rds: &Simulator, author: &Author) -> Option<Vec<String>> {
+/// Differences from the desired state, as text, and the number of objects of which RDS refuses something.
+async fn differences(
+    env: &TestEnv,
+    rds: &Simulator,
+    author: &Author,
+) -> Option<(Vec<String>, usize)> {
     let mut actual = ActualState::read(env).await?;
+    let reported = Reported::read(env.cluster.client()).await?;
     let mut found = Vec::new();
+    let mut refused = 0;
     for (name, desired) in author.desired() {
         let existing = actual.objects.remove(name);
         match (desired, existing) {
@@ -189,7 +215,10 @@ async fn differences(env: &TestEnv, rds: &Simulator, author: &Author) -> Option<
                 }
                 if object["kind"] == "CloudDatabase" {
                     let synced = condition(&existing, "Synced");
-                    if synced.as_ref().is_none_or(|it| it.status != "True") {
+                    if is_refused(rds, object, uid) {
+                        refused += 1;
+                        found.extend(reported.problem(&existing));
+                    } else if synced.as_ref().is_none_or(|it| it.status != "True") {
                         found.push(format!("{name} is not synchronized: {synced:?}"));
                     }
                 }
@@ -221,7 +250,15 @@ async fn differences(env: &TestEnv, rds: &Simulator, author: &Author) -> Option<
     );
     found.extend(actual.services.iter().map(|name| format!("Service {name}")));
     found.extend(actual.secrets.keys().map(|name| format!("Secret {name}")));
-    Some(found)
+    Some((found, refused))
+}
+
+/// Returns true if RDS has refused the maintenance window of an object, and keeps another one.
+fn is_refused(rds: &Simulator, object: &Value, uid: &str) -> bool {
+    let instance = rds.instance(&instance_id(object, uid));
+    let window =
+        |it: &Value| it["PreferredMaintenanceWindow"] == object["spec"]["maintenanceWindow"];
+    instance.is_some_and(|it| !window(&it))
 }
 
 /// Compares the passwords in the Secrets of an object with that of its instance, and removes the Secrets from `actual`.

@@ -17,6 +17,7 @@ mod process_faults;
 #[allow(dead_code, reason = "other tests use the traps")]
 mod proxy;
 mod publications;
+mod refusals;
 mod vector_objects;
 mod vector_state;
 mod workload;
@@ -97,6 +98,7 @@ async fn survives(seed: u64) {
         controller_env: Vec::new(),
         controller_args: [
             "--rds-poll-interval=500ms",
+            "--rds-qps=50",
             "--rds-resync-period=10s",
             "--rds-not-found-grace-period=5s",
         ]
@@ -112,6 +114,7 @@ async fn survives(seed: u64) {
     let key = Simulator::CONSOLE_ACCESS_KEY;
     env.rds = env::rds_as(key, &rds.endpoint(), Simulator::REGION).await;
     database_origins::prepare(&rds, &env.rds, workload::DATABASES).await;
+    refusals::start(&rds);
     let statuses = InstanceStatuses::start(rds.clone(), seed);
     before_apiserver.start_faults();
     before_aws.start_faults();
@@ -148,11 +151,16 @@ async fn survives(seed: u64) {
         before_aws.counts(),
     );
     let ended = Instant::now();
-    convergence::reaches_desired_state(&env, &rds, &author).await;
+    let refused = convergence::reaches_desired_state(&env, &rds, &author).await;
     println!(
-        "cluster and AWS match the objects {} s after the faults",
+        "cluster and AWS match the objects {} s after the faults, but for {refused} changes that RDS refuses, each of which is visible",
         ended.elapsed().as_secs()
     );
+    assert!(refused > 0, "nothing was refused");
+    refusals::end(&rds, &env.databases()).await;
+    let refused = convergence::reaches_desired_state(&env, &rds, &author).await;
+    assert_eq!(refused, 0);
+    convergence::nothing_was_unsafe(&rds);
     publications.all_start(&env);
     author.deletes_all().await;
     convergence::all_gone(&env).await;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::database_origins;
 use crate::env::{NAMESPACE, TestEnv, database, resource_of};
+use crate::refusals;
 use crate::vector_objects;
 
 /// Number of databases.
@@ -130,6 +131,7 @@ impl Author {
                     // Its instance is gone.
                     DesiredState::Deleted { .. } => json!({}),
                 });
+                refusals::add_window(&mut object, &mut self.rng);
                 database_origins::add(&mut object, name, earlier.as_ref());
                 object
             }

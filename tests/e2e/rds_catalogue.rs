@@ -104,6 +104,23 @@ impl Fixture {
         });
     }
 
+    /// Objects may be in another region as soon as a Namespace chooses it, and RDS may offer more there.
+    async fn another_region_is_chosen(&self, before: &str, mut existing: Value) {
+        let elsewhere = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {
+                "name": "elsewhere", "annotations": {"database.example.com/region": "us-east-1"},
+            },
+        });
+        self.env.kubectl_apply(&elsewhere).expect("a Namespace");
+        self.publish(Some(before)).await;
+        self.becomes("11.4.4", "db.m4.large", None).await;
+        // Those with an instance remain where they are.
+        existing["spec"]["instanceClass"] = json!("db.m4.large");
+        let error = self.env.kubectl_apply(&existing).expect_err("a denial");
+        assert!(error.contains("[not-offered]"), "{error}");
+    }
+
     /// Waits until a number of further refreshes have had a result, and returns the metrics.
     async fn refreshes(&self, result: &str, count: u64) {
         let url = self.env.installation.controller_health_url();
@@ -236,19 +253,5 @@ async fn what_the_account_does_not_offer_is_denied_as_soon_as_its_catalogue_is_r
     metrics_page::compare("controller", &metrics);
     rds.clear_injections();
     fixture.refreshes("unchanged", 1).await;
-
-    // Objects may be in another region as soon as a Namespace chooses it, and RDS may offer more there.
-    let elsewhere = json!({
-        "apiVersion": "v1", "kind": "Namespace",
-        "metadata": {
-            "name": "elsewhere", "annotations": {"database.example.com/region": "us-east-1"},
-        },
-    });
-    env.kubectl_apply(&elsewhere).expect("a Namespace");
-    fixture.publish(Some(&last)).await;
-    fixture.becomes("11.4.4", "db.m4.large", None).await;
-    // Those with an instance remain where they are.
-    another["spec"]["instanceClass"] = json!("db.m4.large");
-    let error = env.kubectl_apply(&another).expect_err("a denial");
-    assert!(error.contains("[not-offered]"), "{error}");
+    fixture.another_region_is_chosen(&last, another).await;
 }

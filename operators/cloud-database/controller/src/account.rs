@@ -1,7 +1,6 @@
 //! AWS account of the credentials of this process.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use aws_credential_types::Credentials;
@@ -12,10 +11,6 @@ use tokio::time::Instant;
 
 use crate::aws_metrics::CountRequests;
 use crate::call_error::CallError;
-
-/// Time for which an error of STS answers further questions, so that reconciliations do not wait for one call each while STS
-/// does not answer.
-const FAILURE_AGE: Duration = Duration::from_secs(10);
 
 /// Access key that a provider last returned.
 #[derive(Clone, Debug, Default)]
@@ -63,8 +58,8 @@ impl ProvideCredentials for Recording {
 ///
 /// # Guarantees
 ///
-/// STS is called once, and once more each time the credentials have changed. After an error, it is called again some seconds
-/// later.
+/// STS is called once, and once more each time the credentials have changed. One call at a time answers all questions that were
+/// asked before its end, also by an error.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     sts: Client,
@@ -122,13 +117,14 @@ impl Account {
         if let Some(id) = self.valid_id() {
             return Ok(id);
         }
+        let asked = Instant::now();
         // The lock is held during the call, so that concurrent reconciliations wait for one response.
         let mut failed = self.calls.lock().await;
         if let Some(id) = self.valid_id() {
             return Ok(id);
         }
         if let Some((at, error)) = &*failed
-            && at.elapsed() < FAILURE_AGE
+            && *at >= asked
         {
             return Err(error.clone());
         }
@@ -214,7 +210,11 @@ mod tests {
             if self.fails.load(Ordering::SeqCst) {
                 *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
             }
-            HttpConnectorFuture::ready(Ok(HttpResponse::try_from(response).expect("an answer")))
+            HttpConnectorFuture::new(async {
+                // Others ask in the meantime.
+                tokio::task::yield_now().await;
+                Ok(HttpResponse::try_from(response).expect("an answer"))
+            })
         }
     }
 
@@ -254,8 +254,8 @@ mod tests {
         assert_eq!(sts.calls(), 3);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_error_of_sts_answers_all_questions_for_some_seconds() {
+    #[tokio::test]
+    async fn an_error_of_sts_answers_all_questions_that_waited_for_it() {
         let sts = Sts::default();
         sts.fails.store(true, Ordering::SeqCst);
         let keys = Credentials::new("AKIA1", "secret", None, None, "tests");
@@ -266,7 +266,6 @@ mod tests {
         assert!(answers.iter().all(Result::is_err));
         assert_eq!((sts.calls(), account.known_id()), (1, None));
         sts.fails.store(false, Ordering::SeqCst);
-        tokio::time::advance(FAILURE_AGE).await;
         assert_eq!(account.id().await.expect("an answer"), "000000000002");
         assert_eq!(account.known_id().as_deref(), Some("000000000002"));
     }

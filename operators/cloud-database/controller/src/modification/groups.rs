@@ -70,9 +70,13 @@ impl Modification {
             monitoring,
             ..none()
         }));
-        // A window must not overlap the other one as it is now.
+        // An instance must not remain without backups because of a window.
         groups.push(Self {
             retention_days: self.retention_days.take(),
+            ..none()
+        });
+        // A window must not overlap the other one as it is now.
+        groups.push(Self {
             backup_window: self.backup_window.take(),
             maintenance_window: self.maintenance_window.take(),
             ..none()
@@ -253,6 +257,14 @@ mod tests {
         let mut without = everything();
         without.engine_version = None;
         assert_eq!(with(without.groups(), "parameterGroup"), ["parameterGroup"]);
+    }
+
+    #[test]
+    fn a_window_that_rds_rejects_leaves_no_instance_without_backups() {
+        let groups = everything().groups();
+        let fields = groups.iter().map(Modification::fields);
+        let retention = fields.filter(|it| it.contains(&"backup.retentionDays"));
+        assert_eq!(retention.collect::<Vec<_>>(), [["backup.retentionDays"]]);
     }
 
     #[test]
