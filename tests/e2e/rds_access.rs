@@ -11,6 +11,7 @@ use crate::env::{EnvOptions, TestEnv, condition, database, iam_policy, resource_
 
 const REGION: &str = "database.example.com/region";
 const ROLE: &str = "database.example.com/role-arn";
+const REGIONS: &str = "database.example.com/allowed-regions";
 const ALLOWED: &str = "database.example.com/allowed-role-arns";
 
 /// Role of the Namespace `team-a`, which all of its objects use.
@@ -37,8 +38,16 @@ impl Teams {
         rds.set_policy(Simulator::ACCESS_KEY, &policy);
         let teams = Self { env, rds };
         for (namespace, role, annotations) in [
-            ("team-a", ROLE_A, json!({ROLE: ROLE_A, REGION: "us-east-1"})),
-            ("team-b", ROLE_B, json!({ALLOWED: ROLE_B})),
+            (
+                "team-a",
+                ROLE_A,
+                json!({ROLE: ROLE_A, REGION: "us-east-1", REGIONS: "eu-west-1"}),
+            ),
+            (
+                "team-b",
+                ROLE_B,
+                json!({ALLOWED: ROLE_B, REGIONS: "eu-west-1"}),
+            ),
         ] {
             let uid = teams.namespace(namespace, &annotations).await;
             let account = role.split(':').nth(4).expect("an account");
@@ -145,6 +154,9 @@ async fn instances_are_managed_in_the_regions_and_accounts_of_their_teams() {
     let foreign = in_namespace("team-b", "theft", json!({ROLE: ROLE_A}));
     let denied = apply(&teams, &foreign).expect_err("a denial");
     assert!(denied.contains("[role-not-allowed]"), "{denied}");
+    let far = in_namespace("team-b", "far", json!({REGION: "sa-east-1"}));
+    let denied = apply(&teams, &far).expect_err("a denial");
+    assert!(denied.contains("[region-not-allowed]"), "{denied}");
     // Nor can another Namespace, even if an administrator lets it: the external ID is that of the first one.
     teams.namespace("team-c", &json!({ROLE: ROLE_A})).await;
     let deputy = in_namespace("team-c", "deputy", json!({}));

@@ -74,8 +74,8 @@ struct CloudDatabaseArgs {
     /// in the `ConfigMap` `lockstep-rds-catalogue`, by which the webhook denies what is not offered. `0s` disables it.
     #[arg(long = "rds-catalogue-refresh-interval", default_value = "24h", value_parser = duration)]
     catalogue_refresh_interval: Duration,
-    /// AWS regions that annotations of objects and Namespaces may choose, besides that of the controller, separated by commas. By
-    /// default, they may choose any.
+    /// AWS regions that the objects of all Namespaces may choose by an annotation, besides those that their Namespace allows,
+    /// separated by commas. Default: that of the controller.
     #[arg(long, value_name = "REGIONS", value_delimiter = ',')]
     rds_regions: Vec<String>,
     /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account

@@ -10,7 +10,7 @@ pub const ROLE_ARN: &str = "database.example.com/role-arn";
 /// Annotation of a Namespace with the ARNs of the roles that its objects may choose, separated by commas.
 pub const ALLOWED_ROLE_ARNS: &str = "database.example.com/allowed-role-arns";
 
-/// Annotation of a Namespace with the regions that its objects may choose, separated by commas. Without it, they may choose any.
+/// Annotation of a Namespace with the regions that its objects may choose, separated by commas.
 pub const ALLOWED_REGIONS: &str = "database.example.com/allowed-regions";
 
 /// Maximum length of the name of a region. It becomes a part of the names of hosts.

@@ -3,8 +3,8 @@
 //!
 //! A user who may write objects and no Namespaces can choose a role only if the Namespace lists it: otherwise each user of
 //! the cluster could use the roles of all others. The external ID, which the trust policy of a role demands, is the UID of
-//! the Namespace, so that a Namespace cannot even use a role that was not made for it. Regions can be limited for all objects,
-//! and for those of a Namespace.
+//! the Namespace, so that a Namespace cannot even use a role that was not made for it. Regions, in which objects use the
+//! credentials of the controller, have to be allowed likewise.
 
 use std::sync::Arc;
 
@@ -40,19 +40,17 @@ impl AssumedRole {
     }
 }
 
-/// Regions that annotations may choose. The default allows any.
+/// Regions that the objects of all Namespaces may choose.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AllowedRegions(Option<Arc<[String]>>);
+pub(crate) struct AllowedRegions(Arc<[String]>);
 
 impl AllowedRegions {
-    /// Allows some regions only. An empty list allows any.
     pub(crate) fn new(regions: Vec<String>) -> Self {
-        Self((!regions.is_empty()).then(|| regions.into()))
+        Self(regions.into())
     }
 
-    fn contains(&self, region: &str) -> bool {
-        let listed = |regions: &Arc<[String]>| regions.iter().any(|it| it == region);
-        self.0.as_ref().is_none_or(listed)
+    fn contains(&self, region: &String) -> bool {
+        self.0.contains(region)
     }
 }
 
@@ -62,8 +60,8 @@ pub(crate) struct NamespaceAccess {
     name: String,
     uid: String,
     region: Option<String>,
-    /// Regions that objects may choose, if they are limited.
-    allowed_regions: Option<Vec<String>>,
+    /// Regions that objects may choose.
+    allowed_regions: Vec<String>,
     role: Option<String>,
     /// Roles that objects may choose.
     allowed_roles: Vec<String>,
@@ -79,7 +77,7 @@ impl NamespaceAccess {
             region: annotation(namespace, REGION),
             role: annotation(namespace, ROLE_ARN),
             allowed_regions: list(namespace, ALLOWED_REGIONS),
-            allowed_roles: list(namespace, ALLOWED_ROLE_ARNS).unwrap_or_default(),
+            allowed_roles: list(namespace, ALLOWED_ROLE_ARNS),
         }
     }
 
@@ -98,19 +96,17 @@ impl NamespaceAccess {
         if let Some(region) = region.as_deref().filter(|it| !is_region(it)) {
             return Err(invalid(REGION, region, "the name of an AWS region"));
         }
-        if let Some(region) = region.as_deref().filter(|it| !regions.contains(it)) {
-            let remedy =
-                "An administrator can list it in the argument --rds-regions of the controller";
-            return Err(not_allowed("the controller", region, remedy));
-        }
-        if let (Some(region), Some(allowed)) = (&own_region, &self.allowed_regions)
-            && own_region != self.region
-            && !allowed.contains(region)
+        if let Some(region) = &own_region
+            && self.region.as_ref() != Some(region)
+            && !self.allowed_regions.contains(region)
+            && !regions.contains(region)
         {
-            let remedy = format!(
-                "An administrator can list it in the annotation {ALLOWED_REGIONS} of the Namespace"
-            );
-            return Err(not_allowed("the Namespace", region, &remedy));
+            return Err(ReconcileError::Permanent {
+                reason: "RegionNotAllowed",
+                message: format!(
+                    "the Namespace does not allow its objects to choose the region '{region}'; AWS was not called. An administrator can list it in the annotation {ALLOWED_REGIONS} of the Namespace, or for all Namespaces in the argument --rds-regions of the controller"
+                ),
+            });
         }
         let own_role = annotation(object, ROLE_ARN);
         let role = own_role.as_ref().or(self.role.as_ref());
@@ -152,21 +148,13 @@ fn invalid(name: &str, value: &str, expected: &str) -> ReconcileError {
     }
 }
 
-fn not_allowed(by: &str, region: &str, remedy: &str) -> ReconcileError {
-    ReconcileError::Permanent {
-        reason: "RegionNotAllowed",
-        message: format!(
-            "{by} does not allow objects to choose the region '{region}'; AWS was not called. {remedy}"
-        ),
-    }
-}
-
-/// Returns the elements of an annotation, if it exists.
-fn list(object: &Value, name: &str) -> Option<Vec<String>> {
-    let value = object["metadata"]["annotations"][name].as_str()?;
+/// Returns the elements of an annotation.
+fn list(object: &Value, name: &str) -> Vec<String> {
+    let value = object["metadata"]["annotations"][name].as_str();
+    let value = value.unwrap_or_default();
     let elements = value.split(',').map(str::trim);
     let elements = elements.filter(|element| !element.is_empty());
-    Some(elements.map(String::from).collect())
+    elements.map(String::from).collect()
 }
 
 fn session_name(namespace: &str) -> String {
@@ -216,8 +204,9 @@ mod tests {
         assert_eq!(access(&none, &none), Ok(pair("", "")));
         let namespace = json!({REGION: "us-east-1", ROLE_ARN: TEAM});
         assert_eq!(access(&namespace, &none), Ok(pair("us-east-1", TEAM)));
-        let region = json!({REGION: "eu-west-1"});
-        assert_eq!(access(&namespace, &region), Ok(pair("eu-west-1", TEAM)));
+        let region = json!({REGION: "us-west-1"});
+        let listed = json!({REGION: "us-east-1", ROLE_ARN: TEAM, ALLOWED_REGIONS: "us-west-1"});
+        assert_eq!(access(&listed, &region), Ok(pair("us-west-1", TEAM)));
         assert_eq!(
             access(&namespace, &json!({REGION: " "})),
             Ok(pair("us-east-1", TEAM))
@@ -241,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_can_be_limited_for_a_namespace_and_for_all() {
+    fn an_object_chooses_only_regions_that_are_allowed() {
         let wants = |region: &str| json!({REGION: region});
         let none = json!(null);
         let namespace = json!({REGION: "us-east-1", ALLOWED_REGIONS: "eu-west-1, eu-west-2"});
@@ -250,24 +239,17 @@ mod tests {
             assert_eq!(allowed, Ok(pair(region, "")));
         }
         assert_eq!(access(&namespace, &none), Ok(pair("us-east-1", "")));
-        let denied = access(&namespace, &wants("sa-east-1"));
-        assert_eq!(denied, Err("RegionNotAllowed"));
-        let closed = json!({ALLOWED_REGIONS: ""});
-        assert_eq!(
-            access(&closed, &wants("eu-west-1")),
-            Err("RegionNotAllowed")
-        );
-        assert_eq!(access(&closed, &none), Ok(pair("", "")));
-
+        for namespace in [&namespace, &none] {
+            let denied = access(namespace, &wants("sa-east-1"));
+            assert_eq!(denied, Err("RegionNotAllowed"));
+        }
         let regions = AllowedRegions::new(vec!["eu-west-1".to_owned()]);
-        let limited = |namespace: &Value, object: &Value| access_in(namespace, object, &regions);
-        assert_eq!(limited(&none, &none), Ok(pair("", "")));
-        assert_eq!(
-            limited(&none, &wants("eu-west-1")),
-            Ok(pair("eu-west-1", ""))
-        );
-        assert_eq!(limited(&none, &wants("eu-west-2")), Err("RegionNotAllowed"));
-        assert_eq!(limited(&wants("us-east-1"), &none), Err("RegionNotAllowed"));
+        let of_all = |namespace: &Value, object: &Value| access_in(namespace, object, &regions);
+        assert_eq!(of_all(&none, &none), Ok(pair("", "")));
+        let allowed = of_all(&none, &wants("eu-west-1"));
+        assert_eq!(allowed, Ok(pair("eu-west-1", "")));
+        let denied = of_all(&none, &wants("eu-west-2"));
+        assert_eq!(denied, Err("RegionNotAllowed"));
     }
 
     #[test]

@@ -2,13 +2,12 @@
 //!
 //! The controller checks the same before each reconciliation, so that nothing depends on the webhook.
 
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
-use kube::api::Api;
 use lockstep_cloud_database_api::{REGION, ROLE_ARN};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::access::{Access, AllowedRegions, AssumedRole, NamespaceAccess};
+use crate::namespaces;
 use crate::rds_clients::RdsClients;
 
 /// Error of an annotation.
@@ -51,7 +50,8 @@ impl AccessCheck {
         old: Option<&Value>,
     ) -> Result<Option<AccessError>, String> {
         let namespace = if self.watches_namespaces {
-            self.namespace(object).await?
+            let name = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            namespaces::read(&self.client, name).await?
         } else {
             NamespaceAccess::default()
         };
@@ -61,14 +61,6 @@ impl AccessCheck {
             &namespace,
             (self.region.as_deref(), &self.regions),
         ))
-    }
-
-    async fn namespace(&self, object: &Value) -> Result<NamespaceAccess, String> {
-        let name = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let found = namespaces.get_metadata(name).await;
-        let found = found.map_err(|error| format!("cannot read the Namespace: {error}"))?;
-        Ok(NamespaceAccess::of(&json!({"metadata": found.metadata})))
     }
 }
 
@@ -128,6 +120,8 @@ fn elsewhere(object: &Value, access: &Access, own_region: Option<&str>) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use lockstep_cloud_database_api::{ALLOWED_REGIONS, ALLOWED_ROLE_ARNS};
 
     use super::*;

@@ -14,7 +14,6 @@ use lockstep_controller::{OperatorEvent, ReconcileError, ReconcileOutput};
 use crate::drift;
 use crate::instance_reconciler::{InstanceReconciler, observed};
 use crate::master_user::MasterUser;
-use crate::preconditions;
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG, ObjectTags};
@@ -59,7 +58,7 @@ impl InstanceReconciler {
                 ),
             ));
         }
-        preconditions::require_current_object(&self.client, object).await?;
+        self.require_current(object).await?;
         let arn = instance.db_instance_arn().unwrap_or_default();
         let owner_tags = tags::of_owner(object, self.rds.cluster_name());
         self.rds.tag(arn, &owner_tags).await?;

@@ -19,7 +19,6 @@ use crate::call_error::CallError;
 use crate::drift;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
 use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
-use crate::preconditions;
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::step_error::{StepError, with_status};
@@ -94,7 +93,7 @@ impl InstanceReconciler {
                 return Err(self.missing(id, shown));
             }
         }
-        preconditions::require_current_object(&self.client, object).await?;
+        self.require_current(object).await?;
         let origin = Origin::of(object, user, source)?;
         self.require_allowed_origin(object, &origin).await?;
         if origin.is_password_missing() {

@@ -11,6 +11,7 @@ use lockstep_cloud_database_api::MasterUserSecret;
 use lockstep_controller::{OperatorCondition, Readiness, ReconcileError, ReconcileOutput};
 use serde_json::{Map, Value, json};
 
+use crate::access::Access;
 use crate::certificate::{self, CertificateExpiry};
 use crate::drift;
 use crate::known_passwords::KnownPasswords;
@@ -18,6 +19,7 @@ use crate::location::Location;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
 use crate::rds_client::RdsClient;
+use crate::rds_clients::RdsClients;
 use crate::rds_events::RdsEvents;
 use crate::recorded_instance::RecordedInstance;
 use crate::source_policy::SourcePolicy;
@@ -64,6 +66,9 @@ pub(crate) struct Shared {
     pub(crate) certificate_expiry: CertificateExpiry,
     pub(crate) source_policy: SourcePolicy,
     pub(crate) events: RdsEvents,
+    pub(crate) clients: RdsClients,
+    /// If true, the annotations of Namespaces count.
+    pub(crate) watches_namespaces: bool,
 }
 
 /// Reconciler of the instances of one region and role, with what it remembers of them. Identifiers of instances are valid
@@ -78,6 +83,9 @@ pub(crate) struct InstanceReconciler {
     pub(crate) certificate_expiry: CertificateExpiry,
     pub(crate) source_policy: SourcePolicy,
     pub(crate) events: RdsEvents,
+    pub(crate) access: Access,
+    pub(crate) clients: RdsClients,
+    pub(crate) watches_namespaces: bool,
     /// Last known region and account of the instances.
     location: Mutex<Option<Location>>,
     /// Instances that RDS does not list, with the time since then.
@@ -91,7 +99,7 @@ const IN_PROGRESS: &str = "InProgress";
 
 impl InstanceReconciler {
     /// Creates a reconciler that remembers nothing.
-    pub(crate) fn new(shared: &Shared, rds: RdsClient) -> Self {
+    pub(crate) fn new(shared: &Shared, access: Access, rds: RdsClient) -> Self {
         let Shared {
             client,
             config,
@@ -99,6 +107,8 @@ impl InstanceReconciler {
             certificate_expiry,
             source_policy,
             events,
+            clients,
+            watches_namespaces,
         } = shared.clone();
         Self {
             client,
@@ -110,6 +120,9 @@ impl InstanceReconciler {
             certificate_expiry,
             source_policy,
             events,
+            access,
+            clients,
+            watches_namespaces,
             location: Mutex::default(),
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),

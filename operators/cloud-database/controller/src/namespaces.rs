@@ -1,7 +1,8 @@
 //! Watch on the metadata of Namespaces, whose annotations choose the region and the role of their objects.
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::ApiResource;
+use kube::Client;
+use kube::api::{Api, ApiResource};
 use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch};
 use serde_json::{Value, json};
 
@@ -24,6 +25,14 @@ pub(crate) fn watch(record: impl Fn(&Access) + Send + Sync + 'static) -> Watch {
         }
         (vec![name.to_owned()], access)
     })
+}
+
+/// Reads a Namespace from the API server.
+pub(crate) async fn read(client: &Client, name: &str) -> Result<NamespaceAccess, String> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = namespaces.get_metadata(name).await;
+    let found = found.map_err(|error| format!("cannot read the Namespace: {error}"))?;
+    Ok(NamespaceAccess::of(&json!({"metadata": found.metadata})))
 }
 
 /// Returns the permission to read a Namespace at admission.

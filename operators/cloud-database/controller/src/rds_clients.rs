@@ -1,10 +1,13 @@
 //! Clients of the RDS API: one for each region and role.
 
+use std::sync::Arc;
+
 use aws_config::identity::IdentityCache;
 use aws_config::sts::AssumeRoleProvider;
 use aws_config::{Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
 use lockstep_controller::Leadership;
+use tokio::sync::OnceCell;
 
 use crate::access::{Access, AllowedRegions, AssumedRole};
 use crate::aws_environment;
@@ -12,7 +15,7 @@ use crate::aws_metrics::AwsRequests;
 use crate::rate_limits::RateLimits;
 use crate::rds_client::{CALL_DEADLINE, RdsClient};
 
-/// Configuration of the clients of the RDS API.
+/// Clients of the RDS API.
 #[derive(Clone)]
 pub struct RdsClients {
     config: SdkConfig,
@@ -21,6 +24,8 @@ pub struct RdsClients {
     cluster_name: Option<String>,
     requests: AwsRequests,
     regions: AllowedRegions,
+    /// Client with the region and the credentials of the controller.
+    default_client: Arc<OnceCell<RdsClient>>,
 }
 
 impl RdsClients {
@@ -53,15 +58,15 @@ impl RdsClients {
             cluster_name,
             requests,
             regions: AllowedRegions::default(),
+            default_client: Arc::default(),
         }
+        .with_allowed_regions(Vec::new())
     }
 
-    /// Sets the regions that annotations may choose, besides that of the controller. An empty list allows any.
+    /// Sets the regions that the objects of all Namespaces may choose, besides that of the controller.
     #[must_use]
     pub fn with_allowed_regions(mut self, mut regions: Vec<String>) -> Self {
-        if !regions.is_empty() {
-            regions.extend(self.region());
-        }
+        regions.extend(self.region());
         self.regions = AllowedRegions::new(regions);
         self
     }
@@ -70,9 +75,20 @@ impl RdsClients {
         &self.regions
     }
 
-    /// Creates the client with the region and the credentials of the controller.
+    /// Returns the client with the region and the credentials of the controller. All reconcilers of the process share its
+    /// descriptions.
     pub async fn default_client(&self) -> RdsClient {
-        self.create(&Access::default()).await
+        let create = async || self.create(&Access::default()).await;
+        self.default_client.get_or_init(create).await.clone()
+    }
+
+    /// Returns the client of a [normalized](Self::normalized) access.
+    pub(crate) async fn client(&self, access: &Access) -> RdsClient {
+        if *access == Access::default() {
+            self.default_client().await
+        } else {
+            self.create(access).await
+        }
     }
 
     /// Returns the region of the controller.
@@ -90,8 +106,7 @@ impl RdsClients {
         }
     }
 
-    /// Creates the client of an access.
-    pub(crate) async fn create(&self, access: &Access) -> RdsClient {
+    async fn create(&self, access: &Access) -> RdsClient {
         let mut builder = self.config.clone().into_builder();
         // A cache has a limited number of credentials: those of one client must not remove those of another.
         builder.set_identity_cache(Some(IdentityCache::lazy().build()));

@@ -42,12 +42,9 @@ use crate::step_error::StepError;
 /// finds is not replaced unless a user requests it.
 pub struct CloudDatabaseReconciler {
     pub(crate) shared: Shared,
-    pub(crate) clients: RdsClients,
     pub(crate) reconcilers: AccessPool<Owner, Arc<InstanceReconciler>>,
     /// Refresh of the catalogue of what RDS offers, unless it is disabled.
     offers: Option<OfferRefresh>,
-    /// If true, the annotations of Namespaces count.
-    watches_namespaces: bool,
 }
 
 impl CloudDatabaseReconciler {
@@ -67,11 +64,11 @@ impl CloudDatabaseReconciler {
                 certificate_expiry,
                 source_policy: SourcePolicy::default(),
                 events: RdsEvents::default(),
+                clients,
+                watches_namespaces: true,
             },
-            clients,
             reconcilers: AccessPool::new(),
             offers: None,
-            watches_namespaces: true,
         }
     }
 
@@ -108,7 +105,7 @@ impl CloudDatabaseReconciler {
     /// Objects cannot choose a role then.
     #[must_use]
     pub fn without_namespaces(mut self) -> Self {
-        self.watches_namespaces = false;
+        self.shared.watches_namespaces = false;
         self
     }
 
@@ -118,19 +115,23 @@ impl CloudDatabaseReconciler {
         object: &Value,
         related: RelatedObjects<'_>,
     ) -> Result<Arc<InstanceReconciler>, ReconcileError> {
-        let regions = self.clients.allowed_regions();
-        let access = if self.watches_namespaces {
+        let regions = self.shared.clients.allowed_regions();
+        let access = if self.shared.watches_namespaces {
             namespaces::access(object, related, regions)?
         } else {
             NamespaceAccess::default().for_object(object, regions)?
         };
-        let access = self.clients.normalized(&access);
+        let access = self.shared.clients.normalized(&access);
         let owner = owner(object);
         if let Some(reconciler) = self.reconcilers.get(&owner, &access) {
             return Ok(reconciler);
         }
-        let client = self.clients.create(&access).await;
-        let created = Arc::new(InstanceReconciler::new(&self.shared, client));
+        let client = self.shared.clients.client(&access).await;
+        let created = Arc::new(InstanceReconciler::new(
+            &self.shared,
+            access.clone(),
+            client,
+        ));
         Ok(self.reconcilers.add(&owner, access, created))
     }
 }
@@ -191,7 +192,8 @@ impl Reconciler for CloudDatabaseReconciler {
         let mut reads = credentials.reads;
         let source = match &object.spec.replica_of {
             Some(replica_of) => {
-                let (source, read) = replica_source::read(client, object, replica_of).await;
+                let (source, read) =
+                    replica_source::read(client, object, replica_of, &location).await;
                 reads.extend(read);
                 Some(source)
             }
@@ -221,10 +223,10 @@ impl Reconciler for CloudDatabaseReconciler {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        if !self.watches_namespaces {
+        if !self.shared.watches_namespaces {
             return Vec::new();
         }
-        let (offers, clients) = (self.offers.clone(), self.clients.clone());
+        let (offers, clients) = (self.offers.clone(), self.shared.clients.clone());
         let namespaces = namespaces::watch(move |access| {
             if let Some(offers) = &offers {
                 offers.add_access(&clients.normalized(access));

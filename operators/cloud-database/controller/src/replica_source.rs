@@ -6,13 +6,15 @@ use lockstep_cloud_database_api::{CloudDatabase, ReplicaOf};
 use lockstep_controller::{ReadObject, ReconcileError};
 
 use crate::identity::Identity;
+use crate::location::Location;
 
-/// Returns the identifier of the instance that the spec names, and the object that was read to find it, whose changes trigger
+/// Returns the identifier of the instance that the spec names, which must be in a location, and the object that was read to find it, whose changes trigger
 /// the next reconciliation.
 pub(crate) async fn read(
     client: &Client,
     object: &CloudDatabase,
     replica_of: &ReplicaOf,
+    location: &Location,
 ) -> (Result<String, ReconcileError>, Option<ReadObject>) {
     let Some(name) = &replica_of.name else {
         let identifier = replica_of.identifier.clone().unwrap_or_default();
@@ -24,7 +26,7 @@ pub(crate) async fn read(
     let source = found.as_ref().ok().and_then(Option::as_ref);
     let read = ReadObject::of::<CloudDatabase>(&namespace, name, source);
     let result = match found {
-        Ok(Some(source)) => created(&source),
+        Ok(Some(source)) => created(&source, location),
         Ok(None) => Err(not_ready(format!(
             "the CloudDatabase '{name}', which the instance is to replicate, does not exist in the namespace of the object"
         ))),
@@ -36,11 +38,25 @@ pub(crate) async fn read(
     (result, Some(read))
 }
 
-/// Returns the identifier of an object's instance, if RDS has listed it.
-fn created(source: &CloudDatabase) -> Result<String, ReconcileError> {
+/// Returns the identifier of an object's instance, if RDS has listed it. In another region or account, another instance can have
+/// the identifier.
+fn created(source: &CloudDatabase, location: &Location) -> Result<String, ReconcileError> {
     let status = source.status.as_ref();
-    if status.is_some_and(|status| status.resource_id.is_some()) {
-        return Ok(Identity::of(source)?.id);
+    if let Some(status) = status
+        && status.resource_id.is_some()
+    {
+        let region = status.region.as_ref().unwrap_or(&location.region);
+        let account_id = status.account_id.as_ref().unwrap_or(&location.account_id);
+        if (region, account_id) == (&location.region, &location.account_id) {
+            return Ok(Identity::of(source)?.id);
+        }
+        return Err(ReconcileError::Permanent {
+            reason: "SourceElsewhere",
+            message: format!(
+                "the instance of the CloudDatabase '{}' is in region {region} of account {account_id}, and a replica can only be in the same region and account; RDS was not called",
+                source.name_any()
+            ),
+        });
     }
     Err(not_ready(format!(
         "the CloudDatabase '{}', which the instance is to replicate, has no instance yet",
@@ -72,9 +88,30 @@ mod tests {
             },
         }))
         .expect("a database");
-        assert!(created(&source).is_err());
-        let status = json!({"resourceId": "db-A"});
-        source.status = serde_json::from_value(status).expect("a status");
-        assert_eq!(created(&source).as_deref(), Ok("cdb-1"));
+        let here = Location {
+            region: "eu-central-1".to_owned(),
+            account_id: "1".to_owned(),
+        };
+        assert!(created(&source, &here).is_err());
+        for (status, expected) in [
+            (json!({"resourceId": "db-A"}), Ok("cdb-1")),
+            (
+                json!({"resourceId": "db-A", "region": "eu-central-1", "accountId": "1"}),
+                Ok("cdb-1"),
+            ),
+            (
+                json!({"resourceId": "db-A", "region": "us-east-1", "accountId": "1"}),
+                Err("SourceElsewhere"),
+            ),
+            (
+                json!({"resourceId": "db-A", "region": "eu-central-1", "accountId": "2"}),
+                Err("SourceElsewhere"),
+            ),
+        ] {
+            source.status = serde_json::from_value(status).expect("a status");
+            let found = created(&source, &here);
+            let found = found.as_deref().map_err(ReconcileError::reason);
+            assert_eq!(found, expected);
+        }
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// Maximum number of ages that are distinguished.
+const MAX_AGES: usize = 50;
+
 /// Times of the latest questions, by the age that their answers can have.
 #[derive(Debug, Default)]
 pub(crate) struct Demand(BTreeMap<Duration, VecDeque<Instant>>);
@@ -16,6 +19,24 @@ impl Demand {
         times.push_back(now);
         while times.len() > limit {
             times.pop_front();
+        }
+        if self.0.len() > MAX_AGES {
+            self.forget(now);
+        }
+    }
+
+    /// Removes ages whose questions do not count any more, or else those that were asked for least recently.
+    fn forget(&mut self, now: Instant) {
+        let last = |times: &VecDeque<Instant>| times.back().copied();
+        self.0.retain(|age, times| {
+            last(times).is_some_and(|last| now.saturating_duration_since(last) <= *age)
+        });
+        while self.0.len() > MAX_AGES {
+            let oldest = self.0.iter().min_by_key(|(_, times)| last(times));
+            let Some(oldest) = oldest.map(|(age, _)| *age) else {
+                return;
+            };
+            self.0.remove(&oldest);
         }
     }
 
@@ -58,6 +79,20 @@ mod tests {
         demand.record(now, SECOND, 5);
         assert!(!demand.reaches(now, SECOND, 2));
         assert!(demand.reaches(now, SECOND * 100, 4));
+    }
+
+    #[test]
+    fn a_limited_number_of_ages_is_distinguished() {
+        let mut demand = Demand::default();
+        let start = Instant::now();
+        demand.record(start, SECOND * 1_000, 5);
+        for number in 0..1_000_u32 {
+            let now = start + SECOND * number;
+            demand.record(now, SECOND + Duration::from_millis(number.into()), 5);
+        }
+        assert!(demand.0.len() <= MAX_AGES, "{}", demand.0.len());
+        // The questions that count are among them.
+        assert!(demand.reaches(start + SECOND * 999, SECOND * 1_000, 2));
     }
 
     #[test]

@@ -124,11 +124,21 @@ impl OfferRefresh {
     /// objects any more, which may be there.
     pub(crate) fn add_access(&self, access: &Access) {
         let account_id = access.role.as_ref().and_then(AssumedRole::account_id);
-        let place = Place {
-            region: access.region.clone(),
-            account_id: account_id.map(String::from),
-        };
-        if *access == Access::default() || !self.0.others().insert(place) {
+        let (region, account_id) = (access.region.clone(), account_id.map(String::from));
+        // Objects can choose one of both themselves.
+        let places = [
+            (region.clone(), account_id.clone()),
+            (region, None),
+            (None, account_id),
+        ];
+        let places = places.into_iter().filter(|it| *it != (None, None));
+        let places = places.map(|(region, account_id)| Place { region, account_id });
+        let mut others = self.0.others();
+        let before = others.len();
+        others.extend(places);
+        let is_known = others.len() == before;
+        drop(others);
+        if is_known {
             return;
         }
         let inner = Arc::clone(&self.0);

@@ -36,21 +36,36 @@ struct State {
     /// Last descriptions because of events.
     described: HashMap<Owner, Described>,
     /// Times of the last events of instances without objects. The object may not have been reconciled yet.
-    early: HashMap<InstanceKey, Instant>,
+    early: HashMap<InstanceKey, (Instant, Timestamp)>,
 }
 
 /// Change that no description has shown yet.
 struct Pending {
     /// Time of its last event here. The description must be a later one.
     since: Instant,
+    /// The same by the clock.
+    time: Timestamp,
     /// Tasks that wait for the end of a reconciliation with the description.
     waiting: Vec<oneshot::Sender<()>>,
 }
 
-/// Time before a description was requested.
+impl Default for Pending {
+    /// Returns a change of this moment.
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            time: Timestamp::now(),
+            waiting: Vec::new(),
+        }
+    }
+}
+
+/// Description because of events.
 #[derive(Clone, Copy)]
 struct Described {
+    /// Time of its reconciliation.
     at: Instant,
+    /// Time before it was requested.
     time: Timestamp,
 }
 
@@ -59,7 +74,7 @@ pub(crate) struct Change {
     changed: ChangedInstances,
     owner: Owner,
     pending: Option<Pending>,
-    taken: Described,
+    taken: Instant,
     is_seen: bool,
 }
 
@@ -89,7 +104,11 @@ impl Drop for Change {
             state.add(self.owner.clone(), pending);
             return;
         }
-        state.described.insert(self.owner.clone(), self.taken);
+        let described = Described {
+            at: self.taken,
+            time: pending.time,
+        };
+        state.described.insert(self.owner.clone(), described);
         drop(state);
         for one in pending.waiting {
             // It may have stopped waiting.
@@ -114,9 +133,13 @@ impl ChangedInstances {
         let owners = state.owners.entry(instance.clone()).or_default();
         owners.insert(owner.clone());
         state.instances.insert(owner.clone(), instance.clone());
-        if let Some(&since) = state.early.get(instance) {
-            let waiting = Vec::new();
-            state.add(owner.clone(), Pending { since, waiting });
+        if let Some(&(since, time)) = state.early.get(instance) {
+            let pending = Pending {
+                since,
+                time,
+                waiting: Vec::new(),
+            };
+            state.add(owner.clone(), pending);
         }
     }
 
@@ -159,8 +182,8 @@ impl ChangedInstances {
         let mut state = self.lock();
         if state.instances.contains_key(owner) {
             let pending = Pending {
-                since: Instant::now(),
                 waiting: vec![seen],
+                ..Pending::default()
             };
             state.add(owner.clone(), pending);
         }
@@ -179,16 +202,12 @@ impl ChangedInstances {
 
     /// Takes the change of an object's instance, if an event was about it since its last description.
     pub(crate) fn take(&self, owner: &Owner) -> Option<Change> {
-        let taken = Described {
-            at: Instant::now(),
-            time: Timestamp::now(),
-        };
         let pending = self.lock().changes.remove(owner)?;
         Some(Change {
             changed: self.clone(),
             owner: owner.clone(),
             pending: Some(pending),
-            taken,
+            taken: Instant::now(),
             is_seen: false,
         })
     }
@@ -203,15 +222,18 @@ impl State {
         if self.early.len() >= MAX_EARLY {
             self.early.clear();
         }
-        self.early.insert(instance, Instant::now());
+        self.early
+            .insert(instance, (Instant::now(), Timestamp::now()));
     }
 
     fn add(&mut self, owner: Owner, added: Pending) {
         let all = self.changes.entry(owner).or_insert_with(|| Pending {
             since: added.since,
+            time: added.time,
             waiting: Vec::new(),
         });
         all.since = all.since.max(added.since);
+        all.time = all.time.max(added.time);
         // Those who have stopped waiting do not accumulate.
         all.waiting.retain(|it| !it.is_closed());
         all.waiting.extend(added.waiting);

@@ -121,14 +121,14 @@ impl RdsEventsReceiver {
         let mut batches: JoinSet<Result<(), CallError>> = JoinSet::new();
         let mut delay = FIRST_DELAY;
         // Messages that cannot be deleted are delivered again and again, and keep others from being received.
-        let mut can_delete = true;
+        let mut failed_deletion: Option<Instant> = None;
         self.set_receiving(false);
         loop {
             let mut failure = None;
             while let Some(handled) = batches.try_join_next() {
                 // The messages of a batch that has panicked are delivered again.
                 if let Ok(deleted) = handled {
-                    can_delete = deleted.is_ok();
+                    failed_deletion = deleted.is_err().then(Instant::now);
                     failure = failure.or(deleted.err());
                 }
             }
@@ -140,7 +140,12 @@ impl RdsEventsReceiver {
             };
             match received {
                 Ok(messages) => {
-                    if can_delete {
+                    // They would have been delivered again by now.
+                    let is_deleted = |at: Instant| at.elapsed() > 2 * VISIBILITY_TIMEOUT;
+                    if messages.is_empty() && failed_deletion.is_some_and(is_deleted) {
+                        failed_deletion = None;
+                    }
+                    if failed_deletion.is_none() {
                         delay = FIRST_DELAY;
                         self.on_success();
                     }

@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::client::Body;
+use lockstep_controller::Leadership;
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::access::Access;
 use crate::instance_reconciler::{RdsConfig, Shared};
+use crate::rate_limits::RateLimits;
 use crate::rds_client::RdsClient;
-use crate::recent::tests::{calls, id, start};
+use crate::rds_clients::RdsClients;
+use crate::recent::tests::{calls, config_at, id, start};
 
 /// Reconciler with its objects, each of which has a recorded instance.
 pub(super) struct Objects {
@@ -46,9 +50,17 @@ impl Objects {
             certificate_expiry: Default::default(),
             source_policy: Default::default(),
             events: Default::default(),
+            clients: RdsClients::of(
+                config_at("http://127.0.0.1:1").await,
+                Leadership::always(),
+                RateLimits::unlimited(),
+                None,
+                Default::default(),
+            ),
+            watches_namespaces: false,
         };
         Self {
-            reconciler: InstanceReconciler::new(&shared, rds.clone()),
+            reconciler: InstanceReconciler::new(&shared, Access::default(), rds.clone()),
             statuses,
         }
     }

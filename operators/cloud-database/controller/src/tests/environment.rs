@@ -64,6 +64,7 @@ impl Environment {
         let api = api_server(stored.clone());
         let requests = AwsRequests::default();
         let clients = clients_of(&rds.endpoint(), requests.clone()).await;
+        let clients = clients.with_allowed_regions(vec!["us-east-1".to_owned()]);
         let reconciler = CloudDatabaseReconciler::new(api, clients, config, Default::default());
         let reconciler = reconciler.without_namespaces();
         Self {
@@ -83,7 +84,7 @@ impl Environment {
         let clients = clients_of(&endpoint, self.requests.clone()).await;
         let mut client = clients.default_client().await;
         client.copy_account(&self.instances().rds);
-        let created = InstanceReconciler::new(&self.reconciler.shared, client);
+        let created = InstanceReconciler::new(&self.reconciler.shared, Access::default(), client);
         self.reconciler.reconcilers = AccessPool::new();
         let (user, access) = (Owner::default(), Access::default());
         let reconcilers = &self.reconciler.reconcilers;
@@ -127,12 +128,17 @@ impl Environment {
 
     /// Stores a Namespace with the annotation that allows others to use its data.
     pub(super) fn share(&self, namespace: &str, with: &str) {
+        self.annotate_namespace(
+            namespace,
+            &json!({"database.example.com/shared-with": with}),
+        );
+    }
+
+    /// Stores a Namespace with annotations.
+    pub(super) fn annotate_namespace(&self, namespace: &str, annotations: &Value) {
         let namespace_object = json!({
             "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {
-                "name": namespace, "resourceVersion": "1",
-                "annotations": {"database.example.com/shared-with": with},
-            },
+            "metadata": {"name": namespace, "resourceVersion": "1", "annotations": annotations},
         });
         let path = format!("/api/v1/namespaces/{namespace}");
         self.lock().insert(path, namespace_object);

@@ -1,8 +1,11 @@
 //! Regions that annotations of objects choose.
 
+use lockstep_cloud_database_api::CloudDatabase;
 use rds_simulator::Simulator;
 use serde_json::json;
 
+use crate::access::Access;
+use crate::instance_reconciler::InstanceReconciler;
 use crate::tests::environment::Environment;
 
 const OTHER_REGION: &str = "us-east-1";
@@ -47,4 +50,33 @@ async fn an_annotation_that_changes_at_any_time_makes_no_second_instance() {
         let output = env.reconcile_repeatedly("orders").await;
         assert!(output.readiness.expect("a state").ready);
     }
+}
+
+/// Before an instance is created or adopted, the annotations are read from the API server: the watch caches may be outdated.
+#[tokio::test]
+async fn nothing_is_created_with_annotations_that_are_outdated() {
+    let env = Environment::start().await;
+    env.store("orders", &json!({}));
+    let cached = env.object("orders");
+    let cached: CloudDatabase = serde_json::from_value(cached).expect("a database");
+    let mut shared = env.reconciler.shared.clone();
+    shared.watches_namespaces = true;
+    let client = shared.clients.default_client().await;
+    let reconciler = InstanceReconciler::new(&shared, Access::default(), client);
+    let result = async || {
+        let result = reconciler.require_current(&cached).await;
+        result.map_err(|error| error.reason())
+    };
+    assert_eq!(result().await, Err("NamespaceUnknown"));
+    env.annotate_namespace("shop", &json!({}));
+    assert_eq!(result().await, Ok(()));
+    move_to(&env, OTHER_REGION);
+    assert_eq!(result().await, Err("AccessChanged"));
+    move_to(&env, "sa-east-1");
+    assert_eq!(result().await, Err("RegionNotAllowed"));
+    move_to(&env, Simulator::REGION);
+    assert_eq!(result().await, Ok(()));
+    let role = json!({"database.example.com/role-arn": "arn:aws:iam::111111111111:role/team"});
+    env.annotate_namespace("shop", &role);
+    assert_eq!(result().await, Err("AccessChanged"));
 }
