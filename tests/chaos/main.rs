@@ -156,6 +156,8 @@ async fn survives(seed: u64) {
         "cluster and AWS match the objects {} s after the faults, but for {refused} changes that RDS refuses, each of which is visible",
         ended.elapsed().as_secs()
     );
+    author.changes_windows().await;
+    let refused = convergence::reaches_desired_state(&env, &rds, &author).await;
     assert!(refused > 0, "nothing was refused");
     refusals::end(&rds, &env.databases()).await;
     let refused = convergence::reaches_desired_state(&env, &rds, &author).await;

@@ -98,6 +98,21 @@ impl Author {
         }
     }
 
+    /// Changes the maintenance windows of some databases.
+    pub async fn changes_windows(&mut self) {
+        let databases = self.desired.values().filter_map(|desired| match desired {
+            DesiredState::Exists { object, .. } if object["kind"] == "CloudDatabase" => {
+                Some(object)
+            }
+            _ => None,
+        });
+        let databases: Vec<_> = databases.take(10).cloned().collect();
+        for mut object in databases {
+            refusals::add_window(&mut object, &mut self.rng);
+            self.applies(object, "changed").await;
+        }
+    }
+
     pub async fn deletes_all(&mut self) {
         let existing = self.desired.values().filter_map(|desired| match desired {
             DesiredState::Exists { object, .. } => Some(object.clone()),

@@ -149,32 +149,37 @@ impl InstanceReconciler {
         }
     }
 
-    /// Returns an error if the data of an instance would be those of an object in another namespace that does not allow it.
+    /// Returns an error if the data of an instance would be those of an object in another namespace that does not allow it, or if
+    /// RDS cannot use them.
     async fn require_allowed_origin(
         &self,
         object: &CloudDatabase,
         origin: &Origin<'_>,
     ) -> Result<(), StepError> {
-        let (source, tags) = match origin {
+        let (name, source) = match origin {
             Origin::Empty(_) => return Ok(()),
             Origin::Snapshot(snapshot) => (
                 format!("the snapshot '{snapshot}'"),
-                self.rds.tags_of_snapshot(snapshot).await?,
+                self.rds.source_snapshot(snapshot).await?,
             ),
-            Origin::PointInTime(source) => {
-                let instance = source.source_instance.as_ref();
-                let instance = instance.or(source.source_resource_id.as_ref());
-                let tags = self.rds.tags_of_point_in_time(source).await?;
+            Origin::PointInTime(point) => {
+                let instance = point.source_instance.as_ref();
+                let instance = instance.or(point.source_resource_id.as_ref());
+                let source = self.rds.source_point_in_time(point).await?;
                 let instance = instance.map(String::as_str).unwrap_or_default();
-                (format!("the RDS instance '{instance}'"), tags)
+                (format!("the RDS instance '{instance}'"), source)
             }
             // An object of the namespace that names the source may only observe it: that says nothing about the owner.
-            Origin::Replica(source) => (
-                format!("the RDS instance '{source}'"),
-                self.rds.tags_of_instance(source).await?,
+            Origin::Replica(instance) => (
+                format!("the RDS instance '{instance}'"),
+                self.rds.source_instance(instance).await?,
             ),
         };
-        self.require_allowed(object, &source, &tags).await
+        self.require_allowed(object, &name, &source.tags).await?;
+        match source.problem {
+            Some(problem) => Err(self.stalled("SourceNotUsable", problem)),
+            None => Ok(()),
+        }
     }
 
     /// Returns status fields that record the origin of an instance that has been created.

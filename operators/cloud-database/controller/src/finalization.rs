@@ -8,7 +8,6 @@
 use std::time::Duration;
 
 use aws_sdk_rds::types::{DbInstance, DbSnapshot};
-use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::{ApplyChanges, DeletionPolicy, DeletionRequest};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, OperatorEvent, ReconcileError, ReconcileOutput,
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 use crate::call_error::{CallError, ROLE_NOT_ASSUMED};
 use crate::deletion_policy::{self, deletion_began};
 use crate::drift;
+use crate::final_snapshot;
 use crate::identity::Identity;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
 use crate::instance_status;
@@ -139,7 +139,7 @@ impl InstanceReconciler {
         let snapshot = wants_snapshot.then(|| {
             recorded_snapshot
                 .clone()
-                .unwrap_or_else(|| format!("{id}-final"))
+                .unwrap_or_else(|| final_snapshot::name(id))
         });
         if recorded.is_none() || recorded_snapshot != snapshot {
             return Ok(self.requesting(id, phase, snapshot));
@@ -171,7 +171,7 @@ impl InstanceReconciler {
             }
             // The snapshot is from a deletion that failed after it was taken. Take another one, never none.
             Err(error) if error.is("DBSnapshotAlreadyExists") => {
-                let name = format!("{id}-final-{}", Timestamp::now().strftime("%Y%m%d%H%M%S"));
+                let name = final_snapshot::name_with_time(id);
                 Ok(self.requesting(id, phase, Some(name)))
             }
             // Another client, or a call with a lost response, has deleted it since it was described. The next
@@ -256,7 +256,8 @@ impl InstanceReconciler {
         Err(StepError::from(ReconcileError::Permanent {
             reason: "InstanceMissing",
             message: format!(
-                "the RDS instance '{id}' ({shown}) no longer exists, and there is no proof that this controller deleted it: the final snapshot '{id}-final' does not exist. Restore the data if needed, then set `spec.deletionPolicy` to Retain so that the object can be deleted"
+                "the RDS instance '{id}' ({shown}) no longer exists, and there is no proof that this controller deleted it: the final snapshot '{}' does not exist. Restore the data if needed, then set `spec.deletionPolicy` to Retain so that the object can be deleted",
+                final_snapshot::name(id)
             ),
         }))
     }
@@ -314,7 +315,7 @@ const CLOCK_SKEW: i64 = 60;
 /// Unix epoch. An older snapshot is from an earlier instance with the same identifier, or from another client.
 fn is_final(snapshot: &DbSnapshot, id: &str, deletion_time: i64) -> bool {
     let name = snapshot.db_snapshot_identifier().unwrap_or_default();
-    let is_ours = name.starts_with(&format!("{id}-final"));
+    let is_ours = name.starts_with(&final_snapshot::name(id));
     let has_failed = snapshot.status() == Some("failed");
     // A snapshot that is still being taken has no creation time.
     let time = snapshot.snapshot_create_time();

@@ -5,6 +5,9 @@ use lockstep_cloud_database_api::CloudDatabase;
 use lockstep_controller::{FinalizeRequest, ReconcileError};
 use serde_json::Value;
 
+/// Beginning of the identifiers that follow from UIDs.
+const PREFIX: &str = "cdb-";
+
 /// Path of the identifier of an adopted instance.
 const ADOPTED: &str = "spec.adopt.identifier";
 
@@ -40,7 +43,7 @@ impl Identity {
     fn new(uid: Option<&str>, adopted: Option<&str>) -> Result<Self, ReconcileError> {
         let id = match (adopted, uid) {
             (Some(adopted), _) => adopted.to_lowercase(),
-            (None, Some(uid)) if !uid.is_empty() => format!("cdb-{}", uid.to_lowercase()),
+            (None, Some(uid)) if !uid.is_empty() => format!("{PREFIX}{}", uid.to_lowercase()),
             (None, _) => {
                 return Err(ReconcileError::Permanent {
                     reason: "NoUid",
@@ -53,6 +56,11 @@ impl Identity {
             is_adopted: adopted.is_some(),
         })
     }
+}
+
+/// Returns the UID of the object whose instance has an identifier, if that follows from it.
+pub(crate) fn uid_of(id: &str) -> Option<&str> {
+    id.strip_prefix(PREFIX)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod deletion_policy;
 mod descriptions;
 mod drift;
 mod error_code;
+mod final_snapshot;
 mod finalization;
 mod generated_password;
 mod iam_policy;

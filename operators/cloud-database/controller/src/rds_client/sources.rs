@@ -1,23 +1,41 @@
-//! Tags of the sources of data, and of what they were made from.
+//! Sources of data: their tags, or those of what they were made from, and what keeps RDS from using them.
 
 use aws_sdk_rds::types::{DbInstance, DbSnapshot, Tag};
 use lockstep_cloud_database_api::PointInTime;
 
 use crate::call_error::CallError;
+use crate::final_snapshot;
 use crate::rds_client::RdsClient;
-use crate::tags;
+use crate::tags::{self, OWNER_TAG};
+
+/// Source of data.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    pub(crate) tags: Vec<Tag>,
+    /// Reason why RDS does not use it, which does not pass by itself. RDS has the same error code for those that pass.
+    pub(crate) problem: Option<String>,
+}
+
+impl Source {
+    fn of_tags(tags: Vec<Tag>) -> Self {
+        Self {
+            tags,
+            problem: None,
+        }
+    }
+}
 
 impl RdsClient {
-    /// Returns the tags of a snapshot. RDS does not always copy those of the instance, for example not for a snapshot that is made
-    /// with other tags: without an owner among them, those of the instance count, or of its other snapshots. A snapshot that
-    /// another account shares has none.
-    pub(crate) async fn tags_of_snapshot(&self, snapshot: &str) -> Result<Vec<Tag>, CallError> {
+    /// Returns a snapshot as a source. RDS does not always copy the tags of the instance, for example not for a snapshot that is
+    /// made with other tags: without an owner among them, those of the instance count, or of its other snapshots. A snapshot
+    /// that another account shares has none.
+    pub(crate) async fn source_snapshot(&self, snapshot: &str) -> Result<Source, CallError> {
         if let Some(account) = snapshot
             .strip_prefix("arn:")
             .and_then(|arn| arn.split(':').nth(3))
             && self.account.known_id().as_deref() != Some(account)
         {
-            return Ok(Vec::new());
+            return Ok(Source::default());
         }
         self.acquire().await;
         let call = self.client.describe_db_snapshots();
@@ -27,14 +45,24 @@ impl RdsClient {
                 "RDS does not list the snapshot",
             ));
         };
-        let tags = snapshot.tag_list.clone().unwrap_or_default();
-        if self.has_owner(&tags) {
-            return Ok(tags);
-        }
-        let Some(resource_id) = &snapshot.dbi_resource_id else {
-            return Ok(tags);
+        let mut source = Source {
+            tags: snapshot.tag_list.clone().unwrap_or_default(),
+            problem: problem_of_snapshot(&snapshot),
         };
-        self.tags_of_resource(resource_id).await
+        if self.has_owner(&source.tags) {
+            return Ok(source);
+        }
+        if let Some(resource_id) = &snapshot.dbi_resource_id {
+            source.tags = self.tags_of_resource(resource_id).await?;
+        }
+        // A final snapshot may get its tags only after the instance is deleted.
+        let name = snapshot.db_snapshot_identifier().unwrap_or_default();
+        if !self.has_owner(&source.tags)
+            && let Some(uid) = final_snapshot::uid_of_object(name)
+        {
+            source.tags.push(tags::tag(OWNER_TAG, uid));
+        }
+        Ok(source)
     }
 
     /// Returns the tags of an instance by its resource ID. Those of a deleted one are taken from its newest snapshot that names an
@@ -62,18 +90,20 @@ impl RdsClient {
         Ok(newest.and_then(|it| it.tag_list).unwrap_or_default())
     }
 
-    /// Returns the tags of the instance whose earlier state is restored. Those of a deleted one are taken from its automated
+    /// Returns the instance whose earlier state is restored as a source. The tags of a deleted one are taken from its automated
     /// snapshots.
-    pub(crate) async fn tags_of_point_in_time(
+    pub(crate) async fn source_point_in_time(
         &self,
         source: &PointInTime,
-    ) -> Result<Vec<Tag>, CallError> {
-        let Some(resource_id) = &source.source_resource_id else {
-            return self
-                .tags_of_instance(source.source_instance.as_deref().unwrap_or_default())
-                .await;
-        };
-        self.tags_of_resource(resource_id).await
+    ) -> Result<Source, CallError> {
+        if let Some(resource_id) = &source.source_resource_id {
+            let tags = self.tags_of_resource(resource_id).await?;
+            return Ok(Source::of_tags(tags));
+        }
+        let id = source.source_instance.as_deref().unwrap_or_default();
+        let instance = self.existing(id).await?;
+        let tags = instance.and_then(|instance| instance.tag_list);
+        Ok(Source::of_tags(tags.unwrap_or_default()))
     }
 
     /// Returns true if tags name an object of this cluster.
@@ -81,17 +111,51 @@ impl RdsClient {
         tags::owner_of(tags, self.cluster_name()).is_some()
     }
 
-    /// Returns the tags of an instance.
+    /// Returns an instance that is to be replicated as a source.
     ///
     /// # Errors
     ///
     /// The instance does not exist, or the error of the call.
-    pub(crate) async fn tags_of_instance(&self, id: &str) -> Result<Vec<Tag>, CallError> {
+    pub(crate) async fn source_instance(&self, id: &str) -> Result<Source, CallError> {
+        let instance = self
+            .existing(id)
+            .await?
+            .unwrap_or_else(|| DbInstance::builder().build());
+        // One that is being created may get backups.
+        let is_available = instance.db_instance_status() == Some("available");
+        let has_backups = instance
+            .backup_retention_period()
+            .is_none_or(|days| days > 0);
+        let problem = (is_available && !has_backups).then(|| {
+            format!(
+                "the RDS instance '{id}' has no automated backups, without which RDS replicates no instance; set their retention (`spec.backup.retentionDays`) to at least one day"
+            )
+        });
+        Ok(Source {
+            tags: instance.tag_list.unwrap_or_default(),
+            problem,
+        })
+    }
+
+    /// Returns an instance. An error says that it does not exist.
+    async fn existing(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
         self.acquire().await;
         let call = self.client.describe_db_instances();
         let response = call.db_instance_identifier(id).send().await?;
-        Ok(tags_of(response.db_instances.unwrap_or_default()).unwrap_or_default())
+        Ok(response.db_instances.unwrap_or_default().into_iter().next())
     }
+}
+
+/// Returns the problem of a snapshot whose status does not pass.
+fn problem_of_snapshot(snapshot: &DbSnapshot) -> Option<String> {
+    let status = snapshot.status().unwrap_or_default();
+    let name = snapshot.db_snapshot_identifier().unwrap_or_default();
+    let is_final = status == "failed" || status.starts_with("incompatible-");
+    is_final.then(|| {
+        format!(
+            "the snapshot '{name}' has the status '{status}', in which RDS restores nothing; create the object with another one"
+        )
+    })
 }
 
 fn tags_of(instances: Vec<DbInstance>) -> Option<Vec<Tag>> {

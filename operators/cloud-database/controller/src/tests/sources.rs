@@ -231,3 +231,62 @@ async fn a_source_that_does_not_exist_is_reported_and_nothing_is_requested() {
         assert!(env.rds.writes().is_empty());
     }
 }
+
+#[tokio::test]
+async fn a_final_snapshot_without_tags_belongs_to_the_object_in_its_name() {
+    let env = Environment::start().await;
+    create(&env.rds, "cdb-9", &[("other", "tag")], true);
+    env.rds.advance(std::time::Duration::from_hours(1));
+    env.take_snapshot("cdb-9", "cdb-9-final").await;
+    env.take_snapshot("cdb-9", "by-hand").await;
+    env.rds.remove_instance("cdb-9");
+    for (snapshot, is_allowed) in [("cdb-9-final", false), ("by-hand", true)] {
+        let name = format!("from-{snapshot}");
+        env.store(&name, &json!({"restoreFrom": {"snapshot": snapshot}}));
+        env.reconcile(&name).await;
+        let output = env.reconcile(&name).await;
+        let reason = output.error.as_ref().map(|error| error.reason());
+        let expected = (!is_allowed).then_some("SourceNotAllowed");
+        assert_eq!(reason, expected, "{snapshot}: {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_rds_can_never_use_is_reported() {
+    let env = Environment::start().await;
+    create(&env.rds, "legacy", &[("other", "tag")], true);
+    env.rds.advance(std::time::Duration::from_hours(1));
+    env.take_snapshot("legacy", "broken").await;
+    env.rds.force_snapshot_status("broken", "failed");
+    env.rds
+        .change("legacy", json!({"BackupRetentionPeriod": 0}));
+    for (name, fields, word) in [
+        (
+            "copy",
+            json!({"replicaOf": {"identifier": "legacy"}}),
+            "retention",
+        ),
+        (
+            "old",
+            json!({"restoreFrom": {"snapshot": "broken"}}),
+            "failed",
+        ),
+    ] {
+        env.store(name, &fields);
+        env.reconcile(name).await;
+        let told = Told::of(&env.reconcile(name).await);
+        assert_eq!((told.is_stalled, told.reason), (true, "SourceNotUsable"));
+        assert!(told.message.contains(word), "{}", told.message);
+    }
+    assert!(
+        env.rds
+            .writes()
+            .iter()
+            .all(|(call, _)| call == "CreateDBSnapshot")
+    );
+    env.rds
+        .change("legacy", json!({"BackupRetentionPeriod": 7}));
+    env.reconcile("copy").await;
+    env.reconcile("copy").await;
+    assert_eq!(env.calls("CreateDBInstanceReadReplica").len(), 1);
+}
