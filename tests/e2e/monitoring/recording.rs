@@ -3,6 +3,7 @@
 
 use http::Request;
 use lockstep_envtest::{Cluster, Moto, Recording, eventually};
+use rds_simulator::Simulator;
 use serde_json::json;
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, database, sqs};
@@ -38,14 +39,16 @@ pub async fn record() -> Recording {
     // Otherwise, the first response would take twenty seconds.
     let message = queues.send_message().queue_url(url).message_body("{}");
     message.send().await.expect("a message");
+    let rds = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
+        controller_env: vec![("AWS_ENDPOINT_URL_SQS".to_owned(), moto.endpoint())],
         kinds: Some("CloudDatabase,Echo,VectorPipeline,ClusterVectorPipeline"),
         controller_args: vec![
             "--rds-events-queue=arn:aws:sqs:eu-central-1:123456789012:rds-events".to_owned(),
         ],
         ..EnvOptions::default()
     };
-    let mut env = TestEnv::install(cluster, moto, options).await;
+    let mut env = TestEnv::install(cluster, rds, options).await;
     env.installation.set_policy("rules: {}").expect("a policy");
     outage(&mut env).await;
     apply(&env, "first").await;

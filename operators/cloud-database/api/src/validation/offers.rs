@@ -4,6 +4,7 @@
 //! runs with something that is not offered any more keeps it.
 
 mod class;
+mod extended_support;
 mod request;
 mod storage;
 mod version;
@@ -19,6 +20,9 @@ use crate::status::CloudDatabaseStatus;
 const OFFERS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeOrderableDBInstanceOptions.html";
 const VERSIONS: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeDBEngineVersions.html";
+
+const EXTENDED_SUPPORT: &str =
+    "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/extended-support-overview.html";
 
 pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
     vec![
@@ -45,6 +49,18 @@ pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
             reference: VERSIONS,
             fields: &["spec.engine", "spec.engineVersion"],
             validate: deprecated,
+        },
+        Rule {
+            id: "extended-support",
+            description: "RDS should not charge for Extended Support unless `engineLifecycleSupport` names it.",
+            severity: Severity::Warning,
+            reference: EXTENDED_SUPPORT,
+            fields: &[
+                "spec.engine",
+                "spec.engineLifecycleSupport",
+                "spec.engineVersion",
+            ],
+            validate: extended_support,
         },
     ]
 }
@@ -136,6 +152,18 @@ fn deprecated(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagno
         let found = offers.and_then(|offers| version::deprecated(spec, &offers));
         if let Some(found) = found {
             diagnostics.invalid(found.path, found.value, found.problem);
+        }
+    });
+}
+
+fn extended_support(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let spec = &context.object.spec;
+    with_catalogues(context, |catalogues| {
+        let offers = catalogues.of_object(context.object, status_of(context));
+        let today = offers.map(|offers| offers.offers.date.as_str());
+        let problem = today.and_then(|today| extended_support::problem(spec, today));
+        if let (Some(problem), Some(version)) = (problem, spec.engine_version.as_deref()) {
+            diagnostics.invalid("spec.engineVersion", version, problem);
         }
     });
 }
