@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 /// several deliveries.
 pub type RdsEvents = Family<RdsEventLabels, Counter>;
 
-/// Labels of [`RdsEvents`].
+/// Labels of [`RDS_EVENTS`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RdsEventLabels {
     result: &'static str,
@@ -27,7 +27,7 @@ pub const RDS_EVENTS_HELP: &str = "Total number of events of RDS received from t
 /// Number of failed calls to the queue, by operation.
 pub type RdsEventsQueueErrors = Family<QueueErrorLabels, Counter>;
 
-/// Labels of [`RdsEventsQueueErrors`].
+/// Labels of [`RDS_EVENTS_QUEUE_ERRORS`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct QueueErrorLabels {
     operation: &'static str,
