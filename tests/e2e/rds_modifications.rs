@@ -1,10 +1,12 @@
 //! Modifications of instances, on a simulator of RDS: one that RDS rejects keeps no other from being applied, and the
 //! conditions tell clients from the spec.
 
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
 use lockstep_envtest::{eventually, stays};
 use rds_simulator::{Disturbance, End, JournalEntry, Outcome, Simulator};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 use crate::env::{EnvOptions, TestEnv, condition, database};
 
@@ -310,6 +312,11 @@ async fn what_others_change_is_kept_unless_the_spec_says_otherwise() {
     ]);
     let events = events.unwrap_or_else(|error| env.fail(&error));
     assert!(events.contains("deletionProtection"), "{events}");
+    let change = &orders.status().await["lastChange"];
+    let fields = change["fields"].as_array().expect("fields");
+    assert!(fields.contains(&json!("backup.retentionDays")), "{change}");
+    let time = change["time"].as_str().expect("a time");
+    time.parse::<Timestamp>().expect("a time");
 
     // Tags that the spec had before are removed, and those of others are kept.
     let tags = || {

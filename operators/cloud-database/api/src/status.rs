@@ -88,6 +88,10 @@ pub struct CloudDatabaseStatus {
     #[schemars(extend("maxItems" = 32), inner(length(max = 64)))]
     pub pending_modifications: Vec<String>,
 
+    /// Last change of the instance that RDS has accepted from this controller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_change: Option<LastChange>,
+
     /// Time at which RDS last accepted a change of the storage. It accepts the next one some hours later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), extend("format" = "date-time"))]
@@ -166,6 +170,20 @@ pub struct MasterUserSecret {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub status: Option<String>,
+}
+
+/// Change of an instance that RDS has accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastChange {
+    /// Time at which RDS has accepted it. Some changes are applied later.
+    #[schemars(length(max = 64), extend("format" = "date-time"))]
+    pub time: String,
+
+    /// Changed fields of the spec.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 32), inner(length(max = 64)))]
+    pub fields: Vec<String>,
 }
 
 /// Request to RDS to delete an instance.

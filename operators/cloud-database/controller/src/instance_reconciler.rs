@@ -336,7 +336,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-pub(crate) const RECORDED: [&str; 23] = [
+pub(crate) const RECORDED: [&str; 24] = [
     "arn",
     "resourceId",
     "region",
@@ -352,6 +352,7 @@ pub(crate) const RECORDED: [&str; 23] = [
     "acceptedStorageGib",
     "certificate",
     "pendingModifications",
+    "lastChange",
     "storageModifiedAt",
     "appliedStorage",
     "appliedTags",

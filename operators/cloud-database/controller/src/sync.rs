@@ -6,7 +6,7 @@
 use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, REPLACES_INSTANCE};
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, LastChange, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
 
@@ -198,8 +198,16 @@ impl InstanceReconciler {
             // It never waits for the maintenance window.
             outcomes.add(&[PASSWORD], Outcome::Accepted);
         }
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let changed = outcomes.requested_fields();
+        if !changed.is_empty() {
+            let change = LastChange {
+                time: now.clone(),
+                fields: changed,
+            };
+            status.insert("lastChange".to_owned(), json!(change));
+        }
         if outcomes.has_requested("storage.") {
-            let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             status.insert("storageModifiedAt".to_owned(), json!(now));
         }
         if outcomes.has_requested("storage.sizeGib") {

@@ -77,6 +77,14 @@ impl Outcomes {
         })
     }
 
+    /// Returns the fields of which RDS has accepted a change in this reconciliation.
+    pub(crate) fn requested_fields(&self) -> Vec<String> {
+        let requested = self.fields.iter();
+        let requested = requested.filter(|(_, outcome)| matches!(outcome, Outcome::Requested(_)));
+        let fields = requested.flat_map(|(fields, _)| fields.split(", "));
+        fields.map(String::from).collect()
+    }
+
     /// Returns the time until RDS accepts a change of the storage, if that is what is waited for.
     pub(crate) fn cooldown(&self) -> Option<Duration> {
         let mut fields = self.fields.iter();
