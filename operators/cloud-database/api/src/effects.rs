@@ -99,11 +99,14 @@ pub fn effects(old: &CloudDatabaseSpec, new: &CloudDatabaseSpec) -> Vec<ChangeEf
         }
         let is_left_alone = after.is_none() && !setting.field.starts_with("storage.");
         let is_denied = setting.effect == Effect::Denied;
-        before != after && (is_denied || !is_left_alone || setting.field == "tags")
+        before != after && (is_denied || !is_left_alone || REMOVABLE.contains(&setting.field))
     });
     let effects = changed.filter_map(|it| effect_of(it.field, new.apply_changes, &circumstances));
     effects.collect()
 }
+
+/// Fields whose removal is a change.
+const REMOVABLE: [&str; 2] = ["replicaOf", "tags"];
 
 /// Returns the circumstances of a change of the spec.
 fn circumstances(old: &CloudDatabaseSpec, new: &CloudDatabaseSpec) -> Vec<Circumstance> {

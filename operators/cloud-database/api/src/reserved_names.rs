@@ -29,7 +29,7 @@ pub(crate) fn is_reserved(engine: Engine, name: &str) -> bool {
 pub(crate) fn is_reserved_database(engine: Engine, name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     let of_system: &[&str] = match engine {
-        Engine::Postgres => &["postgres", "rdsadmin", "template0", "template1"],
+        Engine::Postgres => &["rdsadmin", "template0", "template1"],
         Engine::Mysql | Engine::Mariadb => &[
             "information_schema",
             "innodb",
@@ -62,28 +62,27 @@ static POSTGRES: ReservedWords = LazyLock::new(|| {
     unique user using variadic verbose when where window with")
 });
 
-/// <https://dev.mysql.com/doc/refman/8.4/en/keywords.html>, "reserved". MariaDB reserves the same core set.
+/// <https://dev.mysql.com/doc/refman/5.7/en/keywords.html>, "reserved", which all versions of MySQL and MariaDB reserve. Whether RDS
+/// rejects the words that later versions have added is left to RDS.
 static MYSQL: ReservedWords = LazyLock::new(|| {
     words("
     accessible add all alter analyze and as asc asensitive before between bigint binary blob both by call cascade case
-    change char character check collate column condition constraint continue convert create cross cube cume_dist
-    current_date current_time current_timestamp current_user cursor database databases day_hour day_microsecond
-    day_minute day_second dec decimal declare default delayed delete dense_rank desc describe deterministic distinct
-    distinctrow div double drop dual each else elseif empty enclosed escaped except exists exit explain false fetch
-    first_value float float4 float8 for force foreign from fulltext function generated get grant group grouping groups
-    having high_priority hour_microsecond hour_minute hour_second if ignore in index infile inner inout insensitive
-    insert int int1 int2 int3 int4 int8 integer intersect interval into io_after_gtids io_before_gtids is iterate join
-    json_table key keys kill lag last_value lateral lead leading leave left like limit linear lines load localtime
-    localtimestamp lock long longblob longtext loop low_priority manual master_bind match maxvalue mediumblob mediumint
-    mediumtext middleint minute_microsecond minute_second mod modifies natural no_write_to_binlog not nth_value ntile
-    null numeric of on optimize optimizer_costs option optionally or order out outer outfile over parallel partition
-    percent_rank precision primary procedure purge qualify range rank read read_write reads real recursive references
-    regexp release rename repeat replace require resignal restrict return revoke right rlike row row_number rows schema
-    schemas second_microsecond select sensitive separator set show signal smallint spatial specific sql sql_big_result
-    sql_calc_found_rows sql_small_result sqlexception sqlstate sqlwarning ssl starting stored straight_join system table
-    tablesample terminated then tinyblob tinyint tinytext to trailing trigger true undo union unique unlock unsigned
-    update usage use using utc_date utc_time utc_timestamp values varbinary varchar varcharacter varying virtual when
-    where while window with write xor year_month zerofill")
+    change char character check collate column condition constraint continue convert create cross current_date
+    current_time current_timestamp current_user cursor database databases day_hour day_microsecond day_minute
+    day_second dec decimal declare default delayed delete desc describe deterministic distinct distinctrow div double
+    drop dual each else elseif enclosed escaped exists exit explain false fetch float float4 float8 for force foreign
+    from fulltext generated get grant group having high_priority hour_microsecond hour_minute hour_second if ignore in
+    index infile inner inout insensitive insert int int1 int2 int3 int4 int8 integer interval into io_after_gtids
+    io_before_gtids is iterate join key keys kill leading leave left like limit linear lines load localtime
+    localtimestamp lock long longblob longtext loop low_priority master_bind match maxvalue mediumblob mediumint
+    mediumtext middleint minute_microsecond minute_second mod modifies natural no_write_to_binlog not null numeric on
+    optimize optimizer_costs option optionally or order out outer outfile partition precision primary procedure purge
+    range read read_write reads real references regexp release rename repeat replace require resignal restrict return
+    revoke right rlike schema schemas second_microsecond select sensitive separator set show signal smallint spatial
+    specific sql sql_big_result sql_calc_found_rows sql_small_result sqlexception sqlstate sqlwarning ssl starting
+    stored straight_join table terminated then tinyblob tinyint tinytext to trailing trigger true undo union unique
+    unlock unsigned update usage use using utc_date utc_time utc_timestamp values varbinary varchar varcharacter
+    varying virtual when where while with write xor year_month zerofill")
 });
 
 #[cfg(test)]
@@ -109,6 +108,9 @@ mod tests {
         assert!(is_reserved_database(Engine::Mysql, "performance_schema"));
         assert!(is_reserved_database(Engine::Mariadb, "table"));
         assert!(!is_reserved_database(Engine::Mysql, "postgres"));
+        assert!(!is_reserved_database(Engine::Postgres, "postgres"));
+        // Not in all versions.
+        assert!(!is_reserved_database(Engine::Mariadb, "groups"));
         assert!(!is_reserved_database(Engine::Postgres, "orders"));
     }
 }

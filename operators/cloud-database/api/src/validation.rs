@@ -9,6 +9,7 @@ mod growth;
 mod monitoring;
 mod offers;
 mod risks;
+mod tags;
 mod upgrades;
 
 use std::cmp::Ordering;
@@ -49,6 +50,7 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     all.extend(growth::rules());
     all.extend(effects::rules());
     all.extend(offers::rules());
+    all.extend(tags::rules());
     all
 }
 

@@ -168,6 +168,11 @@ impl IamPolicyScope {
             let secrets = format!("arn:{partition}:secretsmanager:{region}:{account}:secret:rds!*");
             let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
             statements.push(statement("KeepPasswords", &actions, &[secrets]));
+            if self.kms_keys.is_empty() {
+                // Also of the key that AWS manages.
+                let keys = format!("arn:{partition}:kms:{region}:{account}:key/*");
+                statements.push(statement("DescribeKeys", &["kms:DescribeKey"], &[keys]));
+            }
         }
         if !self.monitoring_roles.is_empty() {
             let roles = &self.monitoring_roles;

@@ -60,6 +60,9 @@ pub(crate) struct TagChange {
     pub(crate) removed: Vec<String>,
 }
 
+/// Name of the field of the maximum size.
+pub(crate) const MAX_SIZE: &str = "storage.maxSizeGib";
+
 /// Name of the field of a [`PasswordChange`], for messages.
 pub(crate) const PASSWORD: &str = "the password of the master user";
 
@@ -117,7 +120,7 @@ impl Modification {
             (self.instance_class.is_some(), "instanceClass"),
             (storage.storage_type.is_some(), "storage.type"),
             (storage.size_gib.is_some(), "storage.sizeGib"),
-            (storage.max_size_gib.is_some(), "storage.maxSizeGib"),
+            (storage.max_size_gib.is_some(), MAX_SIZE),
             (storage.iops.is_some(), "storage.iops"),
             (
                 storage.throughput_mibps.is_some(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::ApplyChanges;
-use lockstep_cloud_database_api::effects::{Circumstance, effect_of};
+use lockstep_cloud_database_api::effects::{Circumstance, Timing, effect_of};
 
 use crate::call_error::{CallError, OTHERS_AGAIN_AFTER};
 use crate::error_code::Class;
@@ -97,7 +97,13 @@ impl InstanceReconciler {
         let is_one = groups.len() == 1;
         let result = self.call(target, Modification::of(groups.clone())).await;
         match result {
-            Err(error) if error.is_rejected() && !is_one => {
+            // RDS also answers that an available instance is in a wrong state if one field is not for it, such as backups of a
+            // replica.
+            Err(error)
+                if !is_one
+                    && (error.is_rejected()
+                        || error.is_busy() && target.accepts == Accepts::All) =>
+            {
                 for group in groups {
                     let result = self.call(target, group.clone()).await;
                     self.settle(target, vec![group], &result, outcomes);
@@ -135,7 +141,9 @@ impl InstanceReconciler {
             let fields = group.fields();
             let outcome = match result {
                 Ok(()) => {
-                    self.requested.accepted(target.id, group, target.when);
+                    let waits = target.waits(&fields);
+                    self.requested
+                        .accepted(target.id, group, target.when, waits);
                     Outcome::Requested(target.effects(&fields))
                 }
                 Err(error) if error.is_busy() => {
@@ -186,6 +194,15 @@ impl Target<'_> {
             (*field, effect.map_or(String::new(), |it| it.words()))
         });
         effects.collect()
+    }
+
+    /// Returns true if RDS applies a change of these fields in the maintenance window.
+    fn waits(&self, fields: &[&'static str]) -> bool {
+        let in_window = self.when == ApplyChanges::MaintenanceWindow;
+        let mut effects = fields
+            .iter()
+            .filter_map(|field| effect_of(field, self.when, &self.circumstances));
+        in_window && effects.any(|effect| effect.timing == Timing::AsApplyChanges)
     }
 
     /// Returns the time until RDS accepts a change of the storage again, if it is known.

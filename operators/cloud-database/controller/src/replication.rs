@@ -8,7 +8,7 @@ use crate::instance_status::{self, Accepts};
 use crate::modification::outcomes::{Outcome, Outcomes};
 
 /// Name of the field in conditions and Events.
-const REPLICA_OF: &str = "replicaOf";
+pub(crate) const REPLICA_OF: &str = "replicaOf";
 
 /// Relation of an instance to the spec of its object.
 #[derive(Clone, Debug, PartialEq, Eq)]

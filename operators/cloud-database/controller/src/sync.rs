@@ -22,14 +22,14 @@ use crate::master_user::{
     KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
 };
 use crate::modification::outcomes::{Outcome, Outcomes};
-use crate::modification::{PASSWORD, PasswordChange, TagChange};
+use crate::modification::{MAX_SIZE, Modification, PASSWORD, PasswordChange, TagChange};
 use crate::modify::Target;
 use crate::observation::is_observed;
 use crate::owned_secrets;
 use crate::rds_events::changed_instances::Change;
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
-use crate::replication::Replication;
+use crate::replication::{REPLICA_OF, Replication};
 use crate::step_error::{StepError, with_status};
 use crate::tags;
 
@@ -173,18 +173,13 @@ impl InstanceReconciler {
             storage_modified_at: record.storage_modified_at,
             circumstances: circumstances::of(spec, when, instance, &change),
         };
-        match replication {
-            // Other modifications would have to wait until it is promoted.
-            Replication::ToPromote(_) => self.promote(id, object, instance, outcomes).await,
-            Replication::Promoted if meaning.serves => {
-                outcomes.add_differences([
-                    "it replicates no other instance any more; remove `spec.replicaOf`".to_owned(),
-                ]);
-                self.modify(&target, change, outcomes).await;
-            }
-            _ => self.modify(&target, change, outcomes).await,
+        if fields.contains(&PASSWORD) {
+            // If the answer is lost, the instance may have either.
+            self.passwords.forget(id);
         }
-
+        let requests =
+            self.request_changes(&target, object, instance, &replication, change, outcomes);
+        Box::pin(requests).await;
         let mut status = Map::new();
         if let Ok(user) = &user
             && outcomes.has_accepted(PASSWORD)
@@ -194,26 +189,14 @@ impl InstanceReconciler {
             }
             version = user.password.version().map(String::from).or(version);
         }
+        if outcomes.has_failed(PASSWORD) {
+            version = Some(UNKNOWN_VERSION.to_owned());
+        }
         if meaning.serves && !fields.contains(&PASSWORD) && has_pending_password(instance) {
             // It never waits for the maintenance window.
             outcomes.add(&[PASSWORD], Outcome::Accepted);
         }
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let changed = outcomes.requested_fields();
-        if !changed.is_empty() {
-            let change = LastChange {
-                time: now.clone(),
-                fields: changed,
-            };
-            status.insert("lastChange".to_owned(), json!(change));
-        }
-        if outcomes.has_requested("storage.") {
-            status.insert("storageModifiedAt".to_owned(), json!(now));
-        }
-        if outcomes.has_requested("storage.sizeGib") {
-            let size = json!(spec.storage.size_gib);
-            status.insert("acceptedStorageGib".to_owned(), size);
-        }
+        status.extend(accepted_changes(object, outcomes));
         let tags = applied_values::tags(spec, instance, &record.applied_tags);
         let or_null = |is_empty: bool, value: Value| if is_empty { Value::Null } else { value };
         status.extend([
@@ -230,6 +213,43 @@ impl InstanceReconciler {
             ("replicaOf".to_owned(), json!(replication.recorded())),
         ]);
         Applied { status, published }
+    }
+
+    /// Requests the promotion of a replica, or what else differs.
+    async fn request_changes(
+        &self,
+        target: &Target<'_>,
+        object: &CloudDatabase,
+        instance: &DbInstance,
+        replication: &Replication<'_>,
+        change: Modification,
+        outcomes: &mut Outcomes,
+    ) {
+        match replication {
+            // Other modifications would have to wait until it is promoted.
+            Replication::ToPromote(_) => {
+                self.promote(target.id, object, instance, outcomes).await;
+                if !outcomes.has_requested(REPLICA_OF) {
+                    // Full storage, for example, may be what keeps RDS from promoting it.
+                    let [access, storage, _, tags] = change.requests();
+                    let change = Modification::of([access, storage, tags]);
+                    self.modify(target, change, outcomes).await;
+                }
+            }
+            Replication::Promoted if meaning_of(instance).serves => {
+                let has_backups = instance.backup_retention_period() != Some(0);
+                let backups = if has_backups || object.spec.backup.retention_days.is_some() {
+                    ""
+                } else {
+                    ", and set `spec.backup.retentionDays`: it has no automated backups"
+                };
+                outcomes.add_differences([format!(
+                    "it replicates no other instance any more; remove `spec.replicaOf`{backups}"
+                )]);
+                self.modify(target, change, outcomes).await;
+            }
+            _ => self.modify(target, change, outcomes).await,
+        }
     }
 
     /// Returns the version of the credentials that the instance has, as far as it is known.
@@ -384,6 +404,30 @@ impl InstanceReconciler {
             gauge.set(expiry.as_second());
         }
     }
+}
+
+/// Returns the status fields that record what RDS has accepted in this reconciliation.
+fn accepted_changes(object: &CloudDatabase, outcomes: &Outcomes) -> Map<String, Value> {
+    let mut status = Map::new();
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let changed = outcomes.requested_fields();
+    if !changed.is_empty() {
+        let change = LastChange {
+            time: now.clone(),
+            fields: changed.clone(),
+        };
+        status.insert("lastChange".to_owned(), json!(change));
+    }
+    // A maximum alone does not change the storage.
+    let is_of_storage = |field: &String| field.starts_with("storage.") && *field != MAX_SIZE;
+    if changed.iter().any(is_of_storage) {
+        status.insert("storageModifiedAt".to_owned(), json!(now));
+    }
+    if outcomes.has_requested("storage.sizeGib") {
+        let size = json!(object.spec.storage.size_gib);
+        status.insert("acceptedStorageGib".to_owned(), size);
+    }
+    status
 }
 
 /// Returns true while RDS has accepted a change of the password and has not applied it.

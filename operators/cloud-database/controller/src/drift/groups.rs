@@ -3,15 +3,27 @@
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-/// Statuses of an option group that the instance is leaving.
-const LEAVING: [&str; 3] = ["pending-removal", "pending-maintenance-removal", "removing"];
+/// Statuses of an option group that the instance is leaving, or that RDS could not apply.
+const NOT_SET: [&str; 4] = [
+    "pending-removal",
+    "pending-maintenance-removal",
+    "removing",
+    "failed",
+];
 
 /// Status of an option group that waits for the maintenance window.
 const WAITS: &str = "pending-maintenance-apply";
 
-/// Returns the parameter group to set. RDS stores the names in lower case, and associates a group at once.
+/// Returns the parameter group to set. RDS stores the names in lower case, and associates a group at once, unless an upgrade that
+/// was requested with it waits for the maintenance window: the present version accepts no group of another one.
 pub(super) fn parameter_group(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Option<String> {
     let wanted = spec.parameter_group.as_ref()?;
+    let pending = instance.pending_modified_values();
+    let upgrade = pending.and_then(|pending| pending.engine_version());
+    let running = instance.engine_version().unwrap_or_default();
+    if upgrade.is_some_and(|upgrade| spec.engine.is_major_upgrade(running, upgrade)) {
+        return None;
+    }
     let mut actual = instance.db_parameter_groups().iter();
     let is_set = actual.any(|it| is_named(it.db_parameter_group_name(), wanted));
     (!is_set).then(|| wanted.clone())
@@ -28,7 +40,7 @@ pub(super) fn option_group(
     let is_set = actual.any(|it| {
         let status = it.status().unwrap_or_default();
         is_named(it.option_group_name(), wanted)
-            && !LEAVING.contains(&status)
+            && !NOT_SET.contains(&status)
             && (waits || status != WAITS)
     });
     (!is_set).then(|| wanted.clone())

@@ -16,8 +16,13 @@ impl Modification {
 
     /// Returns the groups, of which each can be requested alone.
     pub(crate) fn groups(mut self) -> Vec<Self> {
-        let mut groups = vec![self.take_access(), self.take_storage()];
         let none = Self::default;
+        // An instance must not remain public because of a security group. One that becomes public needs its groups.
+        let closing = Self {
+            publicly_accessible: self.publicly_accessible.take_if(|it| !*it),
+            ..none()
+        };
+        let mut groups = vec![closing, self.take_access(), self.take_storage()];
         groups.push(Self {
             instance_class: self.instance_class.take(),
             ..none()
@@ -257,6 +262,22 @@ mod tests {
         let mut without = everything();
         without.engine_version = None;
         assert_eq!(with(without.groups(), "parameterGroup"), ["parameterGroup"]);
+    }
+
+    #[test]
+    fn an_instance_is_closed_even_if_rds_rejects_a_security_group() {
+        let access = |is_public| {
+            let change = Modification {
+                publicly_accessible: Some(is_public),
+                security_groups: Some(vec!["sg-1".to_owned()]),
+                ..Modification::default()
+            };
+            let groups = change.groups();
+            groups.iter().map(Modification::fields).collect::<Vec<_>>()
+        };
+        let (public, groups) = ("network.publiclyAccessible", "network.securityGroups");
+        assert_eq!(access(false), [vec![public], vec![groups]]);
+        assert_eq!(access(true), [vec![public, groups]]);
     }
 
     #[test]

@@ -58,11 +58,13 @@ impl RequestedModifications {
         Some(found.answer.clone())
     }
 
-    /// Remembers that RDS has accepted a group of fields, to be applied at this time.
-    pub(crate) fn accepted(&self, id: &str, group: Modification, when: ApplyChanges) {
-        let again_after = match when {
-            ApplyChanges::Immediately => ACCEPTED_AGAIN_AFTER,
-            ApplyChanges::MaintenanceWindow => IN_WINDOW_AGAIN_AFTER,
+    /// Remembers that RDS has accepted a group of fields, to be applied at this time. If it `waits`, that is in the maintenance
+    /// window.
+    pub(crate) fn accepted(&self, id: &str, group: Modification, when: ApplyChanges, waits: bool) {
+        let again_after = if waits {
+            IN_WINDOW_AGAIN_AFTER
+        } else {
+            ACCEPTED_AGAIN_AFTER
         };
         self.remember(id, group, when, Answer::Accepted, again_after);
     }
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(answer("a", 1), None);
         let hour = Duration::from_hours(1);
         requested.remember("a", port(1), NOW, rejected.clone(), hour);
-        requested.accepted("a", port(2), NOW);
+        requested.accepted("a", port(2), NOW, false);
         assert_eq!(answer("a", 1), Some(rejected));
         assert_eq!(answer("a", 2), Some(Answer::Accepted));
         assert_eq!(answer("b", 1), None);
@@ -152,7 +154,7 @@ mod tests {
         let requested = RequestedModifications::default();
         let busy = Answer::Busy("not now".to_owned());
         requested.remember("a", port(1), NOW, busy, Duration::from_hours(1));
-        requested.accepted("a", port(2), NOW);
+        requested.accepted("a", port(2), NOW, false);
         requested.forget_refusals("a");
         assert_eq!(requested.answer("a", &port(1), NOW), None);
         let accepted = requested.answer("a", &port(2), NOW);

@@ -112,7 +112,10 @@ fn max_size(storage: &Storage, instance: &DbInstance, size: i32) -> Option<i32> 
         }),
     };
     match (wanted, storage.max_size_gib) {
-        (Some(max), Some(_)) => Some(max).filter(|max| actual != Some(*max)),
+        // RDS reports none if it equals the size.
+        (Some(max), Some(_)) => {
+            Some(max).filter(|max| actual != Some(*max) && (actual.is_some() || *max > size))
+        }
         (Some(_), None) => Some(size),
         (None, _) => None,
     }

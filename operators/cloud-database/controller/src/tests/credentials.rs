@@ -112,3 +112,27 @@ async fn no_password_is_generated_while_an_instance_is_only_observed() {
     assert_eq!(synced.reason, "Observed", "{}", synced.message);
     assert_eq!(env.secret(GENERATED, "password"), before);
 }
+
+/// The instance may have either password, whatever the Secret had before.
+#[tokio::test]
+async fn a_password_that_is_taken_back_after_a_lost_answer_is_set_again() {
+    for takes_back_the_version in [false, true] {
+        let env = Environment::start().await;
+        env.set_password("correct-horse", 1);
+        let id = env.create("orders", &json!({})).await;
+        env.reconcile("orders").await;
+        env.set_password("battery-staple", 2);
+        env.rds
+            .inject("ModifyDBInstance", Disturbance::LostAnswer, 1);
+        env.reconcile("orders").await;
+        env.rds.advance(std::time::Duration::from_hours(1));
+        assert_eq!(env.rds.password(&id).as_deref(), Some("battery-staple"));
+        // As if the spec named another Secret again.
+        env.set_password("correct-horse", if takes_back_the_version { 1 } else { 3 });
+        for _ in 0..4 {
+            env.reconcile("orders").await;
+            env.rds.advance(std::time::Duration::from_hours(1));
+        }
+        assert_eq!(env.rds.password(&id).as_deref(), Some("correct-horse"));
+    }
+}

@@ -236,6 +236,19 @@ impl Environment {
         stored.insert(path, secret);
     }
 
+    /// Changes the password in the Secret of an author. The number distinguishes the versions of the Secret.
+    pub(super) fn set_password(&self, password: &str, version: u32) {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {
+                "name": "s", "namespace": "shop", "uid": "s",
+                "resourceVersion": version.to_string(),
+            },
+            "data": {"password": ByteString(password.as_bytes().to_vec())},
+        });
+        put(&self.stored, secret_path("s"), secret);
+    }
+
     /// Returns a value of a Secret, if it exists.
     pub(super) fn secret(&self, name: &str, key: &str) -> Option<String> {
         let stored = self.lock();

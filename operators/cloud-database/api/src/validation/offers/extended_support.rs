@@ -1,7 +1,7 @@
 //! Ends of the standard support of major versions. Later, RDS charges for Extended Support of an instance unless that was
 //! disabled.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineLifecycleSupport};
 use crate::spec::CloudDatabaseSpec;
 
 /// Major versions with the last days of their standard support:
@@ -20,18 +20,26 @@ const ENDS: &[(Engine, &str, &str)] = &[
     (Engine::Postgres, "17", "2030-02-28"),
 ];
 
-/// Returns the problem of a version whose standard support has ended on a day, such as `2026-11-26`.
-pub(super) fn problem(spec: &CloudDatabaseSpec, today: &str) -> Option<String> {
-    if spec.engine_lifecycle_support.is_some() {
-        return None;
-    }
+/// Returns the problem of a version whose standard support has ended on a day, such as `2026-11-26`. RDS creates a new instance
+/// with it only if Extended Support is not disabled.
+pub(super) fn problem(spec: &CloudDatabaseSpec, is_new: bool, today: &str) -> Option<String> {
+    let is_disabled = match spec.engine_lifecycle_support {
+        None => false,
+        Some(EngineLifecycleSupport::Disabled) if is_new => true,
+        Some(_) => return None,
+    };
     let version = spec.engine_version.as_deref()?;
     let (engine, major) = (spec.engine, spec.engine.major_version(version));
     let mut ends = ENDS.iter();
     let (_, _, end) = ends.find(|it| (it.0, it.1) == (engine, major))?;
     (*end < today).then(|| {
+        let consequence = if is_disabled {
+            "RDS creates no instance with it while `engineLifecycleSupport` disables Extended Support"
+        } else {
+            "RDS charges for Extended Support"
+        };
         format!(
-            "is a version of {engine} {major}, whose standard support ended on {end}: RDS charges for Extended Support; upgrade to a later major version, or set `engineLifecycleSupport` to 'open-source-rds-extended-support' to accept the costs, or to 'open-source-rds-extended-support-disabled'",
+            "is a version of {engine} {major}, whose standard support ended on {end}: {consequence}; choose a later major version, or set `engineLifecycleSupport` to 'open-source-rds-extended-support' to accept the costs",
             engine = engine.as_str()
         )
     })
@@ -51,7 +59,7 @@ mod tests {
                 "storage": {"sizeGib": 20}, "credentials": {"username": "app", "secretName": "s"},
             });
             let spec = serde_json::from_value(spec).expect("a spec");
-            problem(&spec, today).is_some()
+            problem(&spec, true, today).is_some()
         };
         assert!(!found("mysql", "8.0.40", "2026-07-31"));
         assert!(found("mysql", "8.0.40", "2026-08-01"));
