@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(pool.get(&"y", &region("a")), Some(1));
         // A user has one access at a time.
         assert_eq!(pool.add(&"y", region("b"), 2), 2);
-        assert_eq!(pool.get(&"z", &region("a")), None, "nobody uses it");
+        assert_eq!(pool.get(&"z", &region("a")), None, "it has no user");
         assert_eq!(pool.get(&"z", &region("b")), Some(2));
         pool.remove(&"y");
         pool.remove(&"z");

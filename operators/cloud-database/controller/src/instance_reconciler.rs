@@ -74,18 +74,11 @@ pub(crate) struct Shared {
 /// Reconciler of the instances of one region and role, with what it remembers of them. Identifiers of instances are valid
 /// only there.
 pub(crate) struct InstanceReconciler {
-    pub(crate) client: Client,
+    pub(crate) shared: Shared,
+    pub(crate) access: Access,
     pub(crate) rds: RdsClient,
-    pub(crate) config: RdsConfig,
     pub(crate) requested: RequestedModifications,
     pub(crate) passwords: KnownPasswords,
-    pub(crate) ca_bundle: Option<Arc<str>>,
-    pub(crate) certificate_expiry: CertificateExpiry,
-    pub(crate) source_policy: SourcePolicy,
-    pub(crate) events: RdsEvents,
-    pub(crate) access: Access,
-    pub(crate) clients: RdsClients,
-    pub(crate) watches_namespaces: bool,
     /// Last known region and account of the instances.
     location: Mutex<Option<Location>>,
     /// Instances that RDS does not list, with the time since then.
@@ -99,30 +92,13 @@ const IN_PROGRESS: &str = "InProgress";
 
 impl InstanceReconciler {
     /// Creates a reconciler that remembers nothing.
-    pub(crate) fn new(shared: &Shared, access: Access, rds: RdsClient) -> Self {
-        let Shared {
-            client,
-            config,
-            ca_bundle,
-            certificate_expiry,
-            source_policy,
-            events,
-            clients,
-            watches_namespaces,
-        } = shared.clone();
+    pub(crate) fn new(shared: Shared, access: Access, rds: RdsClient) -> Self {
         Self {
-            client,
+            shared,
+            access,
             rds,
-            config,
             requested: RequestedModifications::default(),
             passwords: KnownPasswords::default(),
-            ca_bundle,
-            certificate_expiry,
-            source_policy,
-            events,
-            access,
-            clients,
-            watches_namespaces,
             location: Mutex::default(),
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
@@ -152,14 +128,14 @@ impl InstanceReconciler {
     /// Returns the interval while an instance is up to date, and the maximum age of its description then, which adds at most a
     /// quarter to the time until a change by another client is noticed.
     pub(crate) fn steady_state(&self) -> (Duration, Duration) {
-        let usual = self.config.resync_period;
+        let usual = self.shared.config.resync_period;
         let location = self.location.lock();
         let location = location.unwrap_or_else(PoisonError::into_inner).clone();
-        let receiving = location.and_then(|it| self.events.health.receiving_since(&it));
+        let receiving = location.and_then(|it| self.shared.events.health.receiving_since(&it));
         let Some(since) = receiving else {
             return (usual, usual / 4);
         };
-        let period = self.config.resync_period_with_events.max(usual);
+        let period = self.shared.config.resync_period_with_events.max(usual);
         // The changes before were not reported.
         (period, (period / 4).min(since.elapsed().max(usual / 4)))
     }
@@ -173,7 +149,7 @@ impl InstanceReconciler {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let since = unseen.entry(id.to_owned()).or_insert_with(Instant::now);
-        since.elapsed() >= self.config.not_found_grace_period
+        since.elapsed() >= self.shared.config.not_found_grace_period
     }
 
     pub(crate) fn available(
@@ -239,7 +215,7 @@ impl InstanceReconciler {
                 reason: IN_PROGRESS,
                 message,
             }],
-            requeue_after: self.config.poll_interval,
+            requeue_after: self.shared.config.poll_interval,
             ..ReconcileOutput::default()
         }
     }
@@ -248,7 +224,7 @@ impl InstanceReconciler {
     /// observes.
     pub(crate) fn requeue(&self, error: ReconcileError) -> ReconcileError {
         ReconcileError::RequeueAfter {
-            after: self.config.resync_period,
+            after: self.shared.config.resync_period,
             error: Box::new(error),
         }
     }
@@ -264,7 +240,7 @@ impl InstanceReconciler {
     fn soon(&self, error: ReconcileError) -> ReconcileError {
         match error {
             ReconcileError::RequeueAfter { after, error } => ReconcileError::RequeueAfter {
-                after: after.min(self.config.resync_period),
+                after: after.min(self.shared.config.resync_period),
                 error: Box::new(self.soon(*error)),
             },
             ReconcileError::Inconclusive(error) => {
@@ -311,7 +287,7 @@ impl InstanceReconciler {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let since = failing.entry(id.to_owned()).or_insert_with(Instant::now);
-        if since.elapsed() < self.config.unavailable_grace_period {
+        if since.elapsed() < self.shared.config.unavailable_grace_period {
             ReconcileError::Inconclusive(Box::new(error))
         } else {
             error

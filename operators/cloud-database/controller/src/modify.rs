@@ -149,7 +149,7 @@ impl InstanceReconciler {
                 Err(error) if error.is_busy() => {
                     let (id, when) = (target.id, target.when);
                     let answer = Answer::Busy(error.text());
-                    let again_after = self.config.poll_interval * BUSY_POLLS;
+                    let again_after = self.shared.config.poll_interval * BUSY_POLLS;
                     self.requested
                         .remember(id, group, when, answer, again_after);
                     Outcome::Busy(Some(error.text()))

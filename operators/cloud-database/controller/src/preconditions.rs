@@ -40,10 +40,10 @@ impl InstanceReconciler {
         &self,
         object: &CloudDatabase,
     ) -> Result<(), ReconcileError> {
-        let metadata = current_metadata(&self.client, object).await?;
-        let namespace = if self.watches_namespaces {
+        let metadata = current_metadata(&self.shared.client, object).await?;
+        let namespace = if self.shared.watches_namespaces {
             let name = object.namespace().unwrap_or_default();
-            namespaces::read(&self.client, &name)
+            namespaces::read(&self.shared.client, &name)
                 .await
                 .map_err(|error| ReconcileError::Transient {
                     reason: "NamespaceUnknown",
@@ -53,8 +53,8 @@ impl InstanceReconciler {
             NamespaceAccess::default()
         };
         let metadata = json!({"metadata": metadata});
-        let access = namespace.for_object(&metadata, self.clients.allowed_regions())?;
-        if self.clients.normalized(&access) == self.access {
+        let access = namespace.for_object(&metadata, self.shared.clients.allowed_regions())?;
+        if self.shared.clients.normalized(&access) == self.access {
             return Ok(());
         }
         Err(ReconcileError::Transient {

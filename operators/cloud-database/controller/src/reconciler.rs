@@ -128,7 +128,7 @@ impl CloudDatabaseReconciler {
         }
         let client = self.shared.clients.client(&access).await;
         let created = Arc::new(InstanceReconciler::new(
-            &self.shared,
+            self.shared.clone(),
             access.clone(),
             client,
         ));

@@ -30,7 +30,7 @@ impl InstanceReconciler {
         match self.untag(identity, record, uid).await {
             Ok(()) => {}
             Err(ReconcileError::Transient { reason, message })
-                if deletion_age(deleted) < self.config.not_found_grace_period =>
+                if deletion_age(deleted) < self.shared.config.not_found_grace_period =>
             {
                 return Err(self.requeue(ReconcileError::Transient { reason, message }));
             }

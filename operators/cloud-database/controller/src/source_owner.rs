@@ -28,7 +28,7 @@ impl InstanceReconciler {
     ) -> Result<(), StepError> {
         let own = object.namespace().unwrap_or_default();
         let Some(owner) = tags::owner_of(tags, self.rds.cluster_name()) else {
-            return match self.source_policy.unowned {
+            return match self.shared.source_policy.unowned {
                 UnownedSources::Allow => Ok(()),
                 UnownedSources::Deny => Err(self.not_allowed(&format!(
                     "{source} has no tags of an object of this cluster, and the controller runs with --unowned-sources=deny"
@@ -42,7 +42,7 @@ impl InstanceReconciler {
             return Err(self.not_allowed(&format!("{source} belongs to another object ({owner})")));
         };
         let belongs = format!("{source} belongs to the namespace '{namespace}' ({owner})");
-        if !self.source_policy.reads_namespaces {
+        if !self.shared.source_policy.reads_namespaces {
             return Err(self.not_allowed(&format!(
                 "{belongs}, and a controller that is limited to some namespaces does not read what that namespace allows"
             )));
@@ -66,7 +66,7 @@ impl InstanceReconciler {
         namespace: &str,
         with: &str,
     ) -> (Result<bool, ReconcileError>, ReadObject) {
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let namespaces: Api<Namespace> = Api::all(self.shared.client.clone());
         let found = namespaces.get_metadata_opt(namespace).await;
         let present = found.as_ref().ok().and_then(Option::as_ref);
         let read = ReadObject::of_cluster::<Namespace>(

@@ -29,7 +29,7 @@ impl InstanceReconciler {
     fn max_age(&self, phase: Option<&str>) -> Duration {
         match phase {
             Some("available") => self.steady_state().1,
-            _ => self.config.poll_interval / 2,
+            _ => self.shared.config.poll_interval / 2,
         }
     }
 

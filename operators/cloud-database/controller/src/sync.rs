@@ -102,7 +102,7 @@ impl InstanceReconciler {
         let before = owned_secrets::published(request)?;
         let published = applied.published.or(before);
         let secret = published.and_then(|it| {
-            connection_secret::of_instance(object, &instance, &it, self.ca_bundle.as_deref())
+            connection_secret::of_instance(object, &instance, &it, self.shared.ca_bundle.as_deref())
         });
         output.children.extend(secret);
         Ok(output)
@@ -377,7 +377,7 @@ impl InstanceReconciler {
             self.waiting(id, phase)
         };
         if is_in_progress || phase != "available" {
-            output.requeue_after = self.config.poll_interval;
+            output.requeue_after = self.shared.config.poll_interval;
         } else if let Some(left) = outcomes.cooldown() {
             output.requeue_after = output.requeue_after.min(left);
         }
@@ -400,7 +400,7 @@ impl InstanceReconciler {
             let metadata = &object.metadata;
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let labels = CertificateLabels::of(namespace, name);
-            let gauge = self.certificate_expiry.get_or_create(&labels);
+            let gauge = self.shared.certificate_expiry.get_or_create(&labels);
             gauge.set(expiry.as_second());
         }
     }

@@ -43,7 +43,7 @@ struct Inner {
     metrics: OfferMetrics,
     attempts: Mutex<Attempts>,
     /// Other regions and accounts in which objects can have instances.
-    others: Mutex<BTreeSet<Place>>,
+    others: Mutex<Others>,
     /// One at a time: each write begins with what the last one has written.
     writes: tokio::sync::Mutex<()>,
 }
@@ -62,6 +62,14 @@ impl Place {
             account_id: self.account_id.as_ref().unwrap_or(&own.account_id).clone(),
         }
     }
+}
+
+/// Other regions and accounts in which objects can have instances.
+#[derive(Default)]
+struct Others {
+    places: BTreeSet<Place>,
+    /// True while a task writes them. It begins again if others are added meanwhile.
+    is_writing: bool,
 }
 
 /// Attempt to read the offers of an engine. It ends when it is dropped, also by a panic: otherwise the engine would never be
@@ -134,21 +142,29 @@ impl OfferRefresh {
         let places = places.into_iter().filter(|it| *it != (None, None));
         let places = places.map(|(region, account_id)| Place { region, account_id });
         let mut others = self.0.others();
-        let before = others.len();
-        others.extend(places);
-        let is_known = others.len() == before;
-        drop(others);
-        if is_known {
+        let before = others.places.len();
+        others.places.extend(places);
+        if others.places.len() == before || std::mem::replace(&mut others.is_writing, true) {
             return;
         }
+        drop(others);
         let inner = Arc::clone(&self.0);
         tokio::spawn(async move {
-            while let Err(error) = inner.write_others().await {
-                tracing::warn!(
-                    error,
-                    "the catalogue of RDS does not name the regions and accounts of all Namespaces yet; retrying"
-                );
-                tokio::time::sleep(OTHERS_AGAIN_AFTER).await;
+            loop {
+                let count = inner.others().places.len();
+                if let Err(error) = inner.write_others().await {
+                    tracing::warn!(
+                        error,
+                        "the catalogue of RDS does not name the regions and accounts of all Namespaces yet; retrying"
+                    );
+                    tokio::time::sleep(OTHERS_AGAIN_AFTER).await;
+                    continue;
+                }
+                let mut others = inner.others();
+                if others.places.len() == count {
+                    others.is_writing = false;
+                    return;
+                }
             }
         });
     }
@@ -223,7 +239,12 @@ impl Inner {
     }
 
     async fn write(&self, catalogue: &Catalogue, place: &Location) -> Result<(), String> {
-        let others: Vec<_> = self.others().iter().map(|it| it.location(place)).collect();
+        let others: Vec<_> = self
+            .others()
+            .places
+            .iter()
+            .map(|it| it.location(place))
+            .collect();
         let content = stored::config_map(catalogue, place, &others);
         let content = content.map_err(|bytes| {
             format!("the catalogue has {bytes} bytes, and does not fit into a ConfigMap")
@@ -260,7 +281,7 @@ impl Inner {
         offers.ok_or_else(missing)
     }
 
-    fn others(&self) -> MutexGuard<'_, BTreeSet<Place>> {
+    fn others(&self) -> MutexGuard<'_, Others> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -60,7 +60,7 @@ impl Objects {
             watches_namespaces: false,
         };
         Self {
-            reconciler: InstanceReconciler::new(&shared, Access::default(), rds.clone()),
+            reconciler: InstanceReconciler::new(shared, Access::default(), rds.clone()),
             statuses,
         }
     }
@@ -130,10 +130,10 @@ async fn an_instance_with_another_status_than_the_recorded_one_is_described_agai
     let (rds, mut objects) = swept(150).await;
     objects.statuses[3]["status"]["phase"] = json!("backing-up");
     // The descriptions are too old for an instance that is changing.
-    objects.reconciler.config.poll_interval = Duration::ZERO;
+    objects.reconciler.shared.config.poll_interval = Duration::ZERO;
     objects.describe(3, CLASS).await.expect("an answer");
     assert_eq!(calls(&rds), (1, 0));
-    objects.reconciler.config.poll_interval = Duration::from_hours(1);
+    objects.reconciler.shared.config.poll_interval = Duration::from_hours(1);
     objects.describe(3, CLASS).await.expect("an answer");
     assert_eq!(calls(&rds), (1, 0));
 }
@@ -148,7 +148,7 @@ async fn descriptions_of_instances_that_are_changing_are_younger() {
     tokio::time::pause();
     let age = |phase: Option<&str>| reconciler.max_age(phase).as_secs();
     assert_eq!(age(Some("available")), 150);
-    let health = &reconciler.events.health;
+    let health = &reconciler.shared.events.health;
     health.set(true);
     assert_eq!(reconciler.steady_state().0, Duration::from_mins(10));
     // Events report changes from now on.

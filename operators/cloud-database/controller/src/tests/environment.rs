@@ -84,7 +84,8 @@ impl Environment {
         let clients = clients_of(&endpoint, self.requests.clone()).await;
         let mut client = clients.default_client().await;
         client.copy_account(&self.instances().rds);
-        let created = InstanceReconciler::new(&self.reconciler.shared, Access::default(), client);
+        let created =
+            InstanceReconciler::new(self.reconciler.shared.clone(), Access::default(), client);
         self.reconciler.reconcilers = AccessPool::new();
         let (user, access) = (Owner::default(), Access::default());
         let reconcilers = &self.reconciler.reconcilers;

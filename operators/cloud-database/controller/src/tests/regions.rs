@@ -62,7 +62,7 @@ async fn nothing_is_created_with_annotations_that_are_outdated() {
     let mut shared = env.reconciler.shared.clone();
     shared.watches_namespaces = true;
     let client = shared.clients.default_client().await;
-    let reconciler = InstanceReconciler::new(&shared, Access::default(), client);
+    let reconciler = InstanceReconciler::new(shared, Access::default(), client);
     let result = async || {
         let result = reconciler.require_current(&cached).await;
         result.map_err(|error| error.reason())
