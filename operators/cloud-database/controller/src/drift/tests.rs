@@ -533,3 +533,34 @@ fn a_zone_and_a_key_that_differ_are_reported() {
         assert_eq!(differences(key).len(), 1, "{key}");
     }
 }
+
+#[test]
+fn an_option_group_that_rds_could_not_apply_is_requested_again() {
+    let mut wanted = spec_with(&optional());
+    for when in [ApplyChanges::Immediately, ApplyChanges::MaintenanceWindow] {
+        wanted.apply_changes = when;
+        let failed = instance()
+            .option_group_memberships(option_group("audited", "failed"))
+            .build();
+        let fields = between(&wanted, &failed, &[]).fields();
+        assert!(fields.contains(&"optionGroup"), "{fields:?}");
+    }
+}
+
+#[test]
+fn a_parameter_group_waits_with_the_upgrade_that_it_was_requested_with() {
+    let wanted = spec_with(&optional());
+    let requests_group = |pending: Option<&str>| {
+        let pending =
+            PendingModifiedValues::builder().set_engine_version(pending.map(String::from));
+        let instance = instance()
+            .engine_version("16.4")
+            .db_parameter_groups(parameter_group("default.postgres16", "in-sync"))
+            .pending_modified_values(pending.build());
+        let fields = between(&wanted, &instance.build(), &[]).fields();
+        fields.contains(&"parameterGroup")
+    };
+    assert!(requests_group(None));
+    assert!(requests_group(Some("16.6")), "of the same major version");
+    assert!(!requests_group(Some("17.2")));
+}

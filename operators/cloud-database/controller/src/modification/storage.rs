@@ -293,5 +293,7 @@ mod tests {
         assert_eq!(max(Some(300), 100, 100, Some(300)), None);
         // The storage was increased beyond the maximum of the spec.
         assert_eq!(max(Some(150), 100, 200, Some(500)), Some(200));
+        // RDS has switched autoscaling off, and reports no maximum.
+        assert_eq!(max(Some(150), 100, 200, None), None);
     }
 }

@@ -353,3 +353,25 @@ fn codes_of_throttling_are_none_of_a_refusal() {
         }
     }
 }
+
+/// RDS answers so, for example, if backups are requested for a replica that can have none.
+#[tokio::test]
+async fn a_field_that_is_never_in_its_state_keeps_no_other_from_being_applied() {
+    let env = Environment::start().await;
+    let id = env.create("orders", &json!({})).await;
+    env.rds.refuse(
+        "ModifyDBInstance",
+        "BackupRetentionPeriod",
+        "InvalidDBInstanceState",
+        "not for this instance",
+    );
+    env.edit("orders", |object| {
+        object["spec"]["instanceClass"] = json!("db.m7g.large");
+        object["spec"]["backup"] = json!({"retentionDays": 5});
+    });
+    let output = env.reconcile("orders").await;
+    assert!(synced(&output).message.contains("not for this instance"));
+    env.rds.advance(Duration::from_hours(1));
+    let instance = env.rds.instance(&id).expect("the instance");
+    assert_eq!(instance["DBInstanceClass"], "db.m7g.large");
+}

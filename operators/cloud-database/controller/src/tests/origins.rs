@@ -1,6 +1,6 @@
 //! Instances that are restored or that replicate others.
 
-use rds_simulator::Disturbance;
+use rds_simulator::{Disturbance, End};
 use serde_json::{Value, json};
 
 use crate::tests::environment::Environment;
@@ -66,4 +66,24 @@ async fn a_size_that_rds_refuses_is_not_accepted_and_can_be_taken_back() {
     env.reconcile("orders").await;
     let status = env.object("orders")["status"].clone();
     assert_eq!(status["acceptedStorageGib"], 100);
+}
+
+/// A replica with full storage cannot be promoted, and would never get more.
+#[tokio::test]
+async fn full_storage_of_a_replica_that_is_to_be_promoted_is_cured_first() {
+    let env = Environment::start().await;
+    let source = env.create("source", &json!({})).await;
+    env.create("reader", &json!({"replicaOf": {"identifier": source}}))
+        .await;
+    env.rds
+        .force_status("cdb-reader", "storage-full", End::Released);
+    env.edit("reader", |object| {
+        let spec = object["spec"].as_object_mut().expect("fields");
+        spec.remove("replicaOf");
+        spec["storage"]["sizeGib"] = json!(40);
+    });
+    env.reconcile_repeatedly("reader").await;
+    let replica = env.rds.instance("cdb-reader").expect("the instance");
+    assert_eq!(replica["AllocatedStorage"], 40);
+    assert_eq!(env.rds.calls("PromoteReadReplica").len(), 1);
 }
