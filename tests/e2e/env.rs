@@ -344,11 +344,32 @@ impl TestEnv {
         .unwrap_or_else(|error| self.fail(&error.to_string()));
     }
 
+    /// Waits until the Warning Events about an object contain a text. An Event can come after the status that it explains.
+    pub async fn warned(&self, name: &str, text: &str) {
+        self.has_event(&format!("type=Warning,involvedObject.name={name}"), text)
+            .await;
+    }
+
+    /// Waits until the messages of the selected Events contain a text.
+    pub async fn has_event(&self, selector: &str, text: &str) {
+        let what = format!("'{text}' in an Event with {selector}");
+        let told = eventually(&what, async || {
+            self.event_messages(selector).contains(text).then_some(())
+        });
+        told.await.unwrap_or_else(|error| {
+            self.fail(&format!("{error}\n{}", self.event_messages(selector)))
+        });
+    }
+
     /// Messages of the Warning Events about an object.
     pub fn warnings(&self, name: &str) -> String {
-        let selector = format!("--field-selector=type=Warning,involvedObject.name={name}");
-        let notes = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
-        self.kubectl(&["get", "events", &selector, "-o", notes])
+        self.event_messages(&format!("type=Warning,involvedObject.name={name}"))
+    }
+
+    fn event_messages(&self, selector: &str) -> String {
+        let selector = format!("--field-selector={selector}");
+        let messages = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
+        self.kubectl(&["get", "events", &selector, "-o", messages])
             .unwrap_or_else(|error| self.fail(&error))
     }
 

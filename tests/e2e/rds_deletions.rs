@@ -38,15 +38,7 @@ async fn a_deletion_tells_its_final_snapshot_which_has_the_tags() {
     told.await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
     env.gone("orders").await;
-    let events = env.kubectl(&[
-        "get",
-        "events",
-        "--field-selector=reason=Deleting",
-        "-o",
-        "jsonpath={.items[*].message}",
-    ]);
-    let events = events.unwrap_or_else(|error| env.fail(&error));
-    assert!(events.contains(&snapshot), "{events}");
+    env.has_event("reason=Deleting", &snapshot).await;
     let snapshots = rds.snapshots();
     let found = snapshots
         .iter()

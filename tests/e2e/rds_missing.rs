@@ -65,7 +65,7 @@ async fn a_missing_instance_is_reported_and_replaced_only_with_the_annotation() 
     assert!(ready.message.contains(&annotation), "{}", ready.message);
     env.condition_because("orders", "Stalled", "InstanceMissing")
         .await;
-    assert!(env.warnings("orders").contains("InstanceMissing"));
+    env.warned("orders", "InstanceMissing").await;
 
     annotate(&env, "another");
     stays(WHILE, "creations", async || creations(&proxy)).await;
@@ -204,7 +204,7 @@ async fn a_recreated_object_gets_no_second_instance_without_the_annotation() {
     assert!(ready.message.contains(identifier), "{}", ready.message);
     let stalled = condition(&again, "Stalled").map(|stalled| stalled.status);
     assert_eq!(stalled.as_deref(), Some("True"));
-    assert!(env.warnings("orders").contains(identifier));
+    env.warned("orders", identifier).await;
     stays(WHILE, "creations", async || creations(&proxy)).await;
     assert_eq!(creations(&proxy), 1, "only the first instance was created");
 

@@ -143,7 +143,7 @@ async fn a_field_that_rds_rejects_keeps_no_other_from_being_applied() {
         "{message}"
     );
     assert!(env.condition("orders", "Ready", "True").await.reason == "Available");
-    assert!(env.warnings("orders").contains(text));
+    env.warned("orders", text).await;
     // It is not requested again and again.
     let rejected = || {
         let calls = rds.calls("ModifyDBInstance");
@@ -303,15 +303,8 @@ async fn what_others_change_is_kept_unless_the_spec_says_otherwise() {
     orders
         .has(json!({"DeletionProtection": false, "BackupRetentionPeriod": 5, "MultiAZ": true}))
         .await;
-    let events = env.kubectl(&[
-        "get",
-        "events",
-        "--field-selector=reason=ModificationRequested",
-        "-o",
-        "jsonpath={.items[*].message}",
-    ]);
-    let events = events.unwrap_or_else(|error| env.fail(&error));
-    assert!(events.contains("deletionProtection"), "{events}");
+    env.has_event("reason=ModificationRequested", "deletionProtection")
+        .await;
     let change = &orders.status().await["lastChange"];
     let fields = change["fields"].as_array().expect("fields");
     assert!(fields.contains(&json!("backup.retentionDays")), "{change}");

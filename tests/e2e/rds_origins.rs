@@ -209,7 +209,7 @@ async fn data_of_another_namespace(origins: &Origins<'_>) {
         .condition_because("copy", "Stalled", "SourceNotAllowed")
         .await;
     assert!(stalled.message.contains("'billing'"), "{}", stalled.message);
-    assert!(env.warnings("copy").contains("SourceNotAllowed"));
+    env.warned("copy", "SourceNotAllowed").await;
     let kubectl = |args: &[&str]| env.kubectl(args).unwrap_or_else(|error| env.fail(&error));
     kubectl(&["create", "namespace", "billing"]);
     stays(WHILE, "the calls", async || {

@@ -174,21 +174,13 @@ async fn are_changed_with_the_spec(env: &TestEnv, rds: &Simulator, id: &str) {
     });
     has(env, rds, id, changed).await;
     env.condition("orders", "Synced", "True").await;
-    let events = env.kubectl(&[
-        "get",
-        "events",
-        "--field-selector=reason=ModificationRequested",
-        "-o",
-        "jsonpath={.items[*].message}",
-    ]);
-    let events = events.unwrap_or_else(|error| env.fail(&error));
     for words in [
         "engineVersion now, with a restart of the database",
         "caCertificate now, with a possible outage",
         "parameterGroup now, with a restart of the database (that of the new version or class)",
         "monitoring.logExports now, without an outage",
     ] {
-        assert!(events.contains(words), "{words}: {events}");
+        env.has_event("reason=ModificationRequested", words).await;
     }
 }
 
@@ -239,7 +231,7 @@ async fn a_certificate_that_is_not_renewed_is_reported(env: &TestEnv, rds: &Simu
     rds.report(id, soon);
     env.condition_because("orders", "CertificateValid", "CertificateExpired")
         .await;
-    assert!(env.warnings("orders").contains("spec.caCertificate"));
+    env.warned("orders", "spec.caCertificate").await;
     assert!(env.condition("orders", "Ready", "True").await.reason == "Available");
 }
 
@@ -301,10 +293,9 @@ async fn the_effect_of_a_change_is_known_before_it_and_reported_in_the_same_word
     assert!(printed.contains(words), "{printed}");
     let id = rds.instance_ids().remove(0);
     has(&env, &rds, &id, json!({"DBInstanceClass": "db.m7g.xlarge"})).await;
-    let events = env.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
-    let events = events.unwrap_or_else(|error| env.fail(&error));
-    assert!(
-        events.contains("as the spec says: instanceClass now, with a restart of the database"),
-        "{events}"
-    );
+    env.has_event(
+        "reason=ModificationRequested",
+        "as the spec says: instanceClass now, with a restart of the database",
+    )
+    .await;
 }
