@@ -4,23 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::DbInstance;
-use lockstep_cloud_database_api::{AppliedStorage as Recorded, CloudDatabaseSpec};
-
-pub(crate) use lockstep_cloud_database_api::AppliedStorage;
+use lockstep_cloud_database_api::{AppliedStorage, CloudDatabaseSpec};
 
 /// Returns the provisioned IOPS and throughput to record: those of the spec that are in effect, and those that were and
 /// have not been removed yet.
 pub(crate) fn storage(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
-    before: &Recorded,
-) -> Recorded {
+    before: &AppliedStorage,
+) -> AppliedStorage {
     let recorded = |wanted: Option<i32>, actual: Option<i32>, before: Option<i32>| match wanted {
         Some(_) => wanted.filter(|_| wanted == actual).or(before),
         None => before.filter(|_| before == actual),
     };
     let storage = &spec.storage;
-    Recorded {
+    AppliedStorage {
         iops: recorded(storage.iops, instance.iops(), before.iops),
         throughput_mibps: recorded(
             storage.throughput_mibps,

@@ -10,14 +10,14 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues, Tag};
-use lockstep_cloud_database_api::{
-    AppliedStorage, ApplyChanges, CloudDatabaseSpec, compare_versions,
-};
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec, compare_versions};
 
 use crate::drift::difference::differs;
 use crate::modification::{
     COPY_TAGS_TO_SNAPSHOT, Modification, PASSWORD, PUBLICLY_ACCESSIBLE, storage,
 };
+
+use crate::recorded_instance::RecordedInstance;
 
 pub(crate) use engine_version::not_allowed;
 pub(crate) use groups::waiting_for_restart;
@@ -51,14 +51,13 @@ pub(crate) fn enforced(
 /// Returns the modification that makes the instance match the spec, if it is applied at this time. Changes that RDS has
 /// accepted for the maintenance window (`PendingModifiedValues`) count as applied if they are to wait for it, and are
 /// requested again otherwise; those to other values are taken back. Fields with a secure default are modified only if they
-/// are [enforced], and fields that the spec leaves open are left alone. `applied` has the values of the storage that the
-/// spec had before.
+/// are [enforced], and fields that the spec leaves open are left alone. `record` has what was requested before.
 pub(crate) fn between(
     spec: &CloudDatabaseSpec,
     when: ApplyChanges,
     instance: &DbInstance,
     enforced: &[&str],
-    applied: &AppliedStorage,
+    record: &RecordedInstance<'_>,
 ) -> Modification {
     let pending = instance.pending_modified_values();
     let waits = when == ApplyChanges::MaintenanceWindow;
@@ -72,7 +71,7 @@ pub(crate) fn between(
                 waits,
             )
         }),
-        storage: storage::change(&spec.storage, instance, counted, applied),
+        storage: storage::change(&spec.storage, instance, counted, record),
         engine_version: engine_version::upgrade(spec, instance, waits),
         auto_minor_version_upgrade: settings::auto_minor_version_upgrade(spec, instance),
         engine_lifecycle_support: settings::engine_lifecycle_support(spec, instance),

@@ -26,6 +26,10 @@ const PARAMETERS_AGAIN_AFTER: Duration = Duration::from_hours(1);
 /// instance.
 const BUSY_POLLS: u32 = 4;
 
+/// Number of such answers in succession, while RDS reports a status in which it accepts modifications, after which the
+/// modification counts as rejected: it does not wait for the status.
+const BUSY_ANSWERS: u32 = 12;
+
 /// Instance and what it accepts.
 pub(crate) struct Target<'a> {
     pub(crate) id: &'a str,
@@ -76,6 +80,9 @@ impl InstanceReconciler {
         }
         match self.requested.answer(target.id, group, target.when)? {
             Answer::Accepted => Some(Outcome::Accepted),
+            Answer::Busy(message) if self.is_lasting(target, group) => {
+                Some(Outcome::Rejected(message))
+            }
             Answer::Busy(message) => Some(Outcome::Busy(Some(message))),
             Answer::Rejected {
                 is_cooldown: true, ..
@@ -146,19 +153,32 @@ impl InstanceReconciler {
                         .accepted(target.id, group, target.when, waits);
                     Outcome::Requested(target.effects(&fields))
                 }
-                Err(error) if error.is_busy() => {
-                    let (id, when) = (target.id, target.when);
-                    let answer = Answer::Busy(error.text());
-                    let again_after = self.shared.config.poll_interval * BUSY_POLLS;
-                    self.requested
-                        .remember(id, group, when, answer, again_after);
-                    Outcome::Busy(Some(error.text()))
-                }
+                Err(error) if error.is_busy() => self.busy(target, group, error),
                 Err(error) if error.is_rejected() => self.rejected(target, group, error),
                 Err(error) => Outcome::Failed(error.text()),
             };
             outcomes.add(&fields, outcome);
         }
+    }
+
+    fn busy(&self, target: &Target<'_>, group: Modification, error: &CallError) -> Outcome {
+        let (id, when) = (target.id, target.when);
+        let answer = Answer::Busy(error.text());
+        let again_after = self.shared.config.poll_interval * BUSY_POLLS;
+        self.requested
+            .remember(id, group.clone(), when, answer, again_after);
+        if self.is_lasting(target, &group) {
+            Outcome::Rejected(error.text())
+        } else {
+            Outcome::Busy(Some(error.text()))
+        }
+    }
+
+    /// Returns true if RDS refuses a group of fields because of the status of the instance again and again, although it
+    /// reports one in which it accepts modifications.
+    fn is_lasting(&self, target: &Target<'_>, group: &Modification) -> bool {
+        let answers = self.requested.busy_answers(target.id, group);
+        answers >= BUSY_ANSWERS && target.accepts == Accepts::All
     }
 
     fn rejected(&self, target: &Target<'_>, group: Modification, error: &CallError) -> Outcome {

@@ -36,7 +36,7 @@ impl InstanceReconciler {
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
         let when = spec.apply_changes;
-        let mut change = drift::between(spec, when, instance, &enforced, &record.applied_storage);
+        let mut change = drift::between(spec, when, instance, &enforced, record);
         match user {
             Ok(user) => {
                 outcomes.add_differences(drift::other_user(&user.name, instance));

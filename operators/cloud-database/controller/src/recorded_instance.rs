@@ -19,7 +19,7 @@ pub(crate) struct RecordedInstance<'a> {
     /// Recorded with the ARN.
     pub(crate) resource_id: Option<&'a str>,
     /// If true, RDS has listed the instance with an address.
-    has_endpoint: bool,
+    pub(crate) has_endpoint: bool,
     /// Status of the instance in RDS.
     pub(crate) phase: Option<&'a str>,
     pub(crate) enforced_fields: Vec<&'a str>,
@@ -30,6 +30,8 @@ pub(crate) struct RecordedInstance<'a> {
     /// Version of the Secret whose password the instance has.
     pub(crate) credentials_version: Option<&'a str>,
     pub(crate) storage_modified_at: Option<Timestamp>,
+    /// Last size of the storage that RDS has accepted.
+    pub(crate) accepted_storage_gib: Option<i32>,
     pub(crate) deletion_request: Option<DeletionRequest>,
 }
 
@@ -67,6 +69,9 @@ impl<'a> RecordedInstance<'a> {
             applied_tags: list("appliedTags"),
             replica_of: text("replicaOf"),
             credentials_version: text("credentialsVersion"),
+            accepted_storage_gib: status["acceptedStorageGib"]
+                .as_i64()
+                .and_then(|size| size.try_into().ok()),
             storage_modified_at: text("storageModifiedAt").and_then(|time| time.parse().ok()),
             deletion_request: DeletionRequest::deserialize(&status["deletionRequest"]).ok(),
         }

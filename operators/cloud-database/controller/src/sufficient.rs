@@ -75,7 +75,7 @@ impl InstanceReconciler {
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
         let when = spec.apply_changes;
-        let change = drift::between(spec, when, instance, &enforced, &record.applied_storage);
+        let change = drift::between(spec, when, instance, &enforced, record);
         let expected = tags::managed_tags(object, self.rds.cluster_name());
         let removed = applied_values::removed_tags(&expected, instance, &record.applied_tags);
         let missing = drift::missing_tags(expected, instance.tag_list());

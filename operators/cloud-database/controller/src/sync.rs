@@ -3,8 +3,10 @@
 //!
 //! describe → owner? → tags → modifications, unless it is only observed → `Ready` by the status of the instance, `Synced` by what still differs
 
+use std::time::Duration;
+
 use aws_sdk_rds::types::DbInstance;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, LastChange, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
@@ -32,6 +34,12 @@ use crate::replacement::replaced;
 use crate::replication::{REPLICA_OF, Replication};
 use crate::step_error::{StepError, with_status};
 use crate::tags;
+
+/// Name of the field of the size of the storage.
+const SIZE: &str = "storage.sizeGib";
+
+/// Time after which RDS certainly reports a change that it has accepted and not applied.
+const SHOWN_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Status of an instance whose password RDS is changing.
 const RESETTING: &str = "resetting-master-credentials";
@@ -127,12 +135,13 @@ impl InstanceReconciler {
             Accepts::OnlyStorage => ApplyChanges::Immediately,
             _ => spec.apply_changes,
         };
-        let mut change = drift::between(spec, when, instance, &enforced, &record.applied_storage);
+        let mut change = drift::between(spec, when, instance, &enforced, record);
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
         outcomes.add_not_allowed(drift::not_allowed(spec, instance));
         outcomes.add_waiting_for_restart(drift::waiting_for_restart(spec, instance));
         let mut version = self.credentials_version(id, object, instance, record);
         let replication = Replication::of(object, instance, record.replica_of);
+        let mut is_next = false;
         match &user {
             // A replica has the users of its source.
             _ if matches!(replication, Replication::Replica(_)) => {}
@@ -144,6 +153,9 @@ impl InstanceReconciler {
                     outcomes.add_differences(other);
                 }
                 change.password = self.password_change(id, &user.password, instance, &mut version);
+                let sets = change.password.as_ref().and_then(|it| it.password());
+                let is_noted = record.credentials_version == Some(UNKNOWN_VERSION);
+                is_next = sets.is_some() && !is_noted && accepts_password(&meaning);
             }
             Err(error) => outcomes.add_differences([format!(
                 "the password of the master user is unknown: {error}"
@@ -152,6 +164,12 @@ impl InstanceReconciler {
         let arn = instance.db_instance_arn().unwrap_or_default();
         change.tags = self.tags_to_change(object, instance, record);
         let is_settled = change.password.is_none() && !is_changing_password(instance);
+        if is_next {
+            // If this process ends after the call, the instance may have either.
+            change.password = None;
+            version = Some(UNKNOWN_VERSION.to_owned());
+            outcomes.add(&[PASSWORD], Outcome::Next);
+        }
         // A replica does not have a password that was generated for it.
         let is_replica = matches!(replication, Replication::Replica(_));
         let is_unknown = is_replica && spec.credentials.secret_name.is_none();
@@ -165,6 +183,9 @@ impl InstanceReconciler {
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
+        let is_early = when != spec.apply_changes;
+        let waiting = drift::pending(instance).into_iter();
+        let waiting: Vec<_> = waiting.filter(|it| !it.starts_with("storage.")).collect();
         let target = Target {
             id,
             arn,
@@ -180,6 +201,9 @@ impl InstanceReconciler {
         let requests =
             self.request_changes(&target, object, instance, &replication, change, outcomes);
         Box::pin(requests).await;
+        if is_early && outcomes.has_requested(SIZE) {
+            outcomes.add_applied_early(waiting);
+        }
         let mut status = Map::new();
         if let Ok(user) = &user
             && outcomes.has_accepted(PASSWORD)
@@ -196,6 +220,7 @@ impl InstanceReconciler {
             // It never waits for the maintenance window.
             outcomes.add(&[PASSWORD], Outcome::Accepted);
         }
+        status.extend(not_pending(instance, record));
         status.extend(accepted_changes(object, outcomes));
         let tags = applied_values::tags(spec, instance, &record.applied_tags);
         let or_null = |is_empty: bool, value: Value| if is_empty { Value::Null } else { value };
@@ -237,15 +262,9 @@ impl InstanceReconciler {
                 }
             }
             Replication::Promoted if meaning_of(instance).serves => {
-                let has_backups = instance.backup_retention_period() != Some(0);
-                let backups = if has_backups || object.spec.backup.retention_days.is_some() {
-                    ""
-                } else {
-                    ", and set `spec.backup.retentionDays`: it has no automated backups"
-                };
-                outcomes.add_differences([format!(
-                    "it replicates no other instance any more; remove `spec.replicaOf`{backups}"
-                )]);
+                outcomes.add_differences([
+                    "it replicates no other instance any more; remove `spec.replicaOf`".to_owned(),
+                ]);
                 self.modify(target, change, outcomes).await;
             }
             _ => self.modify(target, change, outcomes).await,
@@ -349,7 +368,7 @@ impl InstanceReconciler {
         let meaning = meaning_of(instance);
         let is_in_progress = outcomes.is_in_progress();
         if let Some(problem) = meaning.problem {
-            let is_being_solved = phase == "storage-full" && outcomes.has_accepted("storage.");
+            let is_being_solved = phase == "storage-full" && outcomes.has_accepted(SIZE);
             if !is_being_solved {
                 let message = format!(
                     "RDS reports the instance '{id}' as '{phase}': {}",
@@ -367,6 +386,7 @@ impl InstanceReconciler {
         }
         let mut notes = outcomes.notes();
         notes.extend(unused_replacement(object, instance));
+        notes.extend(without_backups(object, instance));
         let mut output = if meaning.serves {
             if phase != "available" {
                 notes.push(format!("RDS reports its status as '{phase}'"));
@@ -376,7 +396,9 @@ impl InstanceReconciler {
         } else {
             self.waiting(id, phase)
         };
-        if is_in_progress || phase != "available" {
+        if outcomes.has_next() {
+            output.requeue_after = Duration::ZERO;
+        } else if is_in_progress || phase != "available" {
             output.requeue_after = self.shared.config.poll_interval;
         } else if let Some(left) = outcomes.cooldown() {
             output.requeue_after = output.requeue_after.min(left);
@@ -423,11 +445,32 @@ fn accepted_changes(object: &CloudDatabase, outcomes: &Outcomes) -> Map<String, 
     if changed.iter().any(is_of_storage) {
         status.insert("storageModifiedAt".to_owned(), json!(now));
     }
-    if outcomes.has_requested("storage.sizeGib") {
+    if outcomes.has_requested(SIZE) {
         let size = json!(object.spec.storage.size_gib);
         status.insert("acceptedStorageGib".to_owned(), size);
     }
     status
+}
+
+/// Returns a status field that forgets an accepted size of the storage, if RDS does not allocate it any more: somebody has
+/// cancelled the change. RDS reports a change that it has just accepted only after some time.
+fn not_pending(instance: &DbInstance, record: &RecordedInstance<'_>) -> Option<(String, Value)> {
+    let accepted = record.accepted_storage_gib?;
+    let pending = instance.pending_modified_values();
+    let is_pending = pending.is_some_and(|it| it.allocated_storage().is_some());
+    let is_allocated = instance.allocated_storage().is_none_or(|it| it >= accepted);
+    let since = record
+        .storage_modified_at
+        .map(|at| Timestamp::now().duration_since(at));
+    let is_recent = since.is_some_and(|since| since < SHOWN_AFTER);
+    let is_idle = meaning_of(instance).accepts == Accepts::All;
+    let is_cancelled = is_idle && !is_pending && !is_allocated && !is_recent;
+    is_cancelled.then(|| ("acceptedStorageGib".to_owned(), Value::Null))
+}
+
+/// Returns true if a change of the password can be requested in a status.
+fn accepts_password(meaning: &Meaning) -> bool {
+    matches!(meaning.accepts, Accepts::All | Accepts::AllButStorage)
 }
 
 /// Returns true while RDS has accepted a change of the password and has not applied it.
@@ -457,6 +500,19 @@ fn published_by(password: &MasterPassword, instance: &DbInstance) -> Option<Publ
 
 fn meaning_of(instance: &DbInstance) -> Meaning {
     instance_status::meaning(instance.db_instance_status().unwrap_or_default())
+}
+
+/// Returns a warning if an instance has no automated backups and its object does not decide about them. A replica is
+/// created without them, and others may have come from a replica, a snapshot or another client.
+fn without_backups(object: &CloudDatabase, instance: &DbInstance) -> Option<String> {
+    let source = instance.read_replica_source_db_instance_identifier();
+    let is_replica = source.is_some_and(|source| !source.is_empty());
+    let is_open = object.spec.backup.retention_days.is_none();
+    let is_without = instance.backup_retention_period() == Some(0);
+    (is_without && is_open && !is_replica).then(|| {
+        "it has no automated backups; set `spec.backup.retentionDays`, to 0 if that is intended"
+            .to_owned()
+    })
 }
 
 /// Returns a warning if the annotation that requests a new instance names this one.

@@ -4,6 +4,7 @@ mod credentials;
 mod deletions;
 mod environment;
 mod errors;
+mod modifications;
 mod origins;
 mod regions;
 mod sources;

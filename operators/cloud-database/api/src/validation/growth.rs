@@ -2,7 +2,7 @@
 
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
 
-use crate::spec::CloudDatabase;
+use crate::spec::{ApplyChanges, CloudDatabase};
 
 const MODIFY: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_ModifyDBInstance.html";
@@ -19,7 +19,7 @@ pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
         },
         Rule {
             id: "storage-shrink",
-            description: "The storage must not be decreased, unless RDS has not allocated the old size.",
+            description: "The storage must not be decreased, unless RDS has not allocated the old size: it has rejected it, or applies it in the maintenance window.",
             severity: Severity::Error,
             reference: MODIFY,
             fields: &["spec.storage.sizeGib"],
@@ -31,7 +31,8 @@ pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
 /// Name of the size in `status.pendingModifications`.
 const SIZE: &str = "storage.sizeGib";
 
-/// A size that RDS has refused, for example because of a quota, can be taken back: the instance has a smaller one.
+/// A size that RDS has refused, for example because of a quota, can be taken back: the instance has a smaller one. So can a
+/// growth that waits for the maintenance window: the controller cancels it.
 fn shrink(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
     let Some(old) = context.old else {
         return;
@@ -47,8 +48,14 @@ fn shrink(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostic
         status.is_some_and(|status| status.pending_modifications.iter().any(|it| it == SIZE));
     let allocated = status.and_then(|status| status.allocated_storage_gib);
     let accepted = status.and_then(|status| status.accepted_storage_gib);
-    let least = allocated.filter(|_| !is_pending);
-    let detail = match least.map(|allocated| accepted.map_or(allocated, |it| it.max(allocated))) {
+    let waits = is_pending && old.spec.apply_changes == ApplyChanges::MaintenanceWindow;
+    let is_own = waits && accepted == Some(old.spec.storage.size_gib);
+    let least = match allocated {
+        Some(allocated) if is_own => Some(allocated),
+        Some(allocated) if !is_pending => Some(accepted.map_or(allocated, |it| it.max(allocated))),
+        _ => None,
+    };
+    let detail = match least {
         Some(least) if after >= least => return,
         Some(least) => format!(
             "must not be decreased: RDS cannot shrink storage; set at least {least}, which RDS has accepted"
@@ -92,13 +99,17 @@ mod tests {
 
     /// Returns the messages about a change of the size from 100 GiB.
     fn messages(size: i32, status: &Value) -> Vec<String> {
+        messages_of("Immediately", size, status)
+    }
+
+    fn messages_of(apply_changes: &str, size: i32, status: &Value) -> Vec<String> {
         let object = |size: i32| {
             json!({
                 "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
                 "metadata": {"name": "orders", "namespace": "shop"},
                 "spec": {
                     "engine": "postgres", "instanceClass": "db.t4g.micro",
-                    "storage": {"sizeGib": size},
+                    "storage": {"sizeGib": size}, "applyChanges": apply_changes,
                     "credentials": {"username": "app", "secretName": "s"},
                 },
                 "status": status,
@@ -129,6 +140,19 @@ mod tests {
         let pending =
             json!({"allocatedStorageGib": 50, "pendingModifications": ["storage.sizeGib"]});
         assert_eq!(messages(50, &pending).len(), 1);
+        let waiting = json!({
+            "allocatedStorageGib": 50, "acceptedStorageGib": 100,
+            "pendingModifications": ["storage.sizeGib"],
+        });
+        assert_eq!(messages(50, &waiting).len(), 1, "RDS applies it now");
+        assert!(messages_of("MaintenanceWindow", 50, &waiting).is_empty());
+        assert_eq!(messages_of("MaintenanceWindow", 49, &waiting).len(), 1);
+        // RDS increases the storage by itself.
+        let own = json!({
+            "allocatedStorageGib": 50, "acceptedStorageGib": 50,
+            "pendingModifications": ["storage.sizeGib"],
+        });
+        assert_eq!(messages_of("MaintenanceWindow", 50, &own).len(), 1);
         assert!(messages(110, &allocated(50)).is_empty());
     }
 }

@@ -43,7 +43,7 @@ fn instance() -> aws_sdk_rds::types::builders::DbInstanceBuilder {
 
 fn between(spec: &CloudDatabaseSpec, instance: &DbInstance, enforced: &[&str]) -> Modification {
     let when = spec.apply_changes;
-    super::between(spec, when, instance, enforced, &AppliedStorage::default())
+    super::between(spec, when, instance, enforced, &RecordedInstance::default())
 }
 
 fn upgrade(version: &str, is_major: bool) -> Upgrade {

@@ -2,6 +2,7 @@
 //! not keep those of other groups from being applied.
 
 use crate::modification::Modification;
+use crate::modification::storage::StorageChange;
 
 impl Modification {
     /// Returns the parts that are requested separately from the start: network access, so that an instance does not remain
@@ -22,7 +23,17 @@ impl Modification {
             publicly_accessible: self.publicly_accessible.take_if(|it| !*it),
             ..none()
         };
-        let mut groups = vec![closing, self.take_access(), self.take_storage()];
+        let mut groups = vec![closing, self.take_access()];
+        // Full storage must grow even if RDS rejects the maximum of storage autoscaling. The maximum comes first: RDS rejects
+        // a size above it.
+        groups.push(Self {
+            storage: StorageChange {
+                max_size_gib: self.storage.max_size_gib.take(),
+                ..StorageChange::default()
+            },
+            ..none()
+        });
+        groups.push(self.take_storage());
         groups.push(Self {
             instance_class: self.instance_class.take(),
             ..none()
@@ -37,9 +48,12 @@ impl Modification {
         let option_group = self.option_group.take();
         groups.push(Self {
             engine_version: self.engine_version.take(),
-            auto_minor_version_upgrade: self.auto_minor_version_upgrade.take(),
             parameter_group: parameter_group.clone().filter(|_| is_upgrade),
             option_group: option_group.clone().filter(|_| is_upgrade),
+            ..none()
+        });
+        groups.push(Self {
+            auto_minor_version_upgrade: self.auto_minor_version_upgrade.take(),
             ..none()
         });
         groups.push(Self {
@@ -112,14 +126,9 @@ impl Modification {
     pub(crate) fn of(groups: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::default();
         for group in groups {
-            let storage = group.storage;
             all = Self {
                 instance_class: all.instance_class.or(group.instance_class),
-                storage: if storage.is_empty() {
-                    all.storage
-                } else {
-                    storage
-                },
+                storage: all.storage.or(group.storage),
                 engine_version: all.engine_version.or(group.engine_version),
                 auto_minor_version_upgrade: all
                     .auto_minor_version_upgrade
@@ -252,13 +261,10 @@ mod tests {
             found.expect("a group").fields()
         };
         let groups = everything().groups();
-        let expected = [
-            "engineVersion",
-            "autoMinorVersionUpgrade",
-            "parameterGroup",
-            "optionGroup",
-        ];
-        assert_eq!(with(groups, "parameterGroup"), expected);
+        let expected = ["engineVersion", "parameterGroup", "optionGroup"];
+        assert_eq!(with(groups.clone(), "parameterGroup"), expected);
+        let automatic = "autoMinorVersionUpgrade";
+        assert_eq!(with(groups, automatic), [automatic]);
         let mut without = everything();
         without.engine_version = None;
         assert_eq!(with(without.groups(), "parameterGroup"), ["parameterGroup"]);
@@ -278,6 +284,23 @@ mod tests {
         let (public, groups) = ("network.publiclyAccessible", "network.securityGroups");
         assert_eq!(access(false), [vec![public], vec![groups]]);
         assert_eq!(access(true), [vec![public, groups]]);
+    }
+
+    #[test]
+    fn the_storage_grows_even_if_rds_rejects_its_maximum() {
+        let groups = everything().groups();
+        let fields = groups.iter().map(Modification::fields);
+        let of_storage = fields.filter(|it| it[0].starts_with("storage."));
+        let expected = [
+            vec!["storage.maxSizeGib"],
+            vec![
+                "storage.type",
+                "storage.sizeGib",
+                "storage.iops",
+                "storage.throughputMibps",
+            ],
+        ];
+        assert_eq!(of_storage.collect::<Vec<_>>(), expected);
     }
 
     #[test]

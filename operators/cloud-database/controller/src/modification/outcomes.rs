@@ -13,6 +13,9 @@ const REJECTED: &str = "ModificationRejected";
 /// Reason of the Event about a modification that was requested.
 const REQUESTED: &str = "ModificationRequested";
 
+/// Reason of the Event about changes that RDS applies before the maintenance window.
+const APPLIED_EARLY: &str = "AppliedBeforeMaintenanceWindow";
+
 /// Outcome of a group of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -30,6 +33,8 @@ pub(crate) enum Outcome {
     Cooldown(Option<Duration>),
     /// It differs, and nothing is requested for an instance that is only observed.
     Observed,
+    /// It is requested once the status of the object says that it may have been.
+    Next,
 }
 
 /// Outcomes of the groups of fields that differ, and everything else that keeps the instance from matching the spec.
@@ -48,6 +53,8 @@ pub(crate) struct Outcomes {
     pending: Vec<String>,
     /// Maintenance window in which RDS applies it, if the spec demands that.
     window: Option<String>,
+    /// Fields whose change waited for the maintenance window, and which RDS applies with one that does not wait.
+    applied_early: Vec<String>,
 }
 
 impl Outcomes {
@@ -64,7 +71,7 @@ impl Outcomes {
     pub(crate) fn has_accepted(&self, starts_with: &str) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|(fields, outcome)| {
-            fields.starts_with(starts_with)
+            has_field(fields, starts_with)
                 && matches!(outcome, Outcome::Requested(_) | Outcome::Accepted)
         })
     }
@@ -73,7 +80,7 @@ impl Outcomes {
     pub(crate) fn has_requested(&self, starts_with: &str) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|(fields, outcome)| {
-            fields.starts_with(starts_with) && matches!(outcome, Outcome::Requested(_))
+            has_field(fields, starts_with) && matches!(outcome, Outcome::Requested(_))
         })
     }
 
@@ -81,7 +88,7 @@ impl Outcomes {
     pub(crate) fn has_failed(&self, starts_with: &str) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|(fields, outcome)| {
-            fields.starts_with(starts_with) && matches!(outcome, Outcome::Failed(_))
+            has_field(fields, starts_with) && matches!(outcome, Outcome::Failed(_))
         })
     }
 
@@ -126,13 +133,26 @@ impl Outcomes {
         self.window = window.map(String::from);
     }
 
+    /// Adds fields whose change waited for the maintenance window, and which RDS applies with one that does not wait.
+    pub(crate) fn add_applied_early(&mut self, fields: impl IntoIterator<Item = String>) {
+        self.applied_early.extend(fields);
+    }
+
+    /// Returns true if a change is requested once the status of the object is stored.
+    pub(crate) fn has_next(&self) -> bool {
+        let mut fields = self.fields.iter();
+        fields.any(|(_, outcome)| *outcome == Outcome::Next)
+    }
+
     /// Returns true if a change is in progress, so that RDS is asked again soon.
     pub(crate) fn is_in_progress(&self) -> bool {
         let mut fields = self.fields.iter();
         let in_progress = |outcome: &Outcome| match outcome {
-            Outcome::Requested(_) | Outcome::Accepted | Outcome::Busy(_) | Outcome::Failed(_) => {
-                true
-            }
+            Outcome::Requested(_)
+            | Outcome::Accepted
+            | Outcome::Busy(_)
+            | Outcome::Failed(_)
+            | Outcome::Next => true,
             Outcome::Rejected(_) | Outcome::Cooldown(_) | Outcome::Observed => false,
         };
         fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
@@ -163,6 +183,7 @@ impl Outcomes {
         let fields = self.fields.iter().map(|(fields, outcome)| match outcome {
             Outcome::Requested(effects) => format!("RDS is changing {}", described(effects)),
             Outcome::Observed => format!("{fields}: RDS has another value"),
+            Outcome::Next => format!("the change of {fields} is requested next"),
             Outcome::Accepted => {
                 format!("RDS has accepted the change of {fields} and has not applied it yet")
             }
@@ -223,6 +244,16 @@ impl Outcomes {
             };
             events.insert(0, event);
         }
+        if !self.applied_early.is_empty() {
+            events.push(OperatorEvent {
+                is_warning: true,
+                reason: APPLIED_EARLY,
+                note: format!(
+                    "full storage does not wait for the maintenance window, and RDS applies with its growth what waits for it: {}",
+                    self.applied_early.join(", ")
+                ),
+            });
+        }
         events
     }
 
@@ -257,6 +288,12 @@ impl Outcomes {
             "Synced"
         }
     }
+}
+
+/// Returns true if one of the joined fields starts with a text.
+fn has_field(fields: &str, starts_with: &str) -> bool {
+    let mut fields = fields.split(", ");
+    fields.any(|field| field.starts_with(starts_with))
 }
 
 /// Returns fields with the words for their effects. Fields with the same words are listed together.

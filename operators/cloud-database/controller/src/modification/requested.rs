@@ -38,6 +38,8 @@ struct Requested {
     when: ApplyChanges,
     answer: Answer,
     again_at: Instant,
+    /// Number of answers in succession that RDS accepts it in another status.
+    busy: u32,
 }
 
 impl RequestedModifications {
@@ -48,14 +50,19 @@ impl RequestedModifications {
         group: &Modification,
         when: ApplyChanges,
     ) -> Option<Answer> {
-        let mut requested = self.lock();
-        let all = requested.get_mut(id)?;
+        let requested = self.lock();
         let now = Instant::now();
-        all.retain(|it| it.again_at > now);
-        let found = all
-            .iter()
-            .find(|it| it.group == *group && it.when == when)?;
+        let mut all = requested.get(id)?.iter().filter(|it| it.again_at > now);
+        let found = all.find(|it| it.group == *group && it.when == when)?;
         Some(found.answer.clone())
+    }
+
+    /// Returns how often in succession RDS has answered that it accepts a group of fields in another status.
+    pub(crate) fn busy_answers(&self, id: &str, group: &Modification) -> u32 {
+        let requested = self.lock();
+        let mut all = requested.get(id).into_iter().flatten();
+        let found = all.find(|it| it.group == *group);
+        found.map_or(0, |it| it.busy)
     }
 
     /// Remembers that RDS has accepted a group of fields, to be applied at this time. If it `waits`, that is in the maintenance
@@ -80,12 +87,18 @@ impl RequestedModifications {
     ) {
         let mut requested = self.lock();
         let all = requested.entry(id.to_owned()).or_default();
+        let before = all.iter().find(|it| it.group == group);
+        let busy = match answer {
+            Answer::Busy(_) => before.map_or(0, |it| it.busy) + 1,
+            Answer::Accepted | Answer::Rejected { .. } => 0,
+        };
         all.retain(|it| it.group != group);
         all.push(Requested {
             group,
             when,
             answer,
             again_at: Instant::now() + again_after,
+            busy,
         });
     }
 
@@ -159,6 +172,21 @@ mod tests {
         assert_eq!(requested.answer("a", &port(1), NOW), None);
         let accepted = requested.answer("a", &port(2), NOW);
         assert_eq!(accepted, Some(Answer::Accepted));
+    }
+
+    #[test]
+    fn answers_in_another_status_are_counted_until_there_is_another_answer() {
+        let requested = RequestedModifications::default();
+        let busy = || Answer::Busy("not now".to_owned());
+        for times in 0..3 {
+            assert_eq!(requested.busy_answers("a", &port(1)), times);
+            requested.remember("a", port(1), NOW, busy(), Duration::ZERO);
+        }
+        requested.accepted("a", port(1), NOW, false);
+        assert_eq!(requested.busy_answers("a", &port(1)), 0);
+        requested.remember("a", port(1), NOW, busy(), Duration::ZERO);
+        requested.retain("a", &[]);
+        assert_eq!(requested.busy_answers("a", &port(1)), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{Storage, StorageType};
 
-use crate::applied_values::AppliedStorage;
+use crate::recorded_instance::RecordedInstance;
 
 /// Size from which the IOPS and the throughput of gp3 can be set, in GiB, for PostgreSQL, MySQL and MariaDB.
 const GP3_THRESHOLD: i32 = 400;
@@ -28,17 +28,29 @@ impl StorageChange {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Returns a change with the fields of both.
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            storage_type: self.storage_type.or(other.storage_type),
+            size_gib: self.size_gib.or(other.size_gib),
+            max_size_gib: self.max_size_gib.or(other.max_size_gib),
+            iops: self.iops.or(other.iops),
+            throughput_mibps: self.throughput_mibps.or(other.throughput_mibps),
+        }
+    }
 }
 
 /// Returns the change that makes the storage of an instance match the spec. What RDS has accepted and not applied yet, as
-/// `pending` says, counts as applied. `applied` has the values of the spec that were in effect before: of those that the spec has no more,
-/// RDS' own are restored.
+/// `pending` says, counts as applied. `record` has the values of the spec that were in effect before: of those that the
+/// spec has no more, RDS' own are restored; and the growth that was requested and can be taken back while it is pending.
 pub(crate) fn change(
     storage: &Storage,
     instance: &DbInstance,
     pending: Option<&PendingModifiedValues>,
-    applied: &AppliedStorage,
+    record: &RecordedInstance<'_>,
 ) -> StorageChange {
+    let applied = &record.applied_storage;
     let actual_size = pending
         .and_then(|it| it.allocated_storage())
         .or(instance.allocated_storage())
@@ -51,8 +63,17 @@ pub(crate) fn change(
         .and_then(|it| it.storage_throughput())
         .or(instance.storage_throughput());
 
-    // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows.
-    let size = storage.size_gib.max(actual_size);
+    // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows. Only a growth
+    // that the spec has requested, and that waits, is taken back: its request names the allocated size again.
+    let is_own_growth = pending.is_some_and(|it| {
+        it.allocated_storage().is_some() && it.allocated_storage() == record.accepted_storage_gib
+    });
+    let least = if is_own_growth {
+        instance.allocated_storage().unwrap_or_default()
+    } else {
+        actual_size
+    };
+    let size = storage.size_gib.max(least);
     let is_gp3 = storage.storage_type == StorageType::Gp3;
     let is_provisioned = is_provisioned(storage.storage_type, size);
     let type_differs = actual_type != Some(storage.storage_type.as_str());
@@ -125,6 +146,8 @@ fn max_size(storage: &Storage, instance: &DbInstance, size: i32) -> Option<i32> 
 mod tests {
     use aws_sdk_rds::types::builders::DbInstanceBuilder;
 
+    use lockstep_cloud_database_api::AppliedStorage;
+
     use super::*;
 
     fn storage(storage_type: StorageType, size_gib: i32) -> Storage {
@@ -157,7 +180,7 @@ mod tests {
     fn of(storage: &Storage, instance: DbInstanceBuilder) -> StorageChange {
         let instance = instance.build();
         let pending = instance.pending_modified_values();
-        change(storage, &instance, pending, &AppliedStorage::default())
+        change(storage, &instance, pending, &RecordedInstance::default())
     }
 
     #[test]
@@ -247,9 +270,12 @@ mod tests {
     fn removed_iops_are_removed_and_those_that_another_client_has_set_are_kept() {
         let instance = gp3(500).iops(16_000).storage_throughput(1_000).build();
         let wanted = storage(StorageType::Gp3, 500);
-        let applied = |iops, throughput_mibps| AppliedStorage {
-            iops,
-            throughput_mibps,
+        let applied = |iops, throughput_mibps| RecordedInstance {
+            applied_storage: AppliedStorage {
+                iops,
+                throughput_mibps,
+            },
+            ..RecordedInstance::default()
         };
         let changed = change(
             &wanted,
@@ -272,6 +298,28 @@ mod tests {
         let pending = PendingModifiedValues::builder().allocated_storage(200);
         let instance = gp3(100).pending_modified_values(pending.build());
         assert!(of(&storage(StorageType::Gp3, 200), instance).is_empty());
+    }
+
+    #[test]
+    fn a_growth_that_waits_is_taken_back_if_the_spec_has_requested_it() {
+        let taken_back = |wanted: i32, accepted: Option<i32>| {
+            let pending = PendingModifiedValues::builder().allocated_storage(200);
+            let instance = gp3(100).pending_modified_values(pending.build()).build();
+            let record = RecordedInstance {
+                accepted_storage_gib: accepted,
+                ..RecordedInstance::default()
+            };
+            let pending = instance.pending_modified_values();
+            let wanted = storage(StorageType::Gp3, wanted);
+            change(&wanted, &instance, pending, &record).size_gib
+        };
+        assert_eq!(taken_back(100, Some(200)), Some(100));
+        assert_eq!(taken_back(150, Some(200)), Some(150));
+        assert_eq!(taken_back(50, Some(200)), Some(100), "never less");
+        assert_eq!(taken_back(200, Some(200)), None);
+        // RDS increases the storage by itself.
+        assert_eq!(taken_back(100, Some(100)), None);
+        assert_eq!(taken_back(100, None), None);
     }
 
     #[test]

@@ -124,6 +124,8 @@ async fn a_password_that_is_taken_back_after_a_lost_answer_is_set_again() {
         env.set_password("battery-staple", 2);
         env.rds
             .inject("ModifyDBInstance", Disturbance::LostAnswer, 1);
+        // It is recorded before the call.
+        env.reconcile("orders").await;
         env.reconcile("orders").await;
         env.rds.advance(std::time::Duration::from_hours(1));
         assert_eq!(env.rds.password(&id).as_deref(), Some("battery-staple"));
