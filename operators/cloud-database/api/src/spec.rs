@@ -33,7 +33,8 @@ use crate::status::CloudDatabaseStatus;
     printcolumn = r#"{"name":"Synced","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].status"}"#,
     printcolumn = r#"{"name":"Version","type":"string","jsonPath":".status.engineVersion","priority":1}"#,
     printcolumn = r#"{"name":"Size","type":"integer","jsonPath":".status.allocatedStorageGib","priority":1}"#,
-    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].reason","priority":1}"#,
+    printcolumn = r#"{"name":"Ready Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason","priority":1}"#,
+    printcolumn = r#"{"name":"Synced Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].reason","priority":1}"#,
     printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint.host"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]

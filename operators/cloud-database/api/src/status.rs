@@ -97,8 +97,8 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 64), extend("format" = "date-time"))]
     pub storage_modified_at: Option<String>,
 
-    /// IOPS and throughput of the spec that have been in effect. If they are removed from the spec, those of RDS are
-    /// restored.
+    /// Settings of the storage of the spec that have been in effect. If IOPS or throughput are removed from the spec, those
+    /// of RDS are restored, and if the maximum size is removed, storage autoscaling is switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_storage: Option<AppliedStorage>,
 
@@ -147,7 +147,7 @@ pub struct Certificate {
     pub valid_till: Option<String>,
 }
 
-/// Provisioned IOPS and throughput of the spec that have been in effect.
+/// Settings of the storage of the spec that have been in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedStorage {
@@ -157,6 +157,9 @@ pub struct AppliedStorage {
     /// Provisioned throughput in MiB per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_mibps: Option<i32>,
+    /// Maximum size of storage autoscaling in GiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_size_gib: Option<i32>,
 }
 
 /// Secret in AWS Secrets Manager that RDS manages.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{AppliedStorage, CloudDatabaseSpec};
 
-/// Returns the provisioned IOPS and throughput to record: those of the spec that are in effect, and those that were and
-/// have not been removed yet.
+/// Returns the settings of the storage to record: those of the spec that are in effect, and those that were and have not
+/// been removed yet.
 pub(crate) fn storage(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
@@ -25,6 +25,21 @@ pub(crate) fn storage(
             instance.storage_throughput(),
             before.throughput_mibps,
         ),
+        max_size_gib: recorded(
+            storage.max_size_gib,
+            instance.max_allocated_storage(),
+            before.max_size_gib,
+        ),
+    }
+}
+
+/// Returns the settings of the storage to record for an instance that is created with them.
+pub(crate) fn storage_at_creation(spec: &CloudDatabaseSpec) -> AppliedStorage {
+    let storage = &spec.storage;
+    AppliedStorage {
+        iops: storage.iops,
+        throughput_mibps: storage.throughput_mibps,
+        max_size_gib: storage.max_size_gib,
     }
 }
 

@@ -15,6 +15,7 @@ use lockstep_cloud_database_api::{CloudDatabase, PointInTime, REPLACES_INSTANCE}
 use lockstep_controller::{ReconcileError, ReconcileOutput};
 use serde_json::{Map, Value, json};
 
+use crate::applied_values;
 use crate::call_error::CallError;
 use crate::drift;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
@@ -102,10 +103,7 @@ impl InstanceReconciler {
             return Ok(self.in_progress(status, message));
         }
         if record.region.is_none() || record.account_id.is_none() {
-            // Instead of the data of the earlier instance, a restored one has those of a backup.
-            if !matches!(origin, Origin::Replica(_)) {
-                self.require_first(object).await?;
-            }
+            self.require_first(object).await?;
             return Ok(self.locating(id, origin.credentials_version()).await?);
         }
         let created = match &origin {
@@ -123,7 +121,9 @@ impl InstanceReconciler {
                 let enforced = json!(drift::ENFORCED_AT_CREATION);
                 let enforced = fields([("enforcedFields", enforced)]);
                 progress.status.extend(enforced);
-                progress.status.extend(self.recorded_of(id, &origin));
+                progress
+                    .status
+                    .extend(self.recorded_of(id, object, &origin));
                 Ok(progress)
             }
             // An earlier call was executed and its response lost.
@@ -134,7 +134,9 @@ impl InstanceReconciler {
                         let phase = instance.db_instance_status().unwrap_or("creating");
                         let mut progress = self.waiting(id, phase);
                         progress.status.extend(observed(&instance));
-                        progress.status.extend(self.recorded_of(id, &origin));
+                        progress
+                            .status
+                            .extend(self.recorded_of(id, object, &origin));
                         Ok(progress)
                     }
                     None => Err(StepError::from(ReconcileError::Transient {
@@ -182,10 +184,17 @@ impl InstanceReconciler {
         }
     }
 
-    /// Returns status fields that record the origin of an instance that has been created.
-    fn recorded_of(&self, id: &str, origin: &Origin<'_>) -> Map<String, Value> {
+    /// Returns status fields that record the storage and the origin of an instance that has been created.
+    fn recorded_of(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        origin: &Origin<'_>,
+    ) -> Map<String, Value> {
+        let storage = applied_values::storage_at_creation(&object.spec);
+        let storage = fields([("appliedStorage", json!(storage))]);
         if let Origin::Empty(_) = origin {
-            return Map::new();
+            return storage;
         }
         // An earlier instance of the object may have had the password.
         self.passwords.forget(id);
@@ -193,10 +202,12 @@ impl InstanceReconciler {
             Origin::Replica(source) => json!(source),
             _ => Value::Null,
         };
-        fields([
+        let mut recorded = fields([
             ("credentialsVersion", json!(origin.credentials_version())),
             ("replicaOf", source),
-        ])
+        ]);
+        recorded.extend(storage);
+        recorded
     }
 
     /// Records the region and account in which the instance is about to be created, and the version of the Secret with its

@@ -52,6 +52,11 @@ impl InstanceReconciler {
                 let done = release::without_access(deleted, error);
                 return Ok(done.map_err(|error| self.requeue(error))?);
             }
+            Err(error) if was_never_requested(&identity, &record) => {
+                tracing::info!(%error, instance = id, "no instance was ever requested");
+                self.forget(&id);
+                return Ok(FinalizeOutcome::Done);
+            }
             Err(error) => return Err(error.into()),
         };
         let Some(instance) = instance else {
@@ -177,6 +182,22 @@ impl InstanceReconciler {
             // Another client, or a call with a lost response, has deleted it since it was described. The next
             // reconciliation distinguishes the two.
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
+            // A status that does not pass, in which RDS does not accept the call.
+            Err(error) if error.is_busy() && meaning.problem.is_some() => {
+                let (reason, advice) = if wants_snapshot {
+                    let advice = "; resolve what the status says, or set `spec.deletionPolicy` to Retain and delete the instance manually";
+                    ("NoFinalSnapshot", advice)
+                } else {
+                    ("RejectedByRds", "")
+                };
+                Err(StepError::from(ReconcileError::Permanent {
+                    reason,
+                    message: format!(
+                        "RDS does not delete the instance '{id}' while it is '{phase}': {}{advice}",
+                        error.text()
+                    ),
+                }))
+            }
             // The instance is busy; RDS accepts the call later.
             Err(error) if error.is_busy() => {
                 let message = format!(
@@ -301,6 +322,13 @@ impl InstanceReconciler {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns true if the status shows that no instance was ever requested: the identifier is recorded before the first call to
+/// RDS, and region and account before an instance is created. A status without either may have been lost.
+fn was_never_requested(identity: &Identity, record: &RecordedInstance<'_>) -> bool {
+    let was_requested = record.region.is_some() || record.listed_id().is_some();
+    record.instance_id.is_some() && !was_requested && !identity.is_adopted
 }
 
 fn uid_of<'a>(deleted: &FinalizeRequest<'a>) -> Option<&'a str> {

@@ -177,7 +177,7 @@ pub(crate) const STATUSES: &[(&str, Meaning)] = &[
             accepts: Accepts::OnlyStorage,
             ..problem(
                 "StorageFull",
-                "the storage is full, so that clients cannot write; raise `spec.storage.sizeGib` by at least 10 %",
+                "the storage is full, so that clients cannot write; raise `spec.storage.sizeGib` to at least 10 % above `status.allocatedStorageGib`",
             )
         },
     ),

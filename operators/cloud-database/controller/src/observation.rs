@@ -40,12 +40,19 @@ impl InstanceReconciler {
         match user {
             Ok(user) => {
                 outcomes.add_differences(drift::other_user(&user.name, instance));
+                outcomes.add_differences(drift::impaired_secret(instance));
+                if let MasterPassword::Managed { kms_key } = &user.password {
+                    let other = drift::other_secret_key(kms_key.as_deref(), instance);
+                    outcomes.add_differences(other);
+                }
                 change.password = self.other_password(id, object, user, instance, record);
             }
             Err(error) => outcomes.add_differences([format!(
                 "the password of the master user is unknown: {error}"
             )]),
         }
+        outcomes.add_not_allowed(drift::not_allowed(spec, instance));
+        outcomes.add_waiting_for_restart(drift::waiting_for_restart(spec, instance));
         match Replication::of(object, instance, record.replica_of) {
             Replication::ToPromote(_) | Replication::Promoted => {
                 outcomes.add(&["replicaOf"], Outcome::Observed);

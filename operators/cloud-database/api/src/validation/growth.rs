@@ -71,6 +71,9 @@ fn step(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics)
     let Some(old) = context.old else {
         return;
     };
+    // Storage autoscaling may have increased the storage beyond the size of the spec.
+    let status = old.status.as_ref().or(context.object.status.as_ref());
+    let allocated = status.and_then(|status| status.allocated_storage_gib);
     let (old, new) = (&old.spec.storage, &context.object.spec.storage);
     // With another type, the values are new ones.
     if old.storage_type != new.storage_type {
@@ -78,15 +81,20 @@ fn step(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics)
     }
     let mut grows = |field: &str, before: i32, after: i32| {
         let least = (i64::from(before) * 11 + 9) / 10;
-        if after > before && i64::from(after) < least {
+        if i64::from(after) < least {
             let detail = format!(
-                "is less than 10 % above {before}: RDS rejects this growth, or increases it; set at least {least}"
+                "is less than 10 % above {before}: RDS rejects this growth, increases it, or has allocated as much; set at least {least}"
             );
             diagnostics.invalid(field, after, detail);
         }
     };
-    grows("spec.storage.sizeGib", old.size_gib, new.size_gib);
-    if let (Some(before), Some(after)) = (old.iops, new.iops) {
+    if new.size_gib > old.size_gib {
+        let before = allocated.map_or(old.size_gib, |it| it.max(old.size_gib));
+        grows("spec.storage.sizeGib", before, new.size_gib);
+    }
+    if let (Some(before), Some(after)) = (old.iops, new.iops)
+        && after > before
+    {
         grows("spec.storage.iops", before, after);
     }
 }
@@ -97,6 +105,18 @@ mod tests {
 
     use lockstep_shared_validation::{ValidationRequest, Validator};
 
+    fn object(apply_changes: &str, size: i32) -> Value {
+        json!({
+            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+            "metadata": {"name": "orders", "namespace": "shop"},
+            "spec": {
+                "engine": "postgres", "instanceClass": "db.t4g.micro",
+                "storage": {"sizeGib": size}, "applyChanges": apply_changes,
+                "credentials": {"username": "app", "secretName": "s"},
+            },
+        })
+    }
+
     /// Returns the messages about a change of the size from 100 GiB.
     fn messages(size: i32, status: &Value) -> Vec<String> {
         messages_of("Immediately", size, status)
@@ -104,22 +124,34 @@ mod tests {
 
     fn messages_of(apply_changes: &str, size: i32, status: &Value) -> Vec<String> {
         let object = |size: i32| {
-            json!({
-                "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
-                "metadata": {"name": "orders", "namespace": "shop"},
-                "spec": {
-                    "engine": "postgres", "instanceClass": "db.t4g.micro",
-                    "storage": {"sizeGib": size}, "applyChanges": apply_changes,
-                    "credentials": {"username": "app", "secretName": "s"},
-                },
-                "status": status,
-            })
+            let mut object = object(apply_changes, size);
+            object["status"] = status.clone();
+            object
         };
         let ruleset = crate::ruleset().expect("a ruleset");
         let (old, new) = (object(100), object(size));
         let result = ruleset.validate(&ValidationRequest::update(&new, &old));
         let errors = result.errors.iter();
         errors.map(|it| it.error.to_string()).collect()
+    }
+
+    #[test]
+    fn a_growth_is_compared_with_what_autoscaling_has_allocated() {
+        let warnings = |size: i32, allocated: i32| {
+            let (mut old, mut new) = (object("Immediately", 100), object("Immediately", size));
+            for object in [&mut old, &mut new] {
+                object["status"] = json!({"allocatedStorageGib": allocated});
+            }
+            let ruleset = crate::ruleset().expect("a ruleset");
+            let result = ruleset.validate(&ValidationRequest::update(&new, &old));
+            let mut warnings = result.warnings.iter().map(|it| it.error.to_string());
+            warnings.find(|it| it.contains("10 % above"))
+        };
+        assert_eq!(warnings(120, 100), None);
+        let warning = warnings(120, 200).expect("a warning");
+        assert!(warning.contains("set at least 220"), "{warning}");
+        assert_eq!(warnings(220, 200), None);
+        assert_eq!(warnings(100, 200), None, "it is not changed");
     }
 
     #[test]

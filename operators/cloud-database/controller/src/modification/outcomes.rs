@@ -261,7 +261,9 @@ impl Outcomes {
     fn reason(&self) -> &'static str {
         let has = |is: fn(&Outcome) -> bool| self.fields.iter().any(|(_, it)| is(it));
         if self.is_observed {
-            let differs = !self.fields.is_empty() || !self.differences.is_empty();
+            let differs = !self.fields.is_empty()
+                || !self.differences.is_empty()
+                || self.not_allowed.is_some();
             return if differs {
                 "ObservedDifferent"
             } else {

@@ -105,7 +105,7 @@ pub(crate) fn change(
     StorageChange {
         storage_type: type_differs.then_some(storage.storage_type),
         size_gib: (size_differs || sends_all).then_some(size),
-        max_size_gib: max_size(storage, instance, size),
+        max_size_gib: max_size(storage, instance, size, applied.max_size_gib),
         iops: iops.filter(|_| sends_all),
         throughput_mibps: throughput.filter(|_| sends_all),
     }
@@ -119,14 +119,21 @@ fn is_provisioned(storage_type: StorageType, size: i32) -> bool {
     }
 }
 
-/// Returns the maximum size to set. One that equals the size disables storage autoscaling, and RDS rejects one below.
-fn max_size(storage: &Storage, instance: &DbInstance, size: i32) -> Option<i32> {
+/// Returns the maximum size to set. One that equals the size disables storage autoscaling, and RDS rejects one below. One
+/// that the spec has never had is kept: another client has enabled autoscaling.
+fn max_size(
+    storage: &Storage,
+    instance: &DbInstance,
+    size: i32,
+    applied: Option<i32>,
+) -> Option<i32> {
     let actual = instance.max_allocated_storage();
     let wanted = match storage.max_size_gib {
         Some(max) => Some(max.max(size)),
         // Autoscaling is on if the maximum is above the present size.
         None => actual.filter(|max| {
-            *max != size
+            applied == actual
+                && *max != size
                 && instance
                     .allocated_storage()
                     .is_some_and(|size| size <= *max)
@@ -274,6 +281,7 @@ mod tests {
             applied_storage: AppliedStorage {
                 iops,
                 throughput_mibps,
+                max_size_gib: None,
             },
             ..RecordedInstance::default()
         };
@@ -324,14 +332,31 @@ mod tests {
 
     #[test]
     fn the_maximum_size_is_never_below_the_size() {
-        let max = |wanted: Option<i32>, size: i32, actual_size: i32, actual_max: Option<i32>| {
+        let max_after = |wanted: Option<i32>,
+                         size: i32,
+                         actual_size: i32,
+                         actual_max: Option<i32>,
+                         applied: Option<i32>| {
             let wanted = Storage {
                 max_size_gib: wanted,
                 ..storage(StorageType::Gp3, size)
             };
             let instance = gp3(actual_size).set_max_allocated_storage(actual_max);
-            of(&wanted, instance).max_size_gib
+            let record = RecordedInstance {
+                applied_storage: AppliedStorage {
+                    max_size_gib: applied,
+                    ..AppliedStorage::default()
+                },
+                ..RecordedInstance::default()
+            };
+            change(&wanted, &instance.build(), None, &record).max_size_gib
         };
+        let max = |wanted, size, actual_size, actual_max| {
+            max_after(wanted, size, actual_size, actual_max, actual_max)
+        };
+        // Another client has switched autoscaling on, or set another maximum.
+        assert_eq!(max_after(None, 100, 100, Some(300), None), None);
+        assert_eq!(max_after(None, 100, 100, Some(300), Some(200)), None);
         assert_eq!(max(None, 100, 100, Some(300)), Some(100), "switched off");
         assert_eq!(max(None, 100, 100, Some(100)), None, "is off");
         assert_eq!(max(None, 100, 100, None), None, "was never on");

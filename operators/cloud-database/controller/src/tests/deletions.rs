@@ -1,13 +1,50 @@
 //! Deletions of an instance by its status.
 
+use lockstep_controller::ReconcileOutput;
 use rds_simulator::{End, Outcome};
 use serde_json::{Value, json};
 
-use crate::instance_status::STATUSES;
+use crate::instance_status::{self, STATUSES};
 use crate::tests::environment::{Environment, Told};
 
 /// Statuses that do not pass, in which RDS takes no final snapshot.
 const WITHOUT_SNAPSHOT: &[&str] = &["failed", "incompatible-network", "incompatible-restore"];
+
+/// A refusal is reported as an error if the status does not pass.
+fn check_refusal(output: &ReconcileOutput, status: &str, policy: &str) {
+    if instance_status::meaning(status).problem.is_none() {
+        assert!(
+            output.error.is_none(),
+            "{status}, {policy}: {:?}",
+            output.error
+        );
+        return;
+    }
+    let told = Told::of(output);
+    let reason = match policy {
+        "Snapshot" => "NoFinalSnapshot",
+        _ => "RejectedByRds",
+    };
+    assert_eq!((told.is_stalled, told.reason), (true, reason), "{status}");
+    assert!(told.message.contains(status), "{}", told.message);
+}
+
+#[tokio::test]
+async fn an_object_without_an_instance_goes_although_rds_does_not_answer() {
+    let mut env = Environment::start().await;
+    env.store(
+        "orders",
+        &json!({"credentials": {"username": "app", "secretName": "missing"}}),
+    );
+    env.reconcile("orders").await;
+    let status = &env.object("orders")["status"];
+    assert!(status["instanceId"].is_string() && status["region"].is_null());
+    env.create("billing", &json!({})).await;
+    env.disconnect().await;
+    assert!(env.finalize("orders").await.is_none(), "nothing is left");
+    let left = env.finalize("billing").await.expect("more to do");
+    assert!(Told::of(&left).message.contains("RDS"));
+}
 
 #[tokio::test]
 async fn an_instance_is_deleted_in_each_status_and_never_without_the_snapshot_of_the_policy() {
@@ -61,7 +98,7 @@ async fn an_instance_is_deleted_in_each_status_and_never_without_the_snapshot_of
                     );
                     "deleting"
                 } else {
-                    assert!(output.error.is_none(), "{about}: {:?}", output.error);
+                    check_refusal(&output, status, policy);
                     status
                 };
                 let instance = env.rds.instance(&id).expect("the instance");

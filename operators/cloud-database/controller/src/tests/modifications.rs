@@ -190,3 +190,56 @@ async fn an_instance_without_backups_is_told_unless_its_object_decides_about_the
     });
     assert!(!message().await.contains(text));
 }
+
+#[tokio::test]
+async fn storage_autoscaling_is_switched_off_only_if_the_spec_has_switched_it_on() {
+    let env = Environment::start().await;
+    let id = env.create("orders", &json!({})).await;
+    let maximum = || {
+        let instance = env.rds.instance(&id).expect("the instance");
+        instance["MaxAllocatedStorage"].clone()
+    };
+    env.rds.change(&id, json!({"MaxAllocatedStorage": 300}));
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(maximum(), 300, "another client has switched it on");
+    let set = |value: Value| {
+        env.edit("orders", |object| {
+            object["spec"]["storage"] = json!({"sizeGib": 20, "maxSizeGib": value});
+        });
+    };
+    set(json!(400));
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(maximum(), 400);
+    set(Value::Null);
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(maximum(), Value::Null);
+    // Also if it is removed before the instance was compared with the spec.
+    let fields = json!({"storage": {"sizeGib": 20, "maxSizeGib": 400}});
+    env.store("billing", &fields);
+    while env.rds.calls("CreateDBInstance").len() < 2 {
+        env.reconcile("billing").await;
+    }
+    env.edit("billing", |object| {
+        object["spec"]["storage"] = json!({"sizeGib": 20});
+    });
+    env.reconcile_repeatedly("billing").await;
+    let billing = env.rds.instance("cdb-billing").expect("the instance");
+    assert_eq!(billing["MaxAllocatedStorage"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_upgrade_that_the_spec_does_not_allow_is_a_difference_while_it_is_observed() {
+    let env = Environment::start().await;
+    env.create("orders", &json!({})).await;
+    env.edit("orders", |object| {
+        object["spec"]["managementPolicy"] = json!("Observe");
+        object["spec"]["engineVersion"] = json!("17");
+    });
+    let output = env.reconcile("orders").await;
+    let synced = synced(&output);
+    assert_eq!(
+        (synced.is_true, synced.reason),
+        (false, "ObservedDifferent")
+    );
+    assert!(synced.message.contains("17"), "{}", synced.message);
+}

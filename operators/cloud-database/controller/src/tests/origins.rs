@@ -3,7 +3,7 @@
 use rds_simulator::{Disturbance, End};
 use serde_json::{Value, json};
 
-use crate::tests::environment::Environment;
+use crate::tests::environment::{Environment, Told};
 
 #[tokio::test]
 async fn a_replica_whose_source_is_removed_from_the_spec_early_is_promoted() {
@@ -86,4 +86,28 @@ async fn full_storage_of_a_replica_that_is_to_be_promoted_is_cured_first() {
     let replica = env.rds.instance("cdb-reader").expect("the instance");
     assert_eq!(replica["AllocatedStorage"], 40);
     assert_eq!(env.rds.calls("PromoteReadReplica").len(), 1);
+}
+
+#[tokio::test]
+async fn a_replica_of_an_earlier_object_gets_no_twin() {
+    let env = Environment::start().await;
+    let source = env.create("source", &json!({})).await;
+    let fields = json!({"replicaOf": {"identifier": source}});
+    env.create("reader", &fields).await;
+    // As if it was restored from a backup.
+    env.store("reader", &fields);
+    env.edit("reader", |object| {
+        object["metadata"]["uid"] = json!("reader-2");
+    });
+    let mut output = env.reconcile("reader").await;
+    for _ in 0..3 {
+        output = env.reconcile("reader").await;
+    }
+    let told = Told::of(&output);
+    assert_eq!(
+        (told.is_stalled, told.reason),
+        (true, "InstanceOfEarlierObject")
+    );
+    assert!(told.message.contains("cdb-reader"), "{}", told.message);
+    assert_eq!(env.rds.calls("CreateDBInstanceReadReplica").len(), 1);
 }
