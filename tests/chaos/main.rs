@@ -11,6 +11,8 @@ mod database_origins;
 #[allow(dead_code, reason = "this test uses only a part")]
 mod env;
 mod fault_proxy;
+#[path = "../e2e/instance_status_names.rs"]
+mod instance_status_names;
 mod instance_statuses;
 mod process_faults;
 #[path = "../e2e/proxy.rs"]
@@ -156,6 +158,7 @@ async fn survives(seed: u64) {
         "cluster and AWS match the objects {} s after the faults, but for {refused} changes that RDS refuses, each of which is visible",
         ended.elapsed().as_secs()
     );
+    instance_statuses::are_reported(&env, &rds, &author).await;
     author.changes_windows().await;
     let refused = convergence::reaches_desired_state(&env, &rds, &author).await;
     assert!(refused > 0, "nothing was refused");

@@ -28,6 +28,7 @@ mod handshakes;
 mod iam_policy;
 mod image;
 mod install;
+mod instance_status_names;
 mod kubernetes_fields;
 mod leader;
 mod limits;

@@ -19,9 +19,52 @@ fn identifier(number: usize) -> String {
     format!("orders-{number}")
 }
 
-/// Creates an instance as the rds-controller of ACK does, without parameters that its users rarely set.
-fn create_as_ack(rds: &Simulator, identifier: &str) {
-    rds.create_instance(json!({
+/// Settings of instances, with the fields of the spec that an object needs for them. The spec leaves the others open.
+fn settings() -> [(Value, Value); 8] {
+    const ROLE: &str = "arn:aws:iam::123456789012:role/rds-monitoring";
+    let io1 = json!({"storage": {"sizeGib": 100, "type": "io1", "iops": 1_000}});
+    let managed = json!({"credentials": {"username": "app", "managed": {}}});
+    [
+        (json!({}), json!({})),
+        (
+            json!({"MultiAZ": true, "DeletionProtection": true}),
+            json!({}),
+        ),
+        (
+            json!({"MaxAllocatedStorage": 500, "BackupRetentionPeriod": 0}),
+            json!({}),
+        ),
+        (json!({"StorageType": "io1", "Iops": 1_000}), io1),
+        (
+            json!({"MonitoringInterval": 60, "MonitoringRoleArn": ROLE}),
+            json!({}),
+        ),
+        (
+            json!({"EnablePerformanceInsights": true, "EnableCloudwatchLogsExports": ["postgresql"]}),
+            json!({}),
+        ),
+        (
+            json!({"EnableIAMDatabaseAuthentication": true, "AutoMinorVersionUpgrade": false}),
+            json!({"iamAuthentication": true, "autoMinorVersionUpgrade": false}),
+        ),
+        (
+            json!({"MasterUserPassword": null, "ManageMasterUserPassword": true}),
+            managed,
+        ),
+    ]
+}
+
+/// Returns an object with the members of another one in place of its own.
+fn with(mut object: Value, others: &Value) -> Value {
+    for (name, value) in others.as_object().into_iter().flatten() {
+        object[name] = value.clone();
+    }
+    object
+}
+
+/// Creates an instance as the rds-controller of ACK does.
+fn create_as_ack(rds: &Simulator, identifier: &str, settings: &Value) {
+    let parameters = json!({
         "DBInstanceIdentifier": identifier, "Engine": "postgres", "EngineVersion": "16.9",
         "DBInstanceClass": "db.t4g.micro", "AllocatedStorage": 100, "StorageType": "gp3",
         "MasterUsername": "app", "MasterUserPassword": "correct-horse",
@@ -30,7 +73,11 @@ fn create_as_ack(rds: &Simulator, identifier: &str) {
             {"Key": "services.k8s.aws/controller-version", "Value": "rds-v1.11.1"},
             {"Key": "services.k8s.aws/namespace", "Value": "default"},
         ],
-    }));
+    });
+    let mut parameters = with(parameters, settings);
+    let members = parameters.as_object_mut().expect("members");
+    members.retain(|_, value| !value.is_null());
+    rds.create_instance(parameters);
 }
 
 /// Returns the object that adopts an instance.
@@ -48,7 +95,10 @@ fn adopting(name: &str, identifier: &str, policy: &str) -> Value {
 fn apply(env: &TestEnv, policy: &str) {
     let objects = (0..COUNT).map(|number| {
         let identifier = identifier(number);
-        adopting(&identifier, &identifier, policy)
+        let mut object = adopting(&identifier, &identifier, policy);
+        let (_, fields) = &settings()[number % settings().len()];
+        object["spec"] = with(object["spec"].take(), fields);
+        object
     });
     let list = json!({
         "apiVersion": "v1", "kind": "List", "metadata": {"name": "all"},
@@ -106,9 +156,13 @@ fn is_owned(instance: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_instances_of_ack_are_adopted_without_a_modification_and_given_back() {
     let (env, rds) = TestEnv::start_on_simulator().await;
-    rds.set_quotas(|quotas| quotas.instances = 2 * COUNT);
+    rds.set_quotas(|quotas| {
+        quotas.instances = 2 * COUNT;
+        quotas.storage = 10_000_000;
+    });
     for number in 0..COUNT {
-        create_as_ack(&rds, &identifier(number));
+        let (settings, _) = &settings()[number % settings().len()];
+        create_as_ack(&rds, &identifier(number), settings);
     }
     let available = eventually("the instances", async || {
         let instances = instances(&rds);
@@ -163,8 +217,8 @@ async fn an_instance_is_adopted_only_if_it_has_no_owner_and_can_match_the_spec()
         env.kubectl_apply(object)
             .unwrap_or_else(|error| env.fail(&error));
     };
-    create_as_ack(&rds, "orders");
-    create_as_ack(&rds, "billing");
+    create_as_ack(&rds, "orders", &json!({}));
+    create_as_ack(&rds, "billing", &json!({}));
     apply(&adopting("orders", "orders", "Manage"));
     env.condition("orders", "Synced", "True").await;
     let owner = env.databases().get("orders").await.expect("the object");

@@ -291,8 +291,17 @@ async fn the_effect_of_a_change_is_known_before_it_and_reported_in_the_same_word
         .expect("kubectl runs");
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(printed.contains(words), "{printed}");
+    // Right after the edit, the condition is still that of the previous generation.
+    env.kubectl(&[
+        "wait",
+        "cdb/orders",
+        "--for=condition=Synced",
+        "--timeout=60s",
+    ])
+    .unwrap_or_else(|error| env.fail(&error));
     let id = rds.instance_ids().remove(0);
-    has(&env, &rds, &id, json!({"DBInstanceClass": "db.m7g.xlarge"})).await;
+    let instance = rds.instance(&id).expect("the instance");
+    assert_eq!(instance["DBInstanceClass"], "db.m7g.xlarge");
     env.has_event(
         "reason=ModificationRequested",
         "as the spec says: instanceClass now, with a restart of the database",

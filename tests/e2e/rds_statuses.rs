@@ -5,55 +5,7 @@ use lockstep_envtest::eventually;
 use rds_simulator::End;
 
 use crate::env::{TestEnv, condition, database};
-
-/// Statuses in which clients are served.
-const SERVING: [&str; 10] = [
-    "available",
-    "backing-up",
-    "configuring-enhanced-monitoring",
-    "configuring-iam-database-auth",
-    "configuring-log-exports",
-    "modifying",
-    "resetting-master-credentials",
-    "storage-config-upgrade",
-    "storage-initialization",
-    "storage-optimization",
-];
-
-/// Statuses that pass, one of which no release of RDS has.
-const PASSING: [&str; 12] = [
-    "converting-to-vpc",
-    "creating",
-    "delete-precheck",
-    "deleting",
-    "maintenance",
-    "moving-to-vpc",
-    "rebooting",
-    "renaming",
-    "starting",
-    "stopping",
-    "upgrading",
-    "of-a-later-release",
-];
-
-/// Statuses in which an administrator has to act, with the reason of the object.
-const STALLED: [(&str, &str); 12] = [
-    ("failed", "InstanceFailed"),
-    ("inaccessible-encryption-credentials", "EncryptionKeyLost"),
-    (
-        "inaccessible-encryption-credentials-recoverable",
-        "EncryptionKeyInaccessible",
-    ),
-    ("incompatible-create", "InstanceNotCreated"),
-    ("incompatible-network", "IncompatibleNetwork"),
-    ("incompatible-option-group", "IncompatibleOptionGroup"),
-    ("incompatible-parameters", "IncompatibleParameters"),
-    ("incompatible-restore", "IncompatibleRestore"),
-    ("insufficient-capacity", "InsufficientCapacity"),
-    ("restore-error", "RestoreFailed"),
-    ("stopped", "InstanceStopped"),
-    ("storage-full", "StorageFull"),
-];
+use crate::instance_status_names::{PASSING, SERVING, STALLED};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_status_of_an_instance_has_its_meaning_in_the_conditions() {
@@ -90,9 +42,17 @@ async fn every_status_of_an_instance_has_its_meaning_in_the_conditions() {
         let is_stalled = condition(&object, "Stalled").is_some();
         let needs_somebody = STALLED.iter().any(|(name, _)| *name == status);
         assert_eq!(is_stalled, needs_somebody, "{status}");
+        if needs_somebody {
+            env.warned("orders", &format!("as '{status}'")).await;
+        }
         // What differs from the spec does not depend on it.
         let synced = condition(&object, "Synced").expect("a condition");
         assert_eq!(synced.status, "True", "{status}: {}", synced.message);
     }
-    env.warned("orders", "InstanceStopped").await;
+    let metrics = env.metrics(&env.installation.controller_health_url()).await;
+    let stalled = metrics.lines().find(|line| {
+        line.starts_with("lockstep_stalled_objects{") && line.contains("CloudDatabase")
+    });
+    let stalled = stalled.expect("a metric");
+    assert!(stalled.ends_with(" 1"), "{stalled}");
 }
