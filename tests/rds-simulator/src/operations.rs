@@ -1,5 +1,6 @@
 //! Operations: parameters → change of the state and result.
 
+mod automated_backups;
 mod call;
 mod create;
 mod delete;
@@ -39,6 +40,7 @@ pub(crate) fn run(
         "DeleteDBSnapshot" => snapshot::delete(call, parameters),
         "DescribeCertificates" => offers::certificates(call, parameters),
         "DescribeDBEngineVersions" => offers::engine_versions(call, parameters),
+        "DescribeDBInstanceAutomatedBackups" => automated_backups::list(call, parameters),
         "DescribeDBInstances" => describe::instances(call, parameters),
         "DescribeDBSnapshots" => snapshot::list(call, parameters),
         "DescribeEvents" => history::events(call, parameters),

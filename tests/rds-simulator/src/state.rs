@@ -1,5 +1,6 @@
 //! State of the simulated service: regions with their instances and snapshots.
 
+pub(crate) mod automated_backup;
 pub(crate) mod config;
 pub(crate) mod event;
 pub(crate) mod instance;

@@ -118,6 +118,11 @@ pub fn iam_policy(scope: &IamPolicyScope) -> Value {
         &[replicate],
         of_others("db", &scope.replicated),
     );
+    if !scope.restored.is_empty() {
+        let read = "rds:DescribeDBInstanceAutomatedBackups";
+        let all = fixed(&[("auto-backup", "*"), ("db", "*")]);
+        statements.push(scope.allow("ReadBackups", &[read], &all));
+    }
     if !scope.replicated.is_empty() {
         statements.push(scope.allow("Promote", &["rds:PromoteReadReplica"], &fixed(&own)));
     }
@@ -247,6 +252,11 @@ mod tests {
                 "db:orders",
             ),
             (
+                policy(|it| it.restored = one()),
+                "DescribeDBInstanceAutomatedBackups",
+                "auto-backup:*",
+            ),
+            (
                 policy(|it| it.replicated = one()),
                 "PromoteReadReplica",
                 "db:orders",
@@ -265,6 +275,7 @@ mod tests {
             "secretsmanager:",
             "sqs:",
             "sts:",
+            "AutomatedBackups",
             "Restore",
             "Replica",
         ] {

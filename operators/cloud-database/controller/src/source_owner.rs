@@ -16,7 +16,7 @@ use lockstep_controller::{ReadObject, ReconcileError};
 use crate::instance_reconciler::InstanceReconciler;
 use crate::source_policy::UnownedSources;
 use crate::step_error::StepError;
-use crate::tags::{self, TaggedObject};
+use crate::tags::{self, OBJECT_TAG, TaggedObject};
 
 impl InstanceReconciler {
     /// Returns an error if an object may not use a source of data with these tags. `source` describes it.
@@ -39,7 +39,9 @@ impl InstanceReconciler {
             return Ok(());
         }
         let Some(namespace) = owner.namespace() else {
-            return Err(self.not_allowed(&format!("{source} belongs to another object ({owner})")));
+            return Err(self.not_allowed(&format!(
+                "{source} belongs to another object ({owner}), whose namespace is not known. An administrator can name it: add the tag {OBJECT_TAG} with the value NAMESPACE/NAME, and if the instance is deleted, add the tag to its automated backups"
+            )));
         };
         let belongs = format!("{source} belongs to the namespace '{namespace}' ({owner})");
         if !self.shared.source_policy.reads_namespaces {

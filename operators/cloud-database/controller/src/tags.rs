@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
 
 /// Tag with `namespace/name` of that object.
-const OBJECT_TAG: &str = "database.example.com/object";
+pub(crate) const OBJECT_TAG: &str = "database.example.com/object";
 
 /// Tag with the name of the cluster of that object, if the controller has one.
 const CLUSTER_TAG: &str = "database.example.com/cluster";

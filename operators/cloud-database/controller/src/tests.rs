@@ -7,6 +7,7 @@ mod errors;
 mod modifications;
 mod origins;
 mod regions;
+mod retained_backups;
 mod sources;
 mod statuses;
 mod steady;

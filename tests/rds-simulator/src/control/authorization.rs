@@ -100,7 +100,10 @@ pub(crate) fn needed(operation: &str, parameters: &Fields, place: &Place) -> Vec
         needed.push((action.clone(), resource.to_owned()));
     }
     if needed.is_empty() {
-        needed.push((action, of("db", "*", name)));
+        needed.push((action.clone(), of("db", "*", name)));
+    }
+    if operation == "DescribeDBInstanceAutomatedBackups" {
+        needed.push((action, of("auto-backup", "*", name)));
     }
     let instance = given("DBInstanceIdentifier").or_else(|| given("TargetDBInstanceIdentifier"));
     let instance = of("db", instance.unwrap_or("*"), name);

@@ -58,6 +58,8 @@ pub(crate) fn delete(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, 
     let instance = call.region.instance(&id)?;
     instance.phases.clear();
     instance.next_window = None;
+    let deletes_backups = parameters.given_flag("DeleteAutomatedBackups");
+    instance.retains_backups = deletes_backups == Some(false);
     let taken = snapshot.map(|snapshot| {
         length += timing.snapshot;
         let mut taken = Snapshot::of(instance, snapshot, call.now + timing.snapshot, call.now);

@@ -22,6 +22,7 @@ pub(crate) struct Launch {
     pub(crate) settings: Fields,
     pub(crate) password: Option<String>,
     pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) backup_tags: BTreeMap<String, String>,
     /// Resource ID of the instance of which the new one is a replica.
     pub(crate) source: Option<String>,
 }
@@ -33,11 +34,13 @@ impl Launch {
         let transient = settings.split_off(TRANSIENT);
         let tags = tags::read(transient.get("Tags"))?;
         tags::check_number(&tags)?;
+        let backup_tags = backup_tags(transient.get("TagSpecifications"))?;
         let password = transient.given_text("MasterUserPassword");
         Ok(Self {
             settings,
             password: password.map(String::from),
             tags,
+            backup_tags,
             source: None,
         })
     }
@@ -62,6 +65,7 @@ impl Launch {
             instance.generate_password();
         }
         instance.tags = self.tags;
+        instance.backup_tags = self.backup_tags;
         instance.source = self.source;
         instance.listed_from = call.now + call.config.timing.listing_delay;
         for (status, effect) in phases(&instance.settings) {
@@ -72,6 +76,21 @@ impl Launch {
         call.region.instances.push(instance);
         Ok(json!({"DBInstance": reported}))
     }
+}
+
+/// Returns the tags of the automated backups from the parameter `TagSpecifications`.
+fn backup_tags(specifications: Option<&Value>) -> Result<BTreeMap<String, String>, Fault> {
+    let mut found = BTreeMap::new();
+    let specifications = specifications.and_then(Value::as_array);
+    for specification in specifications.into_iter().flatten() {
+        let type_ = specification["ResourceType"].as_str().unwrap_or_default();
+        if type_ != "auto-backup" {
+            return Err(Fault::value(format!("Invalid resource type: {type_}")));
+        }
+        found.extend(tags::read(specification.get("Tags"))?);
+    }
+    tags::check_number(&found)?;
+    Ok(found)
 }
 
 /// Returns the states through which a new instance goes.

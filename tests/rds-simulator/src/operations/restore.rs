@@ -5,13 +5,13 @@ use jiff::{Timestamp, ToSpan};
 use serde_json::Value;
 
 use crate::fields::Fields;
+use crate::operations::automated_backups;
 use crate::operations::call::Call;
 use crate::operations::launch::Launch;
 use crate::operations::snapshot::not_usable;
 use crate::protocol::fault::Fault;
 use crate::rules::storage;
 use crate::state::instance::Instance;
-use crate::state::region::not_found;
 
 /// Settings that the new instance has from its source.
 const INHERITED: &[&str] = &[
@@ -66,13 +66,12 @@ pub(crate) fn from_snapshot(call: &mut Call<'_>, parameters: &Fields) -> Result<
     launch.run(call)
 }
 
-/// Restores an earlier state of an instance as a new instance.
+/// Restores an earlier state of an instance as a new instance, also of a deleted one whose automated backups are retained.
 pub(crate) fn to_point_in_time(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fault> {
     if let Some(arn) = parameters.given_text("SourceDBInstanceAutomatedBackupsArn") {
-        let message = format!("DBInstanceAutomatedBackup {arn} not found.");
-        return Err(Fault::new("DBInstanceAutomatedBackupNotFound", message));
+        return Err(automated_backups::not_found(arn));
     }
-    let source = source(call, parameters, "SourceDBInstanceIdentifier")?;
+    let (source, latest) = point_in_time_source(call, parameters)?;
     if source.status() == "creating" {
         let message = format!("Instance {} is not in available state.", source.id());
         return Err(Fault::new("InvalidDBInstanceState", message));
@@ -81,7 +80,7 @@ pub(crate) fn to_point_in_time(call: &mut Call<'_>, parameters: &Fields) -> Resu
         let message = format!("Automated backups are not enabled for {}.", source.id());
         return Err(Fault::new("PointInTimeRestoreNotEnabled", message));
     };
-    require_time(parameters, earliest, earliest.max(call.now - 5.minutes()))?;
+    require_time(parameters, earliest, earliest.max(latest))?;
     let mut parameters = parameters.clone();
     if let Some(target) = parameters.take("TargetDBInstanceIdentifier") {
         parameters.set("DBInstanceIdentifier", target);
@@ -93,7 +92,7 @@ pub(crate) fn to_point_in_time(call: &mut Call<'_>, parameters: &Fields) -> Resu
 
 /// Creates a read replica of an instance.
 pub(crate) fn replica(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fault> {
-    let source = source(call, parameters, "SourceDBInstanceIdentifier")?;
+    let source = source(call, parameters)?;
     if source.backed_up.is_none() {
         return Err(Fault::new(
             "InvalidDBInstanceState",
@@ -112,13 +111,29 @@ pub(crate) fn replica(call: &mut Call<'_>, parameters: &Fields) -> Result<Value,
     launch.run(call)
 }
 
-/// Returns the instance that a parameter names, or its resource ID.
-fn source(call: &mut Call<'_>, parameters: &Fields, name: &str) -> Result<Instance, Fault> {
-    if let Some(resource_id) = parameters.given_text("SourceDbiResourceId") {
-        let mut instances = call.region.instances.iter();
-        let found = instances.find(|it| it.resource_id == resource_id);
-        return found.cloned().ok_or_else(|| not_found(resource_id));
+/// Returns the instance whose earlier state is restored, and the latest time to which it can be restored.
+fn point_in_time_source(
+    call: &mut Call<'_>,
+    parameters: &Fields,
+) -> Result<(Instance, Timestamp), Fault> {
+    // Transaction logs are stored every five minutes.
+    let latest = call.now - 5.minutes();
+    let Some(resource_id) = parameters.given_text("SourceDbiResourceId") else {
+        return Ok((source(call, parameters)?, latest));
+    };
+    let mut instances = call.region.instances.iter();
+    if let Some(found) = instances.find(|it| it.resource_id == resource_id) {
+        return Ok((found.clone(), latest));
     }
+    let mut retained = call.region.retained.iter();
+    let found = retained.find(|it| it.instance.resource_id == resource_id);
+    let found = found.ok_or_else(|| automated_backups::not_found(resource_id))?;
+    Ok((found.instance.clone(), found.deleted))
+}
+
+/// Returns the instance that a parameter names.
+fn source(call: &mut Call<'_>, parameters: &Fields) -> Result<Instance, Fault> {
+    let name = "SourceDBInstanceIdentifier";
     let id = parameters
         .given_text(name)
         .ok_or_else(|| Fault::missing(name))?;

@@ -8,6 +8,8 @@ use crate::fields::Fields;
 use crate::operations::call::Call;
 use crate::protocol::fault::Fault;
 use crate::rules::tags;
+use crate::state::automated_backup;
+use crate::state::region::Region;
 
 /// Adds tags, or changes their values.
 pub(crate) fn add(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fault> {
@@ -34,7 +36,7 @@ pub(crate) fn list(call: &mut Call<'_>, parameters: &Fields) -> Result<Value, Fa
     Ok(json!({"TagList": tags::list(present)}))
 }
 
-/// Returns the tags of the instance or snapshot whose ARN is the parameter `ResourceName`.
+/// Returns the tags of the instance, snapshot or automated backups whose ARN is the parameter `ResourceName`.
 fn of_resource<'a>(
     call: &'a mut Call<'_>,
     parameters: &Fields,
@@ -51,8 +53,22 @@ fn of_resource<'a>(
         )));
     }
     match kind {
+        "auto-backup" => of_backups(call.region, id),
         "db" => Ok(&mut call.region.instance(id)?.tags),
         "snapshot" => Ok(&mut call.region.snapshot(id)?.tags),
         _ => Err(Fault::value(format!("Invalid resource name: {arn}"))),
     }
+}
+
+/// Returns the tags of automated backups, also of a deleted instance.
+fn of_backups<'a>(
+    region: &'a mut Region,
+    id: &str,
+) -> Result<&'a mut BTreeMap<String, String>, Fault> {
+    let retained = region.retained.iter_mut().map(|it| &mut it.instance);
+    let mut all = region.instances.iter_mut().chain(retained);
+    let found = all.find(|it| automated_backup::id_of(it) == id);
+    // The operations document no error for backups that do not exist.
+    let found = found.ok_or_else(|| Fault::value(format!("Invalid resource name: {id}")))?;
+    Ok(&mut found.backup_tags)
 }

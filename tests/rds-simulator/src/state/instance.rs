@@ -30,6 +30,8 @@ pub(crate) struct Instance {
     /// Members of the reported instance that a test has set.
     pub(crate) overrides: Fields,
     pub(crate) tags: BTreeMap<String, String>,
+    /// Tags of the automated backups, which do not follow those of the instance.
+    pub(crate) backup_tags: BTreeMap<String, String>,
     pub(crate) resource_id: String,
     pub(crate) password: Option<String>,
     /// Number of passwords that RDS has generated for the secret in Secrets Manager.
@@ -38,6 +40,8 @@ pub(crate) struct Instance {
     pub(crate) created: Option<Timestamp>,
     pub(crate) listed_from: Timestamp,
     pub(crate) backed_up: Option<Timestamp>,
+    /// If true, the automated backups are retained when the instance is deleted.
+    pub(crate) retains_backups: bool,
     pub(crate) storage_modified: Option<Timestamp>,
     pub(crate) next_window: Option<Timestamp>,
     /// Resource ID of the instance of which this one is a replica.
@@ -62,12 +66,14 @@ impl Instance {
             pending: Fields::default(),
             overrides: Fields::default(),
             tags: BTreeMap::new(),
+            backup_tags: BTreeMap::new(),
             resource_id,
             password: None,
             generated_passwords: 0,
             created: None,
             listed_from: now,
             backed_up: None,
+            retains_backups: false,
             storage_modified: None,
             next_window: None,
             source: None,

@@ -1,4 +1,4 @@
-//! Region of an account, with its instances and snapshots.
+//! Region of an account, with its instances, snapshots and automated backups.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::fields::Fields;
 use crate::protocol::fault::Fault;
+use crate::state::automated_backup::RetainedBackup;
 use crate::state::config::{Config, Timing};
 use crate::state::event::Event;
 use crate::state::instance::Instance;
@@ -20,6 +21,8 @@ pub(crate) struct Region {
     pub(crate) place: Place,
     pub(crate) instances: Vec<Instance>,
     pub(crate) snapshots: Vec<Snapshot>,
+    /// Automated backups of deleted instances.
+    pub(crate) retained: Vec<RetainedBackup>,
     pub(crate) events: Vec<Event>,
     pub(crate) resources: Resources,
     /// Pending maintenance actions that a test has set, with the identifiers of their instances.
@@ -34,6 +37,7 @@ impl Region {
             place,
             instances: Vec::new(),
             snapshots: Vec::new(),
+            retained: Vec::new(),
             events: Vec::new(),
             maintenance: Vec::new(),
             created: 0,
@@ -120,6 +124,10 @@ impl Region {
             };
             self.take_effect(index, &config.timing, &effect, at);
         }
+        let expired = self.retained.extract_if(.., |it| it.is_expired(now));
+        for backup in expired {
+            remove_automated(&mut self.snapshots, &backup.instance);
+        }
     }
 
     /// Makes the change at the end of a state of an instance.
@@ -197,13 +205,24 @@ impl Region {
                         replica.source = None;
                     }
                 }
-                self.snapshots
-                    .retain(|it| !it.is_automated || it.resource_id != deleted.resource_id);
+                if deleted.retains_backups && deleted.backed_up.is_some() {
+                    self.retained.push(RetainedBackup {
+                        instance: deleted,
+                        deleted: at,
+                    });
+                } else {
+                    remove_automated(&mut self.snapshots, &deleted);
+                }
                 ("deletion", "DB instance deleted")
             }
         };
         self.record(&id, event.0, event.1, at);
     }
+}
+
+/// Removes the automated snapshots of an instance.
+fn remove_automated(snapshots: &mut Vec<Snapshot>, instance: &Instance) {
+    snapshots.retain(|it| !it.is_automated || it.resource_id != instance.resource_id);
 }
 
 /// Returns the error for an instance that does not exist.

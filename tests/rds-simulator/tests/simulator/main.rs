@@ -1,6 +1,7 @@
 //! The simulator, called with the SDK of AWS as the operator calls it.
 
 mod accounts;
+mod automated_backups;
 mod client;
 mod comparison;
 mod constraints;

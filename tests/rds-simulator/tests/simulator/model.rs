@@ -20,6 +20,7 @@ const RDS: &[&str] = &[
     "DeleteDBSnapshot",
     "DescribeCertificates",
     "DescribeDBEngineVersions",
+    "DescribeDBInstanceAutomatedBackups",
     "DescribeDBInstances",
     "DescribeDBSnapshots",
     "DescribeEvents",

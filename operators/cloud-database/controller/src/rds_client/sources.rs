@@ -5,6 +5,7 @@ use lockstep_cloud_database_api::PointInTime;
 
 use crate::call_error::CallError;
 use crate::final_snapshot;
+use crate::identity;
 use crate::rds_client::RdsClient;
 use crate::tags::{self, OWNER_TAG};
 
@@ -71,6 +72,11 @@ impl RdsClient {
         if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
             return Ok(tags);
         }
+        self.tags_of_snapshots(resource_id).await
+    }
+
+    /// Returns the tags of the newest snapshot of an instance that names an object of this cluster.
+    async fn tags_of_snapshots(&self, resource_id: &str) -> Result<Vec<Tag>, CallError> {
         let mut newest: Option<DbSnapshot> = None;
         let mut marker = None;
         loop {
@@ -90,14 +96,51 @@ impl RdsClient {
         Ok(newest.and_then(|it| it.tag_list).unwrap_or_default())
     }
 
-    /// Returns the instance whose earlier state is restored as a source. The tags of a deleted one are taken from its automated
-    /// snapshots.
+    /// Returns the tags of the automated backups of a deleted instance. They have only tags of their own: without an owner
+    /// among them, the object counts whose UID is in the identifier of the instance.
+    ///
+    /// # Errors
+    ///
+    /// No automated backups are retained, or the error of the call.
+    async fn tags_of_automated_backups(&self, resource_id: &str) -> Result<Vec<Tag>, CallError> {
+        self.acquire().await;
+        let call = self.client.describe_db_instance_automated_backups();
+        let page = call.dbi_resource_id(resource_id).send().await?;
+        let backups = page.db_instance_automated_backups.unwrap_or_default();
+        if backups.is_empty() {
+            return Err(CallError::without_response(
+                "RDS does not list the automated backups",
+            ));
+        }
+        for backup in backups {
+            let id = backup.db_instance_identifier.unwrap_or_default();
+            let mut tags = backup.tag_list.unwrap_or_default();
+            if !self.has_owner(&tags)
+                && let Some(uid) = identity::uid_of(&id)
+            {
+                tags.push(tags::tag(OWNER_TAG, uid));
+            }
+            if self.has_owner(&tags) {
+                return Ok(tags);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Returns the instance whose earlier state is restored as a source. The tags of a deleted one are taken from its snapshots,
+    /// or else from its automated backups.
     pub(crate) async fn source_point_in_time(
         &self,
         source: &PointInTime,
     ) -> Result<Source, CallError> {
         if let Some(resource_id) = &source.source_resource_id {
-            let tags = self.tags_of_resource(resource_id).await?;
+            if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
+                return Ok(Source::of_tags(tags));
+            }
+            let mut tags = self.tags_of_snapshots(resource_id).await?;
+            if !self.has_owner(&tags) {
+                tags = self.tags_of_automated_backups(resource_id).await?;
+            }
             return Ok(Source::of_tags(tags));
         }
         let id = source.source_instance.as_deref().unwrap_or_default();

@@ -13,7 +13,8 @@ struct Source {
     uses: Vec<(Value, &'static str)>,
 }
 
-fn create(rds: &Simulator, id: &str, tags: &[(&str, &str)], copies_tags: bool) {
+/// Creates an instance with tags, for no object of the environment.
+pub(super) fn create(rds: &Simulator, id: &str, tags: &[(&str, &str)], copies_tags: bool) {
     let tags = tags.iter();
     let tags: Vec<_> = tags
         .map(|(key, value)| json!({"Key": format!("database.example.com/{key}"), "Value": value}))
@@ -214,6 +215,10 @@ async fn a_source_that_does_not_exist_is_reported_and_nothing_is_requested() {
         (
             json!({"restoreFrom": {"pointInTime": {"sourceInstance": "none", "latest": true}}}),
             "DBInstanceNotFound",
+        ),
+        (
+            json!({"restoreFrom": {"pointInTime": {"sourceResourceId": "db-NONE", "latest": true}}}),
+            "DBInstanceAutomatedBackupNotFound",
         ),
         (
             json!({"replicaOf": {"identifier": "none"}}),
