@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{AppliedStorage, CloudDatabaseSpec};
 
+use crate::modification::{IOPS, MAX_SIZE, THROUGHPUT};
+
 /// Returns the settings of the storage to record: those of the spec that are in effect, and those that were and have not
 /// been removed yet.
 pub(crate) fn storage(
@@ -40,6 +42,26 @@ pub(crate) fn storage_at_creation(spec: &CloudDatabaseSpec) -> AppliedStorage {
         iops: storage.iops,
         throughput_mibps: storage.throughput_mibps,
         max_size_gib: storage.max_size_gib,
+    }
+}
+
+/// Adds the settings of the storage of the spec that RDS has accepted just now: these may be removed from the spec before they
+/// are compared again.
+pub(crate) fn add_requested(
+    applied: &mut AppliedStorage,
+    spec: &CloudDatabaseSpec,
+    fields: &[String],
+) {
+    let storage = &spec.storage;
+    let is_requested = |field: &str| fields.iter().any(|it| it == field);
+    if is_requested(MAX_SIZE) {
+        applied.max_size_gib = storage.max_size_gib.or(applied.max_size_gib);
+    }
+    if is_requested(IOPS) {
+        applied.iops = storage.iops.or(applied.iops);
+    }
+    if is_requested(THROUGHPUT) {
+        applied.throughput_mibps = storage.throughput_mibps.or(applied.throughput_mibps);
     }
 }
 

@@ -13,6 +13,7 @@ use aws_sdk_rds::types::{DbInstance, PendingModifiedValues, Tag};
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec, compare_versions};
 
 use crate::drift::difference::differs;
+use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::{
     COPY_TAGS_TO_SNAPSHOT, Modification, PASSWORD, PUBLICLY_ACCESSIBLE, storage,
 };
@@ -342,6 +343,17 @@ pub(crate) fn immutable(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<
     differences
 }
 
+/// Returns the differences of the master user and of the secret in which RDS keeps the password, none of which can be
+/// changed.
+pub(crate) fn of_master_user(user: &MasterUser, instance: &DbInstance) -> Vec<String> {
+    let mut differences = Vec::from_iter(other_user(&user.name, instance));
+    differences.extend(impaired_secret(instance));
+    if let MasterPassword::Managed { kms_key } = &user.password {
+        differences.extend(other_secret_key(kms_key.as_deref(), instance));
+    }
+    differences
+}
+
 /// Returns the difference of the master user, which cannot be changed.
 pub(crate) fn other_user(wanted: &str, instance: &DbInstance) -> Option<String> {
     let actual = instance.master_username()?;
@@ -350,7 +362,7 @@ pub(crate) fn other_user(wanted: &str, instance: &DbInstance) -> Option<String> 
 
 /// Returns the difference of the KMS key of the secret in which RDS keeps the password, which cannot be changed. RDS reports
 /// the ARN of the key, with which an alias cannot be compared.
-pub(crate) fn other_secret_key(wanted: Option<&str>, instance: &DbInstance) -> Option<String> {
+fn other_secret_key(wanted: Option<&str>, instance: &DbInstance) -> Option<String> {
     let wanted = wanted.filter(|it| !it.contains("alias/"))?;
     let actual = instance.master_user_secret()?.kms_key_id()?;
     let is_same = wanted == actual || actual.rsplit('/').next() == Some(wanted);
@@ -362,7 +374,7 @@ pub(crate) fn other_secret_key(wanted: Option<&str>, instance: &DbInstance) -> O
 }
 
 /// Returns what is wrong with the secret in which RDS keeps the password.
-pub(crate) fn impaired_secret(instance: &DbInstance) -> Option<String> {
+fn impaired_secret(instance: &DbInstance) -> Option<String> {
     let secret = instance.master_user_secret()?;
     (secret.secret_status() == Some("impaired")).then(|| {
         format!(

@@ -20,7 +20,7 @@ use crate::drift;
 use crate::final_snapshot;
 use crate::identity::Identity;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
-use crate::instance_status;
+use crate::instance_status::{self, Meaning};
 use crate::modification::Modification;
 use crate::recorded_instance::RecordedInstance;
 use crate::release;
@@ -119,24 +119,12 @@ impl InstanceReconciler {
                 .await?;
             return Ok(self.waiting(id, phase));
         }
-        let wants_snapshot = policy == DeletionPolicy::Snapshot;
-        let source = instance.read_replica_source_db_instance_identifier();
-        if wants_snapshot && let Some(source) = source {
-            return Err(StepError::from(ReconcileError::Permanent {
-                reason: "NoFinalSnapshot",
-                message: format!(
-                    "the instance '{id}' is a replica of '{source}', of which RDS takes no final snapshot; set `spec.deletionPolicy` to Delete or Retain"
-                ),
-            }));
-        }
-        // An instance that is being created is waited for.
         let meaning = instance_status::meaning(phase);
-        if wants_snapshot && !meaning.has_final_snapshot && meaning.problem.is_some() {
+        let wants_snapshot = policy == DeletionPolicy::Snapshot;
+        if wants_snapshot && let Some(problem) = without_final_snapshot(id, instance, &meaning) {
             return Err(StepError::from(ReconcileError::Permanent {
                 reason: "NoFinalSnapshot",
-                message: format!(
-                    "RDS reports the instance '{id}' as '{phase}' and cannot take a final snapshot of it; set `spec.deletionPolicy` to Retain and delete the instance manually"
-                ),
+                message: problem,
             }));
         }
         let recorded = record.deletion_request.as_ref();
@@ -184,19 +172,7 @@ impl InstanceReconciler {
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
             // A status that does not pass, in which RDS does not accept the call.
             Err(error) if error.is_busy() && meaning.problem.is_some() => {
-                let (reason, advice) = if wants_snapshot {
-                    let advice = "; resolve what the status says, or set `spec.deletionPolicy` to Retain and delete the instance manually";
-                    ("NoFinalSnapshot", advice)
-                } else {
-                    ("RejectedByRds", "")
-                };
-                Err(StepError::from(ReconcileError::Permanent {
-                    reason,
-                    message: format!(
-                        "RDS does not delete the instance '{id}' while it is '{phase}': {}{advice}",
-                        error.text()
-                    ),
-                }))
+                Err(refused_in_status(id, phase, wants_snapshot, &error).into())
             }
             // The instance is busy; RDS accepts the call later.
             Err(error) if error.is_busy() => {
@@ -321,6 +297,44 @@ impl InstanceReconciler {
             },
             _ => Ok(()),
         }
+    }
+}
+
+/// Returns the reason why RDS never takes a final snapshot of an instance in its status. One that is being created is waited
+/// for.
+fn without_final_snapshot(id: &str, instance: &DbInstance, meaning: &Meaning) -> Option<String> {
+    if let Some(source) = instance.read_replica_source_db_instance_identifier() {
+        return Some(format!(
+            "the instance '{id}' is a replica of '{source}', of which RDS takes no final snapshot; set `spec.deletionPolicy` to Delete or Retain"
+        ));
+    }
+    let phase = instance.db_instance_status().unwrap_or_default();
+    (!meaning.has_final_snapshot && meaning.problem.is_some()).then(|| {
+        format!(
+            "RDS reports the instance '{id}' as '{phase}' and cannot take a final snapshot of it; set `spec.deletionPolicy` to Retain and delete the instance manually"
+        )
+    })
+}
+
+/// Returns the error of a deletion that RDS does not accept in a status that does not pass.
+fn refused_in_status(
+    id: &str,
+    phase: &str,
+    wants_snapshot: bool,
+    error: &CallError,
+) -> ReconcileError {
+    let (reason, advice) = if wants_snapshot {
+        let advice = "; resolve what the status says, or set `spec.deletionPolicy` to Retain and delete the instance manually";
+        ("NoFinalSnapshot", advice)
+    } else {
+        ("RejectedByRds", "")
+    };
+    ReconcileError::Permanent {
+        reason,
+        message: format!(
+            "RDS does not delete the instance '{id}' while it is '{phase}': {}{advice}",
+            error.text()
+        ),
     }
 }
 

@@ -60,8 +60,11 @@ pub(crate) struct TagChange {
     pub(crate) removed: Vec<String>,
 }
 
-/// Name of the field of the maximum size.
+/// Names of fields of the storage.
+pub(crate) const SIZE: &str = "storage.sizeGib";
 pub(crate) const MAX_SIZE: &str = "storage.maxSizeGib";
+pub(crate) const IOPS: &str = "storage.iops";
+pub(crate) const THROUGHPUT: &str = "storage.throughputMibps";
 
 /// Name of the field of a [`PasswordChange`], for messages.
 pub(crate) const PASSWORD: &str = "the password of the master user";
@@ -119,13 +122,10 @@ impl Modification {
         let fields = [
             (self.instance_class.is_some(), "instanceClass"),
             (storage.storage_type.is_some(), "storage.type"),
-            (storage.size_gib.is_some(), "storage.sizeGib"),
+            (storage.size_gib.is_some(), SIZE),
             (storage.max_size_gib.is_some(), MAX_SIZE),
-            (storage.iops.is_some(), "storage.iops"),
-            (
-                storage.throughput_mibps.is_some(),
-                "storage.throughputMibps",
-            ),
+            (storage.iops.is_some(), IOPS),
+            (storage.throughput_mibps.is_some(), THROUGHPUT),
             (self.engine_version.is_some(), "engineVersion"),
             (
                 self.auto_minor_version_upgrade.is_some(),

@@ -80,7 +80,9 @@ impl InstanceReconciler {
         }
         match self.requested.answer(target.id, group, target.when)? {
             Answer::Accepted => Some(Outcome::Accepted),
-            Answer::Busy(message) if self.is_lasting(target, group) => {
+            Answer::Busy(message)
+                if target.is_lasting(self.requested.busy_answers(target.id, group)) =>
+            {
                 Some(Outcome::Rejected(message))
             }
             Answer::Busy(message) => Some(Outcome::Busy(Some(message))),
@@ -163,22 +165,16 @@ impl InstanceReconciler {
 
     fn busy(&self, target: &Target<'_>, group: Modification, error: &CallError) -> Outcome {
         let (id, when) = (target.id, target.when);
+        let answers = self.requested.busy_answers(id, &group) + 1;
         let answer = Answer::Busy(error.text());
         let again_after = self.shared.config.poll_interval * BUSY_POLLS;
         self.requested
-            .remember(id, group.clone(), when, answer, again_after);
-        if self.is_lasting(target, &group) {
+            .remember(id, group, when, answer, again_after);
+        if target.is_lasting(answers) {
             Outcome::Rejected(error.text())
         } else {
             Outcome::Busy(Some(error.text()))
         }
-    }
-
-    /// Returns true if RDS refuses a group of fields because of the status of the instance again and again, although it
-    /// reports one in which it accepts modifications.
-    fn is_lasting(&self, target: &Target<'_>, group: &Modification) -> bool {
-        let answers = self.requested.busy_answers(target.id, group);
-        answers >= BUSY_ANSWERS && target.accepts == Accepts::All
     }
 
     fn rejected(&self, target: &Target<'_>, group: Modification, error: &CallError) -> Outcome {
@@ -223,6 +219,12 @@ impl Target<'_> {
             .iter()
             .filter_map(|field| effect_of(field, self.when, &self.circumstances));
         in_window && effects.any(|effect| effect.timing == Timing::AsApplyChanges)
+    }
+
+    /// Returns true if RDS has refused a group of fields because of the status of the instance again and again, although it
+    /// reports one in which it accepts modifications.
+    fn is_lasting(&self, busy_answers: u32) -> bool {
+        busy_answers >= BUSY_ANSWERS && self.accepts == Accepts::All
     }
 
     /// Returns the time until RDS accepts a change of the storage again, if it is known.

@@ -39,12 +39,7 @@ impl InstanceReconciler {
         let mut change = drift::between(spec, when, instance, &enforced, record);
         match user {
             Ok(user) => {
-                outcomes.add_differences(drift::other_user(&user.name, instance));
-                outcomes.add_differences(drift::impaired_secret(instance));
-                if let MasterPassword::Managed { kms_key } = &user.password {
-                    let other = drift::other_secret_key(kms_key.as_deref(), instance);
-                    outcomes.add_differences(other);
-                }
+                outcomes.add_differences(drift::of_master_user(user, instance));
                 change.password = self.other_password(id, object, user, instance, record);
             }
             Err(error) => outcomes.add_differences([format!(

@@ -8,7 +8,9 @@ use std::time::Duration;
 use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, LastChange, REPLACES_INSTANCE};
+use lockstep_cloud_database_api::{
+    ApplyChanges, CloudDatabase, CloudDatabaseSpec, LastChange, REPLACES_INSTANCE,
+};
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
 
@@ -24,7 +26,7 @@ use crate::master_user::{
     KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
 };
 use crate::modification::outcomes::{Outcome, Outcomes};
-use crate::modification::{MAX_SIZE, Modification, PASSWORD, PasswordChange, TagChange};
+use crate::modification::{MAX_SIZE, Modification, PASSWORD, PasswordChange, SIZE, TagChange};
 use crate::modify::Target;
 use crate::observation::is_observed;
 use crate::owned_secrets;
@@ -34,9 +36,6 @@ use crate::replacement::replaced;
 use crate::replication::{REPLICA_OF, Replication};
 use crate::step_error::{StepError, with_status};
 use crate::tags;
-
-/// Name of the field of the size of the storage.
-const SIZE: &str = "storage.sizeGib";
 
 /// Time after which RDS certainly reports a change that it has accepted and not applied.
 const SHOWN_AFTER: SignedDuration = SignedDuration::from_mins(10);
@@ -129,7 +128,7 @@ impl InstanceReconciler {
         let meaning = meaning_of(instance);
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
-        let applied = applied_values::storage(spec, instance, &record.applied_storage);
+        let mut applied = applied_values::storage(spec, instance, &record.applied_storage);
         // Full storage does not wait for the maintenance window.
         let when = match meaning.accepts {
             Accepts::OnlyStorage => ApplyChanges::Immediately,
@@ -146,12 +145,7 @@ impl InstanceReconciler {
             // A replica has the users of its source.
             _ if matches!(replication, Replication::Replica(_)) => {}
             Ok(user) => {
-                outcomes.add_differences(drift::other_user(&user.name, instance));
-                outcomes.add_differences(drift::impaired_secret(instance));
-                if let MasterPassword::Managed { kms_key } = &user.password {
-                    let other = drift::other_secret_key(kms_key.as_deref(), instance);
-                    outcomes.add_differences(other);
-                }
+                outcomes.add_differences(drift::of_master_user(user, instance));
                 change.password = self.password_change(id, &user.password, instance, &mut version);
                 let sets = change.password.as_ref().and_then(|it| it.password());
                 let is_noted = record.credentials_version == Some(UNKNOWN_VERSION);
@@ -170,10 +164,8 @@ impl InstanceReconciler {
             version = Some(UNKNOWN_VERSION.to_owned());
             outcomes.add(&[PASSWORD], Outcome::Next);
         }
-        // A replica does not have a password that was generated for it.
-        let is_replica = matches!(replication, Replication::Replica(_));
-        let is_unknown = is_replica && spec.credentials.secret_name.is_none();
-        let published = user.as_ref().ok().filter(|_| is_settled && !is_unknown);
+        let is_settled = is_settled && !is_unknown_password(spec, &replication);
+        let published = user.as_ref().ok().filter(|_| is_settled);
         let published = published.and_then(|user| published_by(&user.password, instance));
         let fields = change.fields();
         let pending = drift::pending(instance).into_iter();
@@ -183,9 +175,6 @@ impl InstanceReconciler {
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
-        let is_early = when != spec.apply_changes;
-        let waiting = drift::pending(instance).into_iter();
-        let waiting: Vec<_> = waiting.filter(|it| !it.starts_with("storage.")).collect();
         let target = Target {
             id,
             arn,
@@ -201,8 +190,9 @@ impl InstanceReconciler {
         let requests =
             self.request_changes(&target, object, instance, &replication, change, outcomes);
         Box::pin(requests).await;
-        if is_early && outcomes.has_requested(SIZE) {
-            outcomes.add_applied_early(waiting);
+        if when != spec.apply_changes && outcomes.has_requested(SIZE) {
+            let waiting = drift::pending(instance).into_iter();
+            outcomes.add_applied_early(waiting.filter(|it| !it.starts_with("storage.")));
         }
         let mut status = Map::new();
         if let Ok(user) = &user
@@ -222,6 +212,7 @@ impl InstanceReconciler {
         }
         status.extend(not_pending(instance, record));
         status.extend(accepted_changes(object, outcomes));
+        applied_values::add_requested(&mut applied, spec, &outcomes.requested_fields());
         let tags = applied_values::tags(spec, instance, &record.applied_tags);
         let or_null = |is_empty: bool, value: Value| if is_empty { Value::Null } else { value };
         status.extend([
@@ -466,6 +457,11 @@ fn not_pending(instance: &DbInstance, record: &RecordedInstance<'_>) -> Option<(
     let is_idle = meaning_of(instance).accepts == Accepts::All;
     let is_cancelled = is_idle && !is_pending && !is_allocated && !is_recent;
     is_cancelled.then(|| ("acceptedStorageGib".to_owned(), Value::Null))
+}
+
+/// Returns true if an instance is a replica, which does not have a password that was generated for it.
+fn is_unknown_password(spec: &CloudDatabaseSpec, replication: &Replication<'_>) -> bool {
+    matches!(replication, Replication::Replica(_)) && spec.credentials.secret_name.is_none()
 }
 
 /// Returns true if a change of the password can be requested in a status.

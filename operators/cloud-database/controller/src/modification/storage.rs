@@ -15,7 +15,7 @@ const GP3_IOPS: i32 = 12_000;
 const GP3_THROUGHPUT: i32 = 500;
 
 /// Parameters of `ModifyDBInstance` that are the storage.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StorageChange {
     pub(crate) storage_type: Option<StorageType>,
     pub(crate) size_gib: Option<i32>,
@@ -120,7 +120,7 @@ fn is_provisioned(storage_type: StorageType, size: i32) -> bool {
 }
 
 /// Returns the maximum size to set. One that equals the size disables storage autoscaling, and RDS rejects one below. One
-/// that the spec has never had is kept: another client has enabled autoscaling.
+/// that the spec has never had is kept, unless the size exceeds it: another client has enabled autoscaling.
 fn max_size(
     storage: &Storage,
     instance: &DbInstance,
@@ -132,7 +132,7 @@ fn max_size(
         Some(max) => Some(max.max(size)),
         // Autoscaling is on if the maximum is above the present size.
         None => actual.filter(|max| {
-            applied == actual
+            (applied == actual || *max < size)
                 && *max != size
                 && instance
                     .allocated_storage()
@@ -357,6 +357,7 @@ mod tests {
         // Another client has switched autoscaling on, or set another maximum.
         assert_eq!(max_after(None, 100, 100, Some(300), None), None);
         assert_eq!(max_after(None, 100, 100, Some(300), Some(200)), None);
+        assert_eq!(max_after(None, 500, 100, Some(300), None), Some(500));
         assert_eq!(max(None, 100, 100, Some(300)), Some(100), "switched off");
         assert_eq!(max(None, 100, 100, Some(100)), None, "is off");
         assert_eq!(max(None, 100, 100, None), None, "was never on");

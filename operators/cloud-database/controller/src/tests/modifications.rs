@@ -208,7 +208,7 @@ async fn storage_autoscaling_is_switched_off_only_if_the_spec_has_switched_it_on
         });
     };
     set(json!(400));
-    env.reconcile_repeatedly("orders").await;
+    env.reconcile("orders").await;
     assert_eq!(maximum(), 400);
     set(Value::Null);
     env.reconcile_repeatedly("orders").await;
