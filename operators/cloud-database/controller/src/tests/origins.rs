@@ -38,6 +38,23 @@ async fn a_replica_whose_source_is_removed_from_the_spec_early_is_promoted() {
 }
 
 #[tokio::test]
+async fn a_promotion_has_the_words_of_the_table_of_effects() {
+    let env = Environment::start().await;
+    let source = env.create("source", &json!({})).await;
+    let replica = json!({"replicaOf": {"identifier": source}});
+    env.create("reader", &replica).await;
+    env.edit("reader", |object| {
+        let spec = object["spec"].as_object_mut().expect("fields");
+        spec.remove("replicaOf");
+    });
+    let output = env.reconcile("reader").await;
+    let expected = "replicaOf now, with a restart of the database (the replica is promoted)";
+    let condition = &output.conditions[0];
+    assert!(condition.message.contains(expected), "{condition:?}");
+    assert!(output.events[0].note.ends_with(expected));
+}
+
+#[tokio::test]
 async fn a_size_that_rds_refuses_is_not_accepted_and_can_be_taken_back() {
     let env = Environment::start().await;
     env.create("orders", &json!({})).await;
