@@ -81,8 +81,8 @@ fn burstable(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnos
     }
 }
 
-/// Those that it suggests are valid for decades (<https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.SSL.html>):
-/// `rds-ca-rsa2048-g1` until 2061, and the others until 2121.
+/// Suggests authorities that are valid for decades: `rds-ca-rsa2048-g1` until 2061, and the others until 2121
+/// (<https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.SSL.html>).
 fn expired_authority(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
     let Some(authority) = context.object.spec.ca_certificate.as_deref() else {
         return;
