@@ -27,6 +27,10 @@ pub(crate) fn of(
             Circumstance::AutomaticUpgradesEnabled,
             change.auto_minor_version_upgrade == Some(true),
         ),
+        (
+            Circumstance::MagneticStorage,
+            instance.storage_type() == Some("standard"),
+        ),
         (Circumstance::RestartsAnyway, restarts),
         (
             Circumstance::OptionsCanRestart,

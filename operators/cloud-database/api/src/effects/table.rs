@@ -51,6 +51,8 @@ pub enum Circumstance {
     UpgradeAllowed,
     /// Automatic upgrades of minor versions become enabled.
     AutomaticUpgradesEnabled,
+    /// The instance has magnetic storage, which no spec has: only an adopted or restored instance can have it.
+    MagneticStorage,
     /// The version or the class changes, too.
     RestartsAnyway,
     /// The engine has an option whose installation restarts it.
@@ -72,6 +74,7 @@ impl Circumstance {
             Self::UpgradeNotAllowed => "the major version is not allowed",
             Self::UpgradeAllowed => "it allows the version of the spec",
             Self::AutomaticUpgradesEnabled => "it becomes true",
+            Self::MagneticStorage => "the instance has magnetic storage",
             Self::RestartsAnyway => "the version or the class changes, too",
             Self::OptionsCanRestart => "the engine is MySQL or MariaDB",
             Self::InsightsEnabled => "Performance Insights stays enabled",
@@ -226,7 +229,14 @@ pub const SETTINGS: &[Setting] = &[
             Timing::AsApplyChanges,
         )],
     ),
-    scheduled("storage.type", "StorageType"),
+    except(
+        scheduled("storage.type", "StorageType"),
+        &[if_(
+            Circumstance::MagneticStorage,
+            Effect::BriefOutage,
+            Timing::AsApplyChanges,
+        )],
+    ),
     except(
         scheduled("storage.sizeGib", "AllocatedStorage"),
         &[if_(
