@@ -243,6 +243,8 @@ async fn changes_wait_for_the_maintenance_window_if_the_spec_demands_it() {
     );
     let status = orders.status().await;
     assert_eq!(status["pendingModifications"], json!(["instanceClass"]));
+    let window = &status["pendingModificationsWindow"];
+    assert_eq!(window, "sun:05:00-sun:06:00");
     assert_eq!(orders.instance()["DBInstanceClass"], "db.t4g.micro");
     let modifications = orders.modifications();
     let is_immediate =

@@ -150,6 +150,10 @@ fn circumstances(old: &CloudDatabaseSpec, new: &CloudDatabaseSpec) -> Vec<Circum
             Circumstance::UpgradeAllowed,
             is_allowed(new) && !is_allowed(old),
         ),
+        (
+            Circumstance::AutomaticUpgradesEnabled,
+            new.auto_minor_version_upgrade == Some(true),
+        ),
         (Circumstance::RestartsAnyway, restarts),
         (
             Circumstance::OptionsCanRestart,

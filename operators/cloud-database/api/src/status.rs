@@ -88,6 +88,12 @@ pub struct CloudDatabaseStatus {
     #[schemars(extend("maxItems" = 32), inner(length(max = 64)))]
     pub pending_modifications: Vec<String>,
 
+    /// Weekly maintenance window, in UTC, such as `sun:05:00-sun:06:00`, while `pendingModifications` has fields. RDS
+    /// applies in it those that it does not apply earlier, and that need no restart by a user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub pending_modifications_window: Option<String>,
+
     /// Last change of the instance that RDS has accepted from this controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_change: Option<LastChange>,

@@ -23,6 +23,14 @@ pub(crate) fn of(
             when == ApplyChanges::MaintenanceWindow,
         ),
         (Circumstance::BackupsToggled, (days == 0) != (wanted == 0)),
+        (
+            Circumstance::AutomaticUpgradesEnabled,
+            change.auto_minor_version_upgrade == Some(true),
+        ),
+        (
+            Circumstance::MagneticStorage,
+            instance.storage_type() == Some("standard"),
+        ),
         (Circumstance::RestartsAnyway, restarts),
         (
             Circumstance::OptionsCanRestart,
@@ -31,4 +39,30 @@ pub(crate) fn of(
     ];
     let all = all.into_iter().filter(|(_, applies)| *applies);
     all.map(|(circumstance, _)| circumstance).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn automatic_upgrades_that_become_enabled_are_a_circumstance() {
+        let spec = serde_json::from_value(json!({
+            "engine": "postgres", "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
+            "credentials": {"username": "app", "secretName": "s"},
+        }))
+        .expect("a spec");
+        let instance = DbInstance::builder().build();
+        for enabled in [true, false] {
+            let change = Modification {
+                auto_minor_version_upgrade: Some(enabled),
+                ..Modification::default()
+            };
+            let found = of(&spec, ApplyChanges::Immediately, &instance, &change);
+            let expected = enabled.then_some(Circumstance::AutomaticUpgradesEnabled);
+            assert_eq!(found, Vec::from_iter(expected));
+        }
+    }
 }

@@ -312,7 +312,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-pub(crate) const RECORDED: [&str; 24] = [
+pub(crate) const RECORDED: [&str; 25] = [
     "arn",
     "resourceId",
     "region",
@@ -328,6 +328,7 @@ pub(crate) const RECORDED: [&str; 24] = [
     "acceptedStorageGib",
     "certificate",
     "pendingModifications",
+    "pendingModificationsWindow",
     "lastChange",
     "storageModifiedAt",
     "appliedStorage",
@@ -360,6 +361,9 @@ pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
     // A null would remove the recorded value.
     let shown = shown.into_iter().filter(|(_, value)| !value.is_null());
     let pending = Some(pending).filter(|pending| !pending.is_empty());
+    let window = pending
+        .as_ref()
+        .and(instance.preferred_maintenance_window());
     let secret = instance
         .master_user_secret()
         .map(|secret| MasterUserSecret {
@@ -369,6 +373,7 @@ pub(crate) fn observed(instance: &DbInstance) -> Map<String, Value> {
     shown
         .chain([
             ("pendingModifications".to_owned(), json!(pending)),
+            ("pendingModificationsWindow".to_owned(), json!(window)),
             ("masterUserSecret".to_owned(), json!(secret)),
         ])
         .collect()

@@ -2,6 +2,7 @@
 
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_cloud_database_api::effects::effect_of;
 
 use crate::instance_reconciler::InstanceReconciler;
 use crate::instance_status::{self, Accepts};
@@ -70,8 +71,9 @@ impl InstanceReconciler {
         );
         let outcome = match self.rds.promote(id, object, replica).await {
             Ok(_) => {
-                let effect = "now, with a restart of the database".to_owned();
-                Outcome::Requested(vec![(REPLICA_OF, effect)])
+                let effect = effect_of(REPLICA_OF, object.spec.apply_changes, &[]);
+                let words = effect.map_or(String::new(), |it| it.words());
+                Outcome::Requested(vec![(REPLICA_OF, words)])
             }
             Err(error) if error.is_busy() => Outcome::Busy(Some(error.text())),
             Err(error) if error.is_rejected() => Outcome::Rejected(error.text()),

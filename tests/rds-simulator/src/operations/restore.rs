@@ -103,6 +103,13 @@ pub(crate) fn replica(call: &mut Call<'_>, parameters: &Fields) -> Result<Value,
         let message = format!("Instance {} is not in available state.", source.id());
         return Err(Fault::new("InvalidDBInstanceState", message));
     }
+    // https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-secrets-manager.html#rds-secrets-manager-limitations
+    if source.settings.flag("ManageMasterUserPassword") {
+        return Err(Fault::value(format!(
+            "Creating read replicas for source instance with engine {} where ManageMasterUserPassword is enabled is not supported.",
+            source.settings.text("Engine")
+        )));
+    }
     let mut parameters = parameters.clone();
     parameters.set_default("BackupRetentionPeriod", 0);
     let mut launch = inherit(&source.settings, &parameters)?;

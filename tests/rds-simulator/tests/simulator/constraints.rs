@@ -20,6 +20,27 @@ use crate::model::{botocore, service};
 /// Operations whose parameters are settings of an instance.
 const OPERATIONS: [&str; 2] = ["CreateDBInstance", "ModifyDBInstance"];
 
+/// Other operations that the controller calls with values of the spec.
+const OTHER_OPERATIONS: [&str; 5] = [
+    "RestoreDBInstanceFromDBSnapshot",
+    "RestoreDBInstanceToPointInTime",
+    "CreateDBInstanceReadReplica",
+    "PromoteReadReplica",
+    "DeleteDBInstance",
+];
+
+/// Operation that sets tags. Its limits are in the documentation of the shape `Tag`, whose members are named after the shape.
+const TAGGING: &str = "AddTagsToResource";
+
+/// Words by which a sentence is about a limit.
+const LIMITS: [&str; 5] = [
+    " must ",
+    " can be from ",
+    " can only ",
+    " only if ",
+    " only supported ",
+];
+
 /// Reasons why no rule enforces a constraint, with their words in the documentation.
 const REASONS: [(&str, &str); 5] = [
     ("controller", "the requests of the controller satisfy it"),
@@ -78,7 +99,7 @@ fn parameters<'a>(
 }
 
 /// Reads the statements about limits in the documentation of a parameter: the items of lists of constraints and of valid
-/// values, and sentences with "must". An item has the engine before it if the list is about one.
+/// values, and sentences with words of [`LIMITS`]. An item has the engine before it if the list is about one.
 fn statements(documentation: &str) -> Vec<String> {
     let mut found = Statements::default();
     let mut reader = Reader::from_str(documentation);
@@ -154,7 +175,8 @@ impl Statements {
                 return;
             }
         }
-        for sentence in text.split(". ").filter(|it| it.contains(" must ")) {
+        let is_limit = |it: &&str| LIMITS.iter().any(|words| it.contains(words));
+        for sentence in text.split(". ").filter(is_limit) {
             self.add(sentence);
         }
     }
@@ -174,24 +196,39 @@ fn normal(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Reads the statements about the parameters of all operations, with the operations whose documentation has them.
+fn documented(
+    service: &Value,
+    without_field: &BTreeSet<String>,
+) -> BTreeMap<Key, BTreeSet<String>> {
+    let all = OPERATIONS.into_iter().chain(OTHER_OPERATIONS);
+    let parameters = all.flat_map(|operation| {
+        let parameters = parameters(service, operation);
+        parameters.map(move |(name, member)| (operation, name.clone(), member))
+    });
+    let tag = service["shapes"]["Tag"]["members"].as_object();
+    let tag = tag.expect("a shape").iter();
+    let tag = tag.map(|(name, member)| (TAGGING, format!("Tag.{name}"), member));
+    let mut documented: BTreeMap<Key, BTreeSet<String>> = BTreeMap::new();
+    for (operation, name, member) in parameters.chain(tag) {
+        if without_field.contains(&name) {
+            continue;
+        }
+        let documentation = member["documentation"].as_str().unwrap_or_default();
+        for statement in statements(documentation) {
+            let operations = documented.entry((name.clone(), statement)).or_default();
+            operations.insert(operation.to_owned());
+        }
+    }
+    documented
+}
+
 #[test]
 fn each_documented_constraint_has_a_rule_or_a_reason() {
     let service = service(&botocore(), "rds/2014-10-31");
     let list = list();
-    let mut documented: BTreeMap<Key, BTreeSet<String>> = BTreeMap::new();
-    for operation in OPERATIONS {
-        for (name, member) in parameters(&service, operation) {
-            if list.without_field.contains(name) {
-                continue;
-            }
-            let documentation = member["documentation"].as_str().unwrap_or_default();
-            for statement in statements(documentation) {
-                let operations = documented.entry((name.clone(), statement)).or_default();
-                operations.insert(operation.to_owned());
-            }
-        }
-    }
-    assert!(documented.len() > 100, "{}", documented.len());
+    let documented = documented(&service, &list.without_field);
+    assert!(documented.len() > 200, "{}", documented.len());
     let listed = list.constraints.iter();
     let listed = listed.map(|it| {
         let key = (it.parameter.clone(), it.statement.clone());
@@ -251,10 +288,10 @@ fn each_setting_is_a_parameter_and_those_that_can_change_are_parameters_of_a_mod
 fn the_page_of_the_constraints_is_current() {
     let list = list();
     let mut page = "# Constraints of RDS\n\n\
-        This page lists what the documentation of `CreateDBInstance` and `ModifyDBInstance` says about the parameters that are \
-        fields of a [CloudDatabase](cloud-database.md), and the [rule](rules.md) that enforces it before RDS is called. \
+        This page lists what the documentation of the operations of RDS says about the parameters that are fields of a \
+        [CloudDatabase](cloud-database.md), and the [rule](rules.md) that enforces it before RDS is called. \
         Statements about other engines are left out. The page is generated, and a test compares it with the service model of \
-        RDS.\n\n| parameter | statement of RDS | enforced by |\n|---|---|---|\n"
+        RDS.\n\n| parameter | operations | statement of RDS | enforced by |\n|---|---|---|---|\n"
         .to_owned();
     for it in &list.constraints {
         let reason = it.reason.as_deref();
@@ -270,7 +307,14 @@ fn the_page_of_the_constraints_is_current() {
             }
         };
         let statement = it.statement.replace('|', "\\|");
-        writeln!(page, "| `{}` | {statement} | {enforced} |", it.parameter).expect("a line");
+        let operations = it.operations.iter().map(|it| format!("`{it}`"));
+        let operations = operations.collect::<Vec<_>>().join(", ");
+        let parameter = &it.parameter;
+        writeln!(
+            page,
+            "| `{parameter}` | {operations} | {statement} | {enforced} |"
+        )
+        .expect("a line");
     }
     let path = root().join("docs/cloud-database-constraints.md");
     if std::env::var_os("LOCKSTEP_UPDATE").is_some() {

@@ -153,6 +153,27 @@ async fn an_earlier_state_is_restored_as_a_new_instance() {
 }
 
 #[tokio::test]
+async fn an_instance_whose_password_rds_manages_has_no_replicas() {
+    let (simulator, client) = start().await;
+    available(&simulator, &client, "orders").await;
+    let replica = || {
+        let call = client.create_db_instance_read_replica();
+        let call = call.db_instance_identifier("reader");
+        call.source_db_instance_identifier("orders").send()
+    };
+    let modify = || client.modify_db_instance().db_instance_identifier("orders");
+    let manage = modify().manage_master_user_password(true).send().await;
+    assert_eq!(outcome(manage), "");
+    settle(&simulator);
+    assert_eq!(outcome(replica().await), "InvalidParameterValue");
+    let own = modify().manage_master_user_password(false);
+    let own = own.master_user_password("correct-horse").send().await;
+    assert_eq!(outcome(own), "");
+    settle(&simulator);
+    assert_eq!(outcome(replica().await), "");
+}
+
+#[tokio::test]
 async fn a_replica_follows_its_source_until_the_source_is_deleted() {
     let (simulator, client) = start().await;
     available(&simulator, &client, "orders").await;

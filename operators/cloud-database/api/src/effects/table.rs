@@ -49,6 +49,10 @@ pub enum Circumstance {
     UpgradeNotAllowed,
     /// `allowMajorVersionUpgrade` begins to name the version of the spec.
     UpgradeAllowed,
+    /// Automatic upgrades of minor versions become enabled.
+    AutomaticUpgradesEnabled,
+    /// The instance has magnetic storage, which no spec has: only an adopted or restored instance can have it.
+    MagneticStorage,
     /// The version or the class changes, too.
     RestartsAnyway,
     /// The engine has an option whose installation restarts it.
@@ -69,6 +73,8 @@ impl Circumstance {
             Self::VersionFalls => "the version falls",
             Self::UpgradeNotAllowed => "the major version is not allowed",
             Self::UpgradeAllowed => "it allows the version of the spec",
+            Self::AutomaticUpgradesEnabled => "it becomes true",
+            Self::MagneticStorage => "the instance has magnetic storage",
             Self::RestartsAnyway => "the version or the class changes, too",
             Self::OptionsCanRestart => "the engine is MySQL or MariaDB",
             Self::InsightsEnabled => "Performance Insights stays enabled",
@@ -171,7 +177,17 @@ pub const SETTINGS: &[Setting] = &[
             )
         }],
     ),
-    online("autoMinorVersionUpgrade", "AutoMinorVersionUpgrade"),
+    except(
+        online("autoMinorVersionUpgrade", "AutoMinorVersionUpgrade"),
+        &[Exception {
+            reason: "in the maintenance window, if RDS has enabled automatic upgrades to a newer minor version",
+            ..if_(
+                Circumstance::AutomaticUpgradesEnabled,
+                Effect::PossibleOutage,
+                Timing::Now,
+            )
+        }],
+    ),
     online("engineLifecycleSupport", "EngineLifecycleSupport"),
     except(
         setting(
@@ -213,7 +229,14 @@ pub const SETTINGS: &[Setting] = &[
             Timing::AsApplyChanges,
         )],
     ),
-    scheduled("storage.type", "StorageType"),
+    except(
+        scheduled("storage.type", "StorageType"),
+        &[if_(
+            Circumstance::MagneticStorage,
+            Effect::BriefOutage,
+            Timing::AsApplyChanges,
+        )],
+    ),
     except(
         scheduled("storage.sizeGib", "AllocatedStorage"),
         &[if_(
@@ -304,7 +327,15 @@ pub const SETTINGS: &[Setting] = &[
     ),
     online("backup.window", "PreferredBackupWindow"),
     online("backup.copyTagsToSnapshot", "CopyTagsToSnapshot"),
-    online("maintenanceWindow", "PreferredMaintenanceWindow"),
+    because(
+        setting(
+            "maintenanceWindow",
+            "PreferredMaintenanceWindow",
+            Effect::PossibleOutage,
+            Timing::Now,
+        ),
+        "if it includes the current time and a pending action restarts the database",
+    ),
     except(
         setting("port", "DBPortNumber", Effect::Restart, Timing::Now),
         &[Exception {

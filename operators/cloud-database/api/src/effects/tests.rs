@@ -110,6 +110,36 @@ fn an_upgrade_to_another_major_version_needs_consent() {
 }
 
 #[test]
+fn automatic_upgrades_interrupt_clients_once_a_newer_version_is_there() {
+    let enabled =
+        |enabled: bool| json!({"engineVersion": "16", "autoMinorVersionUpgrade": enabled});
+    assert_eq!(
+        words(&enabled(false), &enabled(true)),
+        [
+            "autoMinorVersionUpgrade: now, with a possible outage (in the maintenance window, if RDS has enabled automatic upgrades to a newer minor version)"
+        ]
+    );
+    assert_eq!(
+        words(&enabled(true), &enabled(false)),
+        ["autoMinorVersionUpgrade: now, without an outage"]
+    );
+}
+
+#[test]
+fn a_maintenance_window_that_begins_now_applies_what_waits() {
+    let window = |window: &str| json!({"maintenanceWindow": window});
+    assert_eq!(
+        words(
+            &window("sun:05:00-sun:06:00"),
+            &window("mon:05:00-mon:06:00")
+        ),
+        [
+            "maintenanceWindow: now, with a possible outage (if it includes the current time and a pending action restarts the database)"
+        ]
+    );
+}
+
+#[test]
 fn a_parameter_group_waits_for_a_restart() {
     assert_eq!(
         words(&json!({}), &json!({"parameterGroup": "tuned"})),

@@ -77,6 +77,9 @@ fn findings(request: &Request<'_>) -> Vec<NotOffered> {
         found.extend(class::not_offered(request));
     }
     if found.is_empty() {
+        found.extend(class::not_offered_with_running(request));
+    }
+    if found.is_empty() {
         found.extend(storage::not_offered(request));
         found.extend(class::without_capabilities(request));
     }

@@ -10,6 +10,13 @@ const DELETION: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_DeleteInstance.html";
 const CLASSES: &str =
     "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/Concepts.DBInstanceClass.Types.html";
+const CERTIFICATES: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.SSL-certificate-rotation.html";
+
+/// Certificate authorities that have expired, with the month of their end ([`CERTIFICATES`]).
+const EXPIRED_AUTHORITIES: &[(&str, &str)] = &[
+    ("rds-ca-2015", "March 2020"),
+    ("rds-ca-2019", "August 2024"),
+];
 
 pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
     vec![
@@ -37,6 +44,14 @@ pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
             fields: &["spec.instanceClass", "spec.multiAz"],
             validate: burstable,
         },
+        Rule {
+            id: "ca-certificate-expired",
+            description: "The certificate authority should not have expired.",
+            severity: Severity::Warning,
+            reference: CERTIFICATES,
+            fields: &["spec.caCertificate"],
+            validate: expired_authority,
+        },
     ]
 }
 
@@ -63,5 +78,21 @@ fn burstable(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnos
         let detail = "is burstable: while its CPU credits are used up, it is slow, and so is the standby after a failover; \
             choose a class such as 'db.m7g.large' for production";
         diagnostics.invalid("spec.instanceClass", class, detail);
+    }
+}
+
+/// Suggests authorities that are valid for decades: `rds-ca-rsa2048-g1` until 2061, and the others until 2121
+/// (<https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.SSL.html>).
+fn expired_authority(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
+    let Some(authority) = context.object.spec.ca_certificate.as_deref() else {
+        return;
+    };
+    let mut expired = EXPIRED_AUTHORITIES.iter();
+    if let Some((_, end)) = expired.find(|(name, _)| *name == authority) {
+        let detail = format!(
+            "expired in {end}: clients that verify the certificate of the server cannot connect; \
+            set 'rds-ca-rsa2048-g1', 'rds-ca-rsa4096-g1' or 'rds-ca-ecc384-g1'"
+        );
+        diagnostics.invalid("spec.caCertificate", authority, detail);
     }
 }

@@ -164,16 +164,7 @@ impl RdsClient {
             .existing(id)
             .await?
             .unwrap_or_else(|| DbInstance::builder().build());
-        // One that is being created may get backups.
-        let is_available = instance.db_instance_status() == Some("available");
-        let has_backups = instance
-            .backup_retention_period()
-            .is_none_or(|days| days > 0);
-        let problem = (is_available && !has_backups).then(|| {
-            format!(
-                "the RDS instance '{id}' has no automated backups, without which RDS replicates no instance; set their retention (`spec.backup.retentionDays`) to at least one day"
-            )
-        });
+        let problem = problem_of_instance(id, &instance);
         Ok(Source {
             tags: instance.tag_list.unwrap_or_default(),
             problem,
@@ -187,6 +178,24 @@ impl RdsClient {
         let response = call.db_instance_identifier(id).send().await?;
         Ok(response.db_instances.unwrap_or_default().into_iter().next())
     }
+}
+
+/// Returns what keeps RDS from replicating an instance until its settings are changed.
+fn problem_of_instance(id: &str, instance: &DbInstance) -> Option<String> {
+    // One that is being created may get backups.
+    let is_available = instance.db_instance_status() == Some("available");
+    if is_available && instance.backup_retention_period() == Some(0) {
+        return Some(format!(
+            "the RDS instance '{id}' has no automated backups, without which RDS replicates no instance; set their retention (`spec.backup.retentionDays`) to at least one day"
+        ));
+    }
+    // No engine of CloudDatabase is an exception:
+    // https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-secrets-manager.html#rds-secrets-manager-limitations
+    instance.master_user_secret().map(|_| {
+        format!(
+            "RDS manages the password of the RDS instance '{id}' in Secrets Manager, and replicates no such instance; let it have a password of its own (`spec.credentials.secretName` or `spec.credentials.generate` in place of `spec.credentials.managed`)"
+        )
+    })
 }
 
 /// Returns the problem of a snapshot whose status does not pass.
@@ -204,4 +213,27 @@ fn problem_of_snapshot(snapshot: &DbSnapshot) -> Option<String> {
 fn tags_of(instances: Vec<DbInstance>) -> Option<Vec<Tag>> {
     let instance = instances.into_iter().next()?;
     Some(instance.tag_list.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_rds::types::MasterUserSecret;
+
+    use super::*;
+
+    #[test]
+    fn an_instance_is_replicated_if_it_has_backups_and_a_password_of_its_own() {
+        let instance = |status: &str, days: i32| {
+            let builder = DbInstance::builder().backup_retention_period(days);
+            builder.db_instance_status(status)
+        };
+        let problem = |instance: DbInstance| problem_of_instance("orders", &instance);
+        assert_eq!(problem(instance("available", 7).build()), None);
+        assert_eq!(problem(instance("creating", 0).build()), None);
+        let without_backups = problem(instance("available", 0).build());
+        assert!(without_backups.is_some_and(|it| it.contains("retentionDays")));
+        let secret = MasterUserSecret::builder().build();
+        let managed = instance("creating", 7).master_user_secret(secret).build();
+        assert!(problem(managed).is_some_and(|it| it.contains("credentials.managed")));
+    }
 }

@@ -38,6 +38,57 @@ async fn a_replica_whose_source_is_removed_from_the_spec_early_is_promoted() {
 }
 
 #[tokio::test]
+async fn an_adopted_instance_with_magnetic_storage_is_migrated_as_observing_it_shows() {
+    let env = Environment::start().await;
+    env.rds.create_instance(json!({
+        "DBInstanceIdentifier": "legacy", "Engine": "postgres", "EngineVersion": "16.4",
+        "DBInstanceClass": "db.t4g.micro", "AllocatedStorage": 10, "StorageType": "standard",
+        "MasterUsername": "app", "MasterUserPassword": "correct-horse", "StorageEncrypted": true,
+        "PubliclyAccessible": false, "BackupRetentionPeriod": 7, "CopyTagsToSnapshot": true,
+    }));
+    env.rds.advance(std::time::Duration::from_hours(1));
+    let fields = json!({
+        "adopt": {"identifier": "legacy"}, "engineVersion": "16", "managementPolicy": "Observe",
+    });
+    env.store("legacy", &fields);
+    let output = env.reconcile("legacy").await;
+    let message = &output.conditions[0].message;
+    assert!(message.contains("storage.type"), "{message}");
+    assert!(message.contains("storage.sizeGib"), "{message}");
+    assert!(env.rds.writes().is_empty());
+    env.edit("legacy", |object| {
+        object["spec"]["managementPolicy"] = json!("Manage");
+    });
+    env.reconcile("legacy").await;
+    let output = env.reconcile("legacy").await;
+    let message = &output.conditions[0].message;
+    let expected = "storage.type now, with a brief outage";
+    assert!(message.contains(expected), "{message}");
+    env.rds.advance(std::time::Duration::from_hours(24));
+    env.reconcile_repeatedly("legacy").await;
+    let instance = env.rds.instance("legacy").expect("the instance");
+    let storage = (&instance["StorageType"], &instance["AllocatedStorage"]);
+    assert_eq!(storage, (&json!("gp3"), &json!(20)));
+}
+
+#[tokio::test]
+async fn a_promotion_has_the_words_of_the_table_of_effects() {
+    let env = Environment::start().await;
+    let source = env.create("source", &json!({})).await;
+    let replica = json!({"replicaOf": {"identifier": source}});
+    env.create("reader", &replica).await;
+    env.edit("reader", |object| {
+        let spec = object["spec"].as_object_mut().expect("fields");
+        spec.remove("replicaOf");
+    });
+    let output = env.reconcile("reader").await;
+    let expected = "replicaOf now, with a restart of the database (the replica is promoted)";
+    let condition = &output.conditions[0];
+    assert!(condition.message.contains(expected), "{condition:?}");
+    assert!(output.events[0].note.ends_with(expected));
+}
+
+#[tokio::test]
 async fn a_size_that_rds_refuses_is_not_accepted_and_can_be_taken_back() {
     let env = Environment::start().await;
     env.create("orders", &json!({})).await;

@@ -257,6 +257,29 @@ async fn a_final_snapshot_without_tags_belongs_to_the_object_in_its_name() {
 }
 
 #[tokio::test]
+async fn a_source_whose_password_rds_manages_is_not_replicated() {
+    let env = Environment::start().await;
+    create(&env.rds, "legacy", &[("other", "tag")], true);
+    env.rds.advance(std::time::Duration::from_hours(1));
+    env.rds
+        .change("legacy", json!({"ManageMasterUserPassword": true}));
+    env.store("copy", &json!({"replicaOf": {"identifier": "legacy"}}));
+    env.reconcile("copy").await;
+    let told = Told::of(&env.reconcile("copy").await);
+    assert_eq!((told.is_stalled, told.reason), (true, "SourceNotUsable"));
+    let word = "Secrets Manager";
+    assert!(told.message.contains(word), "{}", told.message);
+    assert!(env.rds.writes().is_empty());
+    env.rds.change(
+        "legacy",
+        json!({"ManageMasterUserPassword": false, "MasterUserPassword": "correct-horse"}),
+    );
+    env.reconcile("copy").await;
+    env.reconcile("copy").await;
+    assert_eq!(env.calls("CreateDBInstanceReadReplica").len(), 1);
+}
+
+#[tokio::test]
 async fn a_source_that_rds_can_never_use_is_reported() {
     let env = Environment::start().await;
     create(&env.rds, "legacy", &[("other", "tag")], true);

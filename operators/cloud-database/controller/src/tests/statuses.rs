@@ -60,3 +60,26 @@ async fn only_the_modifications_that_rds_accepts_in_a_status_are_requested() {
         env.rds.remove_instance(&id);
     }
 }
+
+#[tokio::test]
+async fn what_waits_is_reported_with_the_maintenance_window() {
+    let env = Environment::start().await;
+    let window = "sun:05:00-sun:06:00";
+    let fields = json!({"applyChanges": "MaintenanceWindow", "maintenanceWindow": window});
+    let id = env.create("orders", &fields).await;
+    let reported = || {
+        let status = env.object("orders")["status"].clone();
+        let of = |field: &str| status[field].clone();
+        (of("pendingModifications"), of("pendingModificationsWindow"))
+    };
+    assert_eq!(reported(), (Value::Null, Value::Null));
+    env.edit("orders", |object| {
+        object["spec"]["instanceClass"] = json!("db.m7g.large");
+    });
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(reported(), (json!(["instanceClass"]), json!(window)));
+    env.rds.open_maintenance_window(&id);
+    env.rds.advance(Duration::from_hours(1));
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(reported(), (Value::Null, Value::Null));
+}

@@ -1,6 +1,6 @@
 //! Classes that RDS does not offer, and capabilities that they lack.
 
-use rds_catalogue::{Capability, Catalogue, ClassOffer, ClassSet};
+use rds_catalogue::{Capability, Catalogue, ClassOffer, ClassSet, VersionName};
 
 use super::request::{NotOffered, Request};
 use super::version;
@@ -61,19 +61,61 @@ pub(super) fn not_offered(request: &Request<'_>) -> Option<NotOffered> {
         return None;
     }
     let absence = absence(request, class)?;
-    // Sets are only made for a message: most classes are offered.
-    let classes = absence.classes();
     Some(NotOffered {
         path: PATH,
         value: class.into(),
         problem: absence.problem(request),
         is_certain: is_known(request, class),
-        alternatives: match classes.nearest(class, SUGGESTED).as_slice() {
-            [] => "there is none".to_owned(),
-            [only] => format!("the nearest is {only}"),
-            nearest => format!("the nearest are {}", nearest.join(", ")),
-        },
+        // Sets are only made for a message: most classes are offered.
+        alternatives: nearest(&absence.classes(), class),
     })
+}
+
+/// Returns the class if it is not offered with the version that the instance runs. RDS changes class and version in one
+/// operation only if the running version is supported on the new class (`ModifyDBInstance`, `DBInstanceClass`), and changes
+/// a class alone for the running version, too.
+pub(super) fn not_offered_with_running(request: &Request<'_>) -> Option<NotOffered> {
+    let old = request.old?;
+    let class = request.spec.instance_class.as_str();
+    let status = request.status;
+    let runs = status.and_then(|it| it.instance_class.as_deref()) == Some(class);
+    if runs || old.instance_class == class || class.split('.').count() != 3 {
+        return None;
+    }
+    let running = status.and_then(|it| it.engine_version.as_deref());
+    let running = running.or(old.engine_version.as_deref())?;
+    let offers = request.offers.offers;
+    let version = offers.versions.get(&VersionName::new(running))?;
+    let groups = offers.offer_of(version)?;
+    // RDS lists only the classes of new instances, and none of a version that is deprecated.
+    if groups.is_empty() || groups.iter().any(|it| it.classes.contains(class)) {
+        return None;
+    }
+    let alternatives = if is_new_version(request) {
+        "change the version first, and the class once the instance runs it".to_owned()
+    } else {
+        let classes = groups.iter().flat_map(|it| it.classes.iter());
+        nearest(&classes.collect(), class)
+    };
+    Some(NotOffered {
+        path: PATH,
+        value: class.into(),
+        problem: format!(
+            "is not offered with {} {running}, which the instance runs",
+            request.spec.engine.as_str()
+        ),
+        is_certain: is_known(request, class),
+        alternatives,
+    })
+}
+
+/// Returns the words for the nearest of some classes.
+fn nearest(classes: &ClassSet, class: &str) -> String {
+    match classes.nearest(class, SUGGESTED).as_slice() {
+        [] => "there is none".to_owned(),
+        [only] => format!("the nearest is {only}"),
+        nearest => format!("the nearest are {}", nearest.join(", ")),
+    }
 }
 
 /// Part of a catalogue that lacks a class, with what it has instead.

@@ -40,8 +40,33 @@ const CATALOGUE: &str = r#"{
   }}
 }"#;
 
+/// Catalogue with classes that only later versions have.
+const LATER_CLASSES: &str = r#"{
+  "format": 1,
+  "origin": {"source": "RDS", "account": "123456789012", "region": "eu-central-1"},
+  "engines": {"postgres": {
+    "date": "2026-11-20",
+    "versions": {
+      "15.12": {"deprecated": true, "minorUpgrades": "", "majorUpgrades": "16.10", "offer": 0},
+      "16.10": {"minorUpgrades": "16.11", "majorUpgrades": "17.6", "offer": 1},
+      "16.11": {"minorUpgrades": "", "majorUpgrades": "17.6", "offer": 2},
+      "17.6": {"minorUpgrades": "", "majorUpgrades": "", "offer": 3}
+    },
+    "offers": [
+      [],
+      [{"classes": "m5(large) t4g(micro)", "storage": {"gp3": {"sizeGib": "20..16384"}}, "capabilities": []}],
+      [{"classes": "m5(large) r7g(large) t4g(micro)", "storage": {"gp3": {"sizeGib": "20..16384"}}, "capabilities": []}],
+      [{"classes": "m5(large) r8g(large) t4g(micro)", "storage": {"gp3": {"sizeGib": "20..16384"}}, "capabilities": []}]
+    ]
+  }}
+}"#;
+
 fn rules(fresh_since: &str) -> Ruleset<CloudDatabase> {
-    let catalogue = Catalogue::load(CATALOGUE).expect("a catalogue");
+    rules_by(CATALOGUE, fresh_since)
+}
+
+fn rules_by(catalogue: &str, fresh_since: &str) -> Ruleset<CloudDatabase> {
+    let catalogue = Catalogue::load(catalogue).expect("a catalogue");
     let context = OfferContext::default();
     context.set(OfferCatalogues::new(vec![Arc::new(catalogue)], fresh_since));
     let rules = Ruleset::compile().expect("the ruleset compiles");
@@ -87,9 +112,14 @@ fn created(spec: Value) -> [Vec<String>; 2] {
 }
 
 fn changed(from: Value, to: Value, status: Value) -> [Vec<String>; 2] {
+    changed_by(CATALOGUE, from, to, status)
+}
+
+fn changed_by(catalogue: &str, from: Value, to: Value, status: Value) -> [Vec<String>; 2] {
     let old = database(&from, status.clone());
     let object = database(&to, status);
-    found(&rules("2026-11-19").validate(&ValidationRequest::update(&object, &old)))
+    let rules = rules_by(catalogue, "2026-11-19");
+    found(&rules.validate(&ValidationRequest::update(&object, &old)))
 }
 
 fn none() -> [Vec<String>; 2] {
@@ -253,6 +283,52 @@ fn only_what_a_change_concerns_is_compared() {
     let object = database(&running(), status());
     let result = rules("2026-11-19").validate(&ValidationRequest::create(&object));
     assert_eq!(found(&result)[0], Vec::<String>::new());
+}
+
+#[test]
+fn a_new_class_is_offered_with_the_version_that_runs() {
+    const OF: &str = "by the catalogue of account 123456789012 in eu-central-1 of 2026-11-20";
+    let spec = |version: &str, class: &str| json!({"engineVersion": version, "instanceClass": class, "allowMajorVersionUpgrade": "17"});
+    let status = |version: &str| {
+        json!({
+            "region": "eu-central-1", "accountId": "123456789012", "arn": "arn:aws:rds:a",
+            "engineVersion": version, "instanceClass": "db.t4g.micro",
+        })
+    };
+    let changed = |from: (&str, &str), to: (&str, &str), status: Value| {
+        let (from, to) = (spec(from.0, from.1), spec(to.0, to.1));
+        changed_by(LATER_CLASSES, from, to, status)[0].clone()
+    };
+    let (micro, none) = ("db.t4g.micro", Vec::<String>::new());
+    let upgraded = |class| changed(("16", micro), ("17", class), status("16.10"));
+    assert_eq!(upgraded("db.m5.large"), none, "both versions have it");
+    let denied = [format!(
+        r#"spec.instanceClass: Invalid value: "db.r8g.large": is not offered with postgres 16.10, which the instance runs, {OF}; change the version first, and the class once the instance runs it [not-offered]"#
+    )];
+    assert_eq!(upgraded("db.r8g.large"), denied);
+    // The upgrade was requested before, and is not done yet.
+    let resized = |running| changed(("17", micro), ("17", "db.r8g.large"), status(running));
+    assert_eq!(resized("16.10"), denied);
+    assert_eq!(resized("17.6"), none);
+    // Without a status, an exact version is the one that runs.
+    let exact = changed(("16.10", micro), ("17", "db.r8g.large"), Value::Null);
+    assert_eq!(exact, denied);
+    // Only a later minor version of the same major version has it.
+    assert_eq!(
+        changed(("16", micro), ("16", "db.r7g.large"), status("16.10")),
+        [format!(
+            r#"spec.instanceClass: Invalid value: "db.r7g.large": is not offered with postgres 16.10, which the instance runs, {OF}; the nearest are db.m5.large, db.t4g.micro [not-offered]"#
+        )]
+    );
+    // RDS lists no classes of a version that is deprecated or withdrawn.
+    for version in ["15.12", "15.13"] {
+        let upgraded = changed(("15", micro), ("16", "db.r7g.large"), status(version));
+        assert_eq!(upgraded, none, "{version}");
+    }
+    // The instance runs it: a change that RDS has rejected is taken back.
+    let mut larger = status("16.10");
+    larger["instanceClass"] = "db.r8g.large".into();
+    assert_eq!(changed(("16", micro), ("17", "db.r8g.large"), larger), none);
 }
 
 #[test]
