@@ -168,10 +168,7 @@ impl InstanceReconciler {
         let published = user.as_ref().ok().filter(|_| is_settled);
         let published = published.and_then(|user| published_by(&user.password, instance));
         let fields = change.fields();
-        let pending = drift::pending(instance).into_iter();
-        let pending = pending.filter(|field| {
-            field != PASSWORD && !fields.contains(&field.as_str()) && drift::is_of_spec(spec, field)
-        });
+        let pending = pending_of_spec(spec, instance, &fields);
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
@@ -457,6 +454,19 @@ fn not_pending(instance: &DbInstance, record: &RecordedInstance<'_>) -> Option<(
     let is_idle = meaning_of(instance).accepts == Accepts::All;
     let is_cancelled = is_idle && !is_pending && !is_allocated && !is_recent;
     is_cancelled.then(|| ("acceptedStorageGib".to_owned(), Value::Null))
+}
+
+/// Returns the fields of the spec that RDS has accepted and not applied yet, but for those that are requested now.
+fn pending_of_spec(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    requested: &[&str],
+) -> Vec<String> {
+    let mut pending = drift::pending(instance);
+    pending.retain(|field| {
+        field != PASSWORD && !requested.contains(&field.as_str()) && drift::is_of_spec(spec, field)
+    });
+    pending
 }
 
 /// Returns true if an instance is a replica, which does not have a password that was generated for it.
