@@ -71,7 +71,8 @@ struct CloudDatabaseArgs {
     #[arg(long = "rds-burst", default_value = "20")]
     rds_burst: NonZeroU32,
     /// Interval at which the versions and classes that RDS offers are read, for the engines of existing objects. They are kept
-    /// in the `ConfigMap` `lockstep-rds-catalogue`, by which the webhook denies what is not offered. `0s` disables it.
+    /// in the `ConfigMap` `lockstep-rds-catalogue`, by which the webhook denies what is not offered. A catalogue that is older
+    /// than three days only warns, so that a longer interval makes it warn in between. `0s` disables it.
     #[arg(long = "rds-catalogue-refresh-interval", default_value = "24h", value_parser = duration)]
     catalogue_refresh_interval: Duration,
     /// AWS regions that the objects of all Namespaces may choose by an annotation, besides those that their Namespace allows,
