@@ -120,6 +120,12 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 128))]
     pub credentials_version: Option<String>,
 
+    /// Version of the Secret whose password was requested from RDS, until RDS has accepted it. The instance may have this
+    /// password or the one of `credentialsVersion`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub requested_credentials_version: Option<String>,
+
     /// Secret in AWS Secrets Manager with the password, if RDS manages it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub master_user_secret: Option<MasterUserSecret>,

@@ -9,15 +9,16 @@ use lockstep_cloud_database_api::{AppliedStorage, CloudDatabaseSpec};
 use crate::modification::{IOPS, MAX_SIZE, THROUGHPUT};
 
 /// Returns the settings of the storage to record: those of the spec that are in effect, and those that were and have not
-/// been removed yet.
+/// been removed yet. Unless it `is_settled`, RDS may be changing the storage to what was in the spec before.
 pub(crate) fn storage(
     spec: &CloudDatabaseSpec,
     instance: &DbInstance,
     before: &AppliedStorage,
+    is_settled: bool,
 ) -> AppliedStorage {
     let recorded = |wanted: Option<i32>, actual: Option<i32>, before: Option<i32>| match wanted {
         Some(_) => wanted.filter(|_| wanted == actual).or(before),
-        None => before.filter(|_| before == actual),
+        None => before.filter(|_| before == actual || !is_settled),
     };
     let storage = &spec.storage;
     AppliedStorage {

@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use aws_sdk_rds::types::DbInstance;
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{CloudDatabase, PointInTime, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput};
@@ -59,6 +60,23 @@ impl<'a> Origin<'a> {
         })
     }
 
+    /// Returns true if an instance is the one whose data the new instance gets.
+    fn is(&self, instance: &DbInstance) -> bool {
+        let id = instance.db_instance_identifier();
+        match self {
+            Self::Empty(_) | Self::Snapshot(_) => false,
+            Self::PointInTime(point) => {
+                let resource_id = point.source_resource_id.as_deref();
+                point
+                    .source_instance
+                    .as_deref()
+                    .is_some_and(|it| id == Some(it))
+                    || resource_id.is_some_and(|it| instance.dbi_resource_id() == Some(it))
+            }
+            Self::Replica(source) => id == Some(source),
+        }
+    }
+
     /// Returns the version of the Secret whose password the instance is created with.
     fn credentials_version(&self) -> Option<&str> {
         match self {
@@ -103,7 +121,7 @@ impl InstanceReconciler {
             return Ok(self.in_progress(status, message));
         }
         if record.region.is_none() || record.account_id.is_none() {
-            self.require_first(object).await?;
+            self.require_first(object, &origin).await?;
             return Ok(self.locating(id, origin.credentials_version()).await?);
         }
         let created = match &origin {
@@ -273,12 +291,17 @@ impl InstanceReconciler {
 
     /// Returns an error if an instance was created for an earlier object with the same namespace and name: the
     /// user most likely expects to find the data of that instance.
-    async fn require_first(&self, object: &CloudDatabase) -> Result<(), StepError> {
+    async fn require_first(
+        &self,
+        object: &CloudDatabase,
+        origin: &Origin<'_>,
+    ) -> Result<(), StepError> {
         let replaced = replaced(object);
         let found = self.rds.of_earlier_objects(object).await?;
         let mut earlier = found.iter().filter_map(|instance| {
             let resource_id = instance.dbi_resource_id().unwrap_or_default();
-            (!replaced.contains(resource_id)).then_some((instance, resource_id))
+            let is_expected = replaced.contains(resource_id) || origin.is(instance);
+            (!is_expected).then_some((instance, resource_id))
         });
         let Some((instance, resource_id)) = earlier.next() else {
             return Ok(());

@@ -23,7 +23,7 @@ use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_o
 use crate::instance_status::{self, Meaning};
 use crate::modification::Modification;
 use crate::recorded_instance::RecordedInstance;
-use crate::release;
+use crate::release::{self, deletion_age};
 use crate::step_error::{StepError, with_status};
 use crate::tags::{self, ObjectTags};
 
@@ -53,9 +53,7 @@ impl InstanceReconciler {
                 return Ok(done.map_err(|error| self.requeue(error))?);
             }
             Err(error) if was_never_requested(&identity, &record) => {
-                tracing::info!(%error, instance = id, "no instance was ever requested");
-                self.forget(&id);
-                return Ok(FinalizeOutcome::Done);
+                return self.leave_unrequested(&id, deleted, error);
             }
             Err(error) => return Err(error.into()),
         };
@@ -78,6 +76,24 @@ impl InstanceReconciler {
             }
             Err(error) => Err(with_status(observed, error)),
         }
+    }
+
+    /// Ends the finalization of an object for which no instance was requested, although RDS does not answer. An error that may
+    /// pass is waited for, in case that the status was erased.
+    fn leave_unrequested(
+        &self,
+        id: &str,
+        deleted: &FinalizeRequest<'_>,
+        error: ReconcileError,
+    ) -> Result<FinalizeOutcome, StepError> {
+        let may_pass = matches!(error, ReconcileError::Transient { .. });
+        if may_pass && deletion_age(deleted) < self.shared.config.not_found_grace_period {
+            return Err(error.into());
+        }
+        self.forget(id);
+        Ok(FinalizeOutcome::Retained(format!(
+            "no RDS instance was requested for the object, as its status says, and RDS could not be asked: {error}. If the status was erased, the instance '{id}' may exist"
+        )))
     }
 
     async fn find(
@@ -172,7 +188,9 @@ impl InstanceReconciler {
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
             // A status that does not pass, in which RDS does not accept the call.
             Err(error) if error.is_busy() && meaning.problem.is_some() => {
-                Err(refused_in_status(id, phase, wants_snapshot, &error).into())
+                let status = fields([("deletionRequest", Value::Null)]);
+                let error = refused_in_status(id, phase, wants_snapshot, &error);
+                Err(with_status(status, error))
             }
             // The instance is busy; RDS accepts the call later.
             Err(error) if error.is_busy() => {
@@ -338,11 +356,10 @@ fn refused_in_status(
     }
 }
 
-/// Returns true if the status shows that no instance was ever requested: the identifier is recorded before the first call to
-/// RDS, and region and account before an instance is created. A status without either may have been lost.
+/// Returns true if the status shows that no instance was ever requested: region and account are recorded before one is created.
 fn was_never_requested(identity: &Identity, record: &RecordedInstance<'_>) -> bool {
     let was_requested = record.region.is_some() || record.listed_id().is_some();
-    record.instance_id.is_some() && !was_requested && !identity.is_adopted
+    !was_requested && !identity.is_adopted
 }
 
 fn uid_of<'a>(deleted: &FinalizeRequest<'a>) -> Option<&'a str> {

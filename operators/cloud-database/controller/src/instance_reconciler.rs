@@ -312,7 +312,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-pub(crate) const RECORDED: [&str; 25] = [
+pub(crate) const RECORDED: [&str; 26] = [
     "arn",
     "resourceId",
     "region",
@@ -334,6 +334,7 @@ pub(crate) const RECORDED: [&str; 25] = [
     "appliedStorage",
     "appliedTags",
     "credentialsVersion",
+    "requestedCredentialsVersion",
     "masterUserSecret",
     "ownedSecrets",
     "replicaOf",

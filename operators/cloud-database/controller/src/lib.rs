@@ -29,6 +29,7 @@ mod instance_reconciler;
 mod instance_status;
 mod known_passwords;
 mod location;
+mod master_password;
 mod master_user;
 mod modification;
 mod modify;

@@ -80,12 +80,12 @@ impl InstanceReconciler {
         }
         match self.requested.answer(target.id, group, target.when)? {
             Answer::Accepted => Some(Outcome::Accepted),
-            Answer::Busy(message)
+            Answer::Busy { message, .. }
                 if target.is_lasting(self.requested.busy_answers(target.id, group)) =>
             {
                 Some(Outcome::Rejected(message))
             }
-            Answer::Busy(message) => Some(Outcome::Busy(Some(message))),
+            Answer::Busy { message, .. } => Some(Outcome::Busy(Some(message))),
             Answer::Rejected {
                 is_cooldown: true, ..
             } => Some(Outcome::Cooldown(target.cooldown())),
@@ -166,7 +166,10 @@ impl InstanceReconciler {
     fn busy(&self, target: &Target<'_>, group: Modification, error: &CallError) -> Outcome {
         let (id, when) = (target.id, target.when);
         let answers = self.requested.busy_answers(id, &group) + 1;
-        let answer = Answer::Busy(error.text());
+        let answer = Answer::Busy {
+            message: error.text(),
+            is_unexpected: target.accepts == Accepts::All,
+        };
         let again_after = self.shared.config.poll_interval * BUSY_POLLS;
         self.requested
             .remember(id, group, when, answer, again_after);

@@ -96,6 +96,6 @@ impl InstanceReconciler {
             return Some(PasswordChange::Set(String::new()));
         }
         let mut version = self.credentials_version(id, object, instance, record);
-        self.password_change(id, &user.password, instance, &mut version)
+        self.password_change(id, &user.password, instance, record, &mut version)
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct RecordedInstance<'a> {
     pub(crate) replica_of: Option<&'a str>,
     /// Version of the Secret whose password the instance has.
     pub(crate) credentials_version: Option<&'a str>,
+    /// Version of the Secret whose password was requested, and not accepted yet.
+    pub(crate) requested_credentials_version: Option<&'a str>,
     pub(crate) storage_modified_at: Option<Timestamp>,
     /// Last size of the storage that RDS has accepted.
     pub(crate) accepted_storage_gib: Option<i32>,
@@ -69,6 +71,7 @@ impl<'a> RecordedInstance<'a> {
             applied_tags: list("appliedTags"),
             replica_of: text("replicaOf"),
             credentials_version: text("credentialsVersion"),
+            requested_credentials_version: text("requestedCredentialsVersion"),
             accepted_storage_gib: status["acceptedStorageGib"]
                 .as_i64()
                 .and_then(|size| size.try_into().ok()),

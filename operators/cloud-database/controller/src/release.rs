@@ -103,7 +103,7 @@ pub(crate) fn without_access(
 }
 
 /// Returns the time since the deletion of an object began.
-fn deletion_age(deleted: &FinalizeRequest<'_>) -> Duration {
+pub(crate) fn deletion_age(deleted: &FinalizeRequest<'_>) -> Duration {
     let age = Timestamp::now().as_second() - deletion_began(deleted);
     Duration::from_secs(age.try_into().unwrap_or_default())
 }

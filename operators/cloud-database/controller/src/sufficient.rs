@@ -83,7 +83,7 @@ impl InstanceReconciler {
         let is_replica = matches!(replication, Replication::Replica(_));
         let password = user.as_ref().ok().filter(|_| !is_replica).and_then(|user| {
             let mut version = self.credentials_version(id, object, instance, record);
-            self.password_change(id, &user.password, instance, &mut version)
+            self.password_change(id, &user.password, instance, record, &mut version)
         });
         is_same
             && tags::is_owned_by(instance, object.uid().as_deref())

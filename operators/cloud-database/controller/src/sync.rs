@@ -22,11 +22,13 @@ use crate::drift;
 use crate::identity::Identity;
 use crate::instance_reconciler::{InstanceReconciler, observed, require_ours};
 use crate::instance_status::{self, Accepts, Meaning};
-use crate::master_user::{
-    KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
+use crate::master_password::{
+    ComparedUser, accepts_password, has_pending_password, is_changing_password, is_noted,
+    is_unknown_password, published_by,
 };
+use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::outcomes::{Outcome, Outcomes};
-use crate::modification::{MAX_SIZE, Modification, PASSWORD, PasswordChange, SIZE, TagChange};
+use crate::modification::{MAX_SIZE, Modification, PASSWORD, SIZE, TagChange};
 use crate::modify::Target;
 use crate::observation::is_observed;
 use crate::owned_secrets;
@@ -39,9 +41,6 @@ use crate::tags;
 
 /// Time after which RDS certainly reports a change that it has accepted and not applied.
 const SHOWN_AFTER: SignedDuration = SignedDuration::from_mins(10);
-
-/// Status of an instance whose password RDS is changing.
-const RESETTING: &str = "resetting-master-credentials";
 
 /// Result of the requests of a reconciliation.
 struct Applied {
@@ -128,7 +127,9 @@ impl InstanceReconciler {
         let meaning = meaning_of(instance);
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
-        let mut applied = applied_values::storage(spec, instance, &record.applied_storage);
+        let is_settled = is_storage_settled(instance, record);
+        let before = &record.applied_storage;
+        let mut applied = applied_values::storage(spec, instance, before, is_settled);
         // Full storage does not wait for the maintenance window.
         let when = match meaning.accepts {
             Accepts::OnlyStorage => ApplyChanges::Immediately,
@@ -138,32 +139,23 @@ impl InstanceReconciler {
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
         outcomes.add_not_allowed(drift::not_allowed(spec, instance));
         outcomes.add_waiting_for_restart(drift::waiting_for_restart(spec, instance));
-        let mut version = self.credentials_version(id, object, instance, record);
+        let version = self.credentials_version(id, object, instance, record);
         let replication = Replication::of(object, instance, record.replica_of);
-        let mut is_next = false;
-        match &user {
-            // A replica has the users of its source.
-            _ if matches!(replication, Replication::Replica(_)) => {}
-            Ok(user) => {
-                outcomes.add_differences(drift::of_master_user(user, instance));
-                change.password = self.password_change(id, &user.password, instance, &mut version);
-                let sets = change.password.as_ref().and_then(|it| it.password());
-                let is_noted = record.credentials_version == Some(UNKNOWN_VERSION);
-                is_next = sets.is_some() && !is_noted && accepts_password(&meaning);
-            }
-            Err(error) => outcomes.add_differences([format!(
-                "the password of the master user is unknown: {error}"
-            )]),
-        }
+        let ComparedUser {
+            differences,
+            password,
+            mut version,
+        } = self.compare_user(id, &user, instance, record, &replication, version);
+        outcomes.add_differences(differences);
+        let is_next = password.is_some()
+            && !user
+                .as_ref()
+                .is_ok_and(|user| is_noted(&user.password, record))
+            && accepts_password(&meaning);
+        change.password = password;
         let arn = instance.db_instance_arn().unwrap_or_default();
         change.tags = self.tags_to_change(object, instance, record);
         let is_settled = change.password.is_none() && !is_changing_password(instance);
-        if is_next {
-            // If this process ends after the call, the instance may have either.
-            change.password = None;
-            version = Some(UNKNOWN_VERSION.to_owned());
-            outcomes.add(&[PASSWORD], Outcome::Next);
-        }
         let is_settled = is_settled && !is_unknown_password(spec, &replication);
         let published = user.as_ref().ok().filter(|_| is_settled);
         let published = published.and_then(|user| published_by(&user.password, instance));
@@ -181,14 +173,21 @@ impl InstanceReconciler {
             circumstances: circumstances::of(spec, when, instance, &change),
         };
         if fields.contains(&PASSWORD) {
-            // If the answer is lost, the instance may have either.
+            // If the answer is lost, or this process ends, the instance may have either.
             self.passwords.forget(id);
         }
-        let requests =
-            self.request_changes(&target, object, instance, &replication, change, outcomes);
-        Box::pin(requests).await;
+        if is_next {
+            // Nothing else is requested before, so that all changes are in one call.
+            outcomes.add(&fields, Outcome::Next);
+        } else {
+            let requests =
+                self.request_changes(&target, object, instance, &replication, change, outcomes);
+            Box::pin(requests).await;
+        }
         if when != spec.apply_changes && outcomes.has_requested(SIZE) {
             let waiting = drift::pending(instance).into_iter();
+            // The log volume waits for a restart in any case.
+            let waiting = waiting.filter(|it| it != PASSWORD && it != "dedicatedLogVolume");
             outcomes.add_applied_early(waiting.filter(|it| !it.starts_with("storage.")));
         }
         let mut status = Map::new();
@@ -200,9 +199,11 @@ impl InstanceReconciler {
             }
             version = user.password.version().map(String::from).or(version);
         }
-        if outcomes.has_failed(PASSWORD) {
-            version = Some(UNKNOWN_VERSION.to_owned());
-        }
+        let requested = match &user {
+            Ok(user) if is_next => user.password.version(),
+            Ok(_) if !fields.contains(&PASSWORD) || outcomes.has_accepted(PASSWORD) => None,
+            _ => record.requested_credentials_version,
+        };
         if meaning.serves && !fields.contains(&PASSWORD) && has_pending_password(instance) {
             // It never waits for the maintenance window.
             outcomes.add(&[PASSWORD], Outcome::Accepted);
@@ -211,18 +212,18 @@ impl InstanceReconciler {
         status.extend(accepted_changes(object, outcomes));
         applied_values::add_requested(&mut applied, spec, &outcomes.requested_fields());
         let tags = applied_values::tags(spec, instance, &record.applied_tags);
-        let or_null = |is_empty: bool, value: Value| if is_empty { Value::Null } else { value };
         status.extend([
             ("enforcedFields".to_owned(), json!(enforced)),
             (
                 "appliedStorage".to_owned(),
-                or_null(applied == Default::default(), json!(applied)),
+                json!(Some(applied).filter(|it| *it != Default::default())),
             ),
             (
                 "appliedTags".to_owned(),
-                or_null(tags.is_empty(), json!(tags)),
+                json!(Some(tags).filter(|it| !it.is_empty())),
             ),
             ("credentialsVersion".to_owned(), json!(version)),
+            ("requestedCredentialsVersion".to_owned(), json!(requested)),
             ("replicaOf".to_owned(), json!(replication.recorded())),
         ]);
         Applied { status, published }
@@ -257,74 +258,6 @@ impl InstanceReconciler {
             }
             _ => self.modify(target, change, outcomes).await,
         }
-    }
-
-    /// Returns the version of the credentials that the instance has, as far as it is known.
-    pub(crate) fn credentials_version(
-        &self,
-        id: &str,
-        object: &CloudDatabase,
-        instance: &DbInstance,
-        record: &RecordedInstance<'_>,
-    ) -> Option<String> {
-        let is_other =
-            record.resource_id.is_some() && record.resource_id != instance.dbi_resource_id();
-        let is_generated = object.spec.credentials.generate.is_some();
-        match record.credentials_version {
-            // It was restored, with the password of that time.
-            Some(_) if is_other => {
-                self.passwords.forget(id);
-                Some(UNKNOWN_VERSION.to_owned())
-            }
-            // It was adopted, and does not have a password that was generated here.
-            None if is_generated => Some(UNKNOWN_VERSION.to_owned()),
-            recorded => recorded.map(String::from),
-        }
-    }
-
-    /// Returns the change of the password, if the instance has another one, or one that is kept elsewhere. `version` is the
-    /// recorded version of the credentials.
-    pub(crate) fn password_change(
-        &self,
-        id: &str,
-        password: &MasterPassword,
-        instance: &DbInstance,
-        version: &mut Option<String>,
-    ) -> Option<PasswordChange> {
-        let is_managed = instance.master_user_secret().is_some();
-        if is_managed {
-            self.passwords.forget(id);
-            *version = Some(MANAGED_VERSION.to_owned());
-        }
-        match password {
-            MasterPassword::NotStored => None,
-            MasterPassword::Managed { .. } if is_managed => None,
-            MasterPassword::Managed { kms_key } => Some(PasswordChange::Manage {
-                kms_key: kms_key.clone(),
-            }),
-            MasterPassword::Known(known) if is_managed => {
-                Some(PasswordChange::Unmanage(known.text.clone()))
-            }
-            MasterPassword::Known(known) => self.password_to_set(id, known, version),
-        }
-    }
-
-    /// Returns the password to set, if the Secret has another one than the instance. `version` is the recorded version of
-    /// the Secret. If none is recorded, the instance was created by a release that did not record it, and keeps its
-    /// password.
-    fn password_to_set(
-        &self,
-        id: &str,
-        known: &KnownPassword,
-        version: &mut Option<String>,
-    ) -> Option<PasswordChange> {
-        let is_recorded = version.as_ref().is_none_or(|it| *it == known.version);
-        if is_recorded || self.passwords.has(id, &known.text) {
-            self.passwords.record(id, &known.text);
-            *version = Some(known.version.clone());
-            return None;
-        }
-        Some(PasswordChange::Set(known.text.clone()))
     }
 
     /// Returns the tags to add, to correct and to remove.
@@ -447,12 +380,8 @@ fn not_pending(instance: &DbInstance, record: &RecordedInstance<'_>) -> Option<(
     let pending = instance.pending_modified_values();
     let is_pending = pending.is_some_and(|it| it.allocated_storage().is_some());
     let is_allocated = instance.allocated_storage().is_none_or(|it| it >= accepted);
-    let since = record
-        .storage_modified_at
-        .map(|at| Timestamp::now().duration_since(at));
-    let is_recent = since.is_some_and(|since| since < SHOWN_AFTER);
     let is_idle = meaning_of(instance).accepts == Accepts::All;
-    let is_cancelled = is_idle && !is_pending && !is_allocated && !is_recent;
+    let is_cancelled = is_idle && !is_pending && !is_allocated && !is_storage_recent(record);
     is_cancelled.then(|| ("acceptedStorageGib".to_owned(), Value::Null))
 }
 
@@ -469,39 +398,18 @@ fn pending_of_spec(
     pending
 }
 
-/// Returns true if an instance is a replica, which does not have a password that was generated for it.
-fn is_unknown_password(spec: &CloudDatabaseSpec, replication: &Replication<'_>) -> bool {
-    matches!(replication, Replication::Replica(_)) && spec.credentials.secret_name.is_none()
+/// Returns true unless RDS may be changing the storage, or may not report a change yet.
+fn is_storage_settled(instance: &DbInstance, record: &RecordedInstance<'_>) -> bool {
+    let pending = drift::pending(instance);
+    let is_pending = pending.iter().any(|it| it.starts_with("storage."));
+    meaning_of(instance).accepts == Accepts::All && !is_pending && !is_storage_recent(record)
 }
 
-/// Returns true if a change of the password can be requested in a status.
-fn accepts_password(meaning: &Meaning) -> bool {
-    matches!(meaning.accepts, Accepts::All | Accepts::AllButStorage)
-}
-
-/// Returns true while RDS has accepted a change of the password and has not applied it.
-fn has_pending_password(instance: &DbInstance) -> bool {
-    let pending = instance.pending_modified_values();
-    let secret = instance.master_user_secret();
-    pending.is_some_and(|it| it.master_user_password().is_some())
-        || secret.is_some_and(|it| it.secret_status() == Some("creating"))
-}
-
-/// Returns true while RDS may be changing the password.
-fn is_changing_password(instance: &DbInstance) -> bool {
-    has_pending_password(instance) || instance.db_instance_status() == Some(RESETTING)
-}
-
-/// Returns the password of an instance that has it, or where it is.
-fn published_by(password: &MasterPassword, instance: &DbInstance) -> Option<Published> {
-    match password {
-        MasterPassword::Known(known) => Some(Published::Password(known.text.clone())),
-        MasterPassword::NotStored => None,
-        MasterPassword::Managed { .. } => {
-            let arn = instance.master_user_secret()?.secret_arn()?;
-            Some(Published::SecretArn(arn.to_owned()))
-        }
-    }
+/// Returns true if RDS has accepted a change of the storage a short time ago.
+fn is_storage_recent(record: &RecordedInstance<'_>) -> bool {
+    let modified = record.storage_modified_at;
+    let since = modified.map(|at| Timestamp::now().duration_since(at));
+    since.is_some_and(|since| since < SHOWN_AFTER)
 }
 
 fn meaning_of(instance: &DbInstance) -> Meaning {

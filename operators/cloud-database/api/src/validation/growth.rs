@@ -48,10 +48,16 @@ fn shrink(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostic
         status.is_some_and(|status| status.pending_modifications.iter().any(|it| it == SIZE));
     let allocated = status.and_then(|status| status.allocated_storage_gib);
     let accepted = status.and_then(|status| status.accepted_storage_gib);
+    // IOPS, throughput or another type that wait with it are not taken back.
+    let is_alone = status.is_some_and(|status| {
+        let mut pending = status.pending_modifications.iter();
+        status.phase.as_deref() == Some("available")
+            && !pending.any(|it| it.starts_with("storage.") && it != SIZE)
+    });
     let waits = is_pending && old.spec.apply_changes == ApplyChanges::MaintenanceWindow;
-    let is_own = waits && accepted == Some(old.spec.storage.size_gib);
     let least = match allocated {
-        Some(allocated) if is_own => Some(allocated),
+        // Not a growth by storage autoscaling.
+        Some(allocated) if waits && is_alone && accepted > Some(allocated) => Some(allocated),
         Some(allocated) if !is_pending => Some(accepted.map_or(allocated, |it| it.max(allocated))),
         _ => None,
     };
@@ -174,14 +180,24 @@ mod tests {
         assert_eq!(messages(50, &pending).len(), 1);
         let waiting = json!({
             "allocatedStorageGib": 50, "acceptedStorageGib": 100,
-            "pendingModifications": ["storage.sizeGib"],
+            "pendingModifications": ["storage.sizeGib"], "phase": "available",
         });
         assert_eq!(messages(50, &waiting).len(), 1, "RDS applies it now");
         assert!(messages_of("MaintenanceWindow", 50, &waiting).is_empty());
         assert_eq!(messages_of("MaintenanceWindow", 49, &waiting).len(), 1);
+        let mut changing = waiting.clone();
+        changing["phase"] = json!("modifying");
+        assert_eq!(messages_of("MaintenanceWindow", 50, &changing).len(), 1);
+        let mut larger = waiting.clone();
+        larger["pendingModifications"] = json!(["storage.sizeGib", "storage.iops"]);
+        assert_eq!(messages_of("MaintenanceWindow", 50, &larger).len(), 1);
+        // The size of the spec is one that RDS has refused since.
+        let mut refused = waiting.clone();
+        refused["acceptedStorageGib"] = json!(80);
+        assert!(messages_of("MaintenanceWindow", 50, &refused).is_empty());
         // RDS increases the storage by itself.
         let own = json!({
-            "allocatedStorageGib": 50, "acceptedStorageGib": 50,
+            "allocatedStorageGib": 50, "acceptedStorageGib": 50, "phase": "available",
             "pendingModifications": ["storage.sizeGib"],
         });
         assert_eq!(messages_of("MaintenanceWindow", 50, &own).len(), 1);

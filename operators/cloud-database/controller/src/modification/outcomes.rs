@@ -84,14 +84,6 @@ impl Outcomes {
         })
     }
 
-    /// Returns true if there was no answer to a request for these fields.
-    pub(crate) fn has_failed(&self, starts_with: &str) -> bool {
-        let mut fields = self.fields.iter();
-        fields.any(|(fields, outcome)| {
-            has_field(fields, starts_with) && matches!(outcome, Outcome::Failed(_))
-        })
-    }
-
     /// Returns the fields of which RDS has accepted a change in this reconciliation.
     pub(crate) fn requested_fields(&self) -> Vec<String> {
         let requested = self.fields.iter();

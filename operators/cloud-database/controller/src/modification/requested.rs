@@ -19,8 +19,13 @@ const IN_WINDOW_AGAIN_AFTER: Duration = Duration::from_hours(8 * 24);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Accepted,
-    /// RDS accepts it when the instance has another status, with its message.
-    Busy(String),
+    /// RDS accepts it when the instance has another status.
+    Busy {
+        /// Message of RDS.
+        message: String,
+        /// If true, the instance has a status in which RDS accepts modifications.
+        is_unexpected: bool,
+    },
     /// With the code and the message of RDS.
     Rejected {
         message: String,
@@ -38,7 +43,7 @@ struct Requested {
     when: ApplyChanges,
     answer: Answer,
     again_at: Instant,
-    /// Number of answers in succession that RDS accepts it in another status.
+    /// Number of unexpected answers in succession that RDS accepts it in another status.
     busy: u32,
 }
 
@@ -57,7 +62,7 @@ impl RequestedModifications {
         Some(found.answer.clone())
     }
 
-    /// Returns how often in succession RDS has answered that it accepts a group of fields in another status.
+    /// Returns how often in succession RDS has answered unexpectedly that it accepts a group of fields in another status.
     pub(crate) fn busy_answers(&self, id: &str, group: &Modification) -> u32 {
         let requested = self.lock();
         let mut all = requested.get(id).into_iter().flatten();
@@ -89,8 +94,11 @@ impl RequestedModifications {
         let all = requested.entry(id.to_owned()).or_default();
         let before = all.iter().find(|it| it.group == group);
         let busy = match answer {
-            Answer::Busy(_) => before.map_or(0, |it| it.busy) + 1,
-            Answer::Accepted | Answer::Rejected { .. } => 0,
+            Answer::Busy {
+                is_unexpected: true,
+                ..
+            } => before.map_or(0, |it| it.busy) + 1,
+            Answer::Busy { .. } | Answer::Accepted | Answer::Rejected { .. } => 0,
         };
         all.retain(|it| it.group != group);
         all.push(Requested {
@@ -136,6 +144,13 @@ mod tests {
         }
     }
 
+    fn busy(is_unexpected: bool) -> Answer {
+        Answer::Busy {
+            message: "not now".to_owned(),
+            is_unexpected,
+        }
+    }
+
     const NOW: ApplyChanges = ApplyChanges::Immediately;
 
     #[test]
@@ -165,7 +180,7 @@ mod tests {
     #[test]
     fn only_what_rds_has_accepted_is_remembered_when_a_user_requests_it() {
         let requested = RequestedModifications::default();
-        let busy = Answer::Busy("not now".to_owned());
+        let busy = busy(true);
         requested.remember("a", port(1), NOW, busy, Duration::from_hours(1));
         requested.accepted("a", port(2), NOW, false);
         requested.forget_refusals("a");
@@ -177,14 +192,13 @@ mod tests {
     #[test]
     fn answers_in_another_status_are_counted_until_there_is_another_answer() {
         let requested = RequestedModifications::default();
-        let busy = || Answer::Busy("not now".to_owned());
         for times in 0..3 {
             assert_eq!(requested.busy_answers("a", &port(1)), times);
-            requested.remember("a", port(1), NOW, busy(), Duration::ZERO);
+            requested.remember("a", port(1), NOW, busy(true), Duration::ZERO);
         }
-        requested.accepted("a", port(1), NOW, false);
-        assert_eq!(requested.busy_answers("a", &port(1)), 0);
-        requested.remember("a", port(1), NOW, busy(), Duration::ZERO);
+        requested.remember("a", port(1), NOW, busy(false), Duration::ZERO);
+        assert_eq!(requested.busy_answers("a", &port(1)), 0, "it is expected");
+        requested.remember("a", port(1), NOW, busy(true), Duration::ZERO);
         requested.retain("a", &[]);
         assert_eq!(requested.busy_answers("a", &port(1)), 0);
     }
@@ -192,7 +206,7 @@ mod tests {
     #[test]
     fn a_rejected_modification_is_requested_again_after_its_time() {
         let requested = RequestedModifications::default();
-        let busy = Answer::Busy("not now".to_owned());
+        let busy = busy(true);
         requested.remember("a", port(1), NOW, busy, Duration::ZERO);
         assert_eq!(requested.answer("a", &port(1), NOW), None);
     }

@@ -65,10 +65,10 @@ pub(crate) fn change(
 
     // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows. Only a growth
     // that the spec has requested, and that waits, is taken back: its request names the allocated size again.
-    let is_own_growth = pending.is_some_and(|it| {
-        it.allocated_storage().is_some() && it.allocated_storage() == record.accepted_storage_gib
-    });
-    let least = if is_own_growth {
+    let waiting = instance.pending_modified_values();
+    let waiting = waiting.and_then(|it| it.allocated_storage());
+    let own_growth = waiting.filter(|_| waiting == record.accepted_storage_gib);
+    let least = if own_growth.is_some() {
         instance.allocated_storage().unwrap_or_default()
     } else {
         actual_size
@@ -77,7 +77,7 @@ pub(crate) fn change(
     let is_gp3 = storage.storage_type == StorageType::Gp3;
     let is_provisioned = is_provisioned(storage.storage_type, size);
     let type_differs = actual_type != Some(storage.storage_type.as_str());
-    let size_differs = size != actual_size;
+    let size_differs = size != actual_size || own_growth.is_some_and(|growth| growth != size);
 
     // The value of the spec, or the one that is in effect, if it fits, or RDS' own.
     let or_present = |wanted: Option<i32>, actual: Option<i32>, applied: Option<i32>, own: i32| {

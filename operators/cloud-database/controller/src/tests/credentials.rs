@@ -138,3 +138,57 @@ async fn a_password_that_is_taken_back_after_a_lost_answer_is_set_again() {
         assert_eq!(env.rds.password(&id).as_deref(), Some("correct-horse"));
     }
 }
+
+/// The Secret with the generated password is kept until then.
+#[tokio::test]
+async fn an_instance_has_its_generated_password_until_rds_accepts_another_one() {
+    let env = Environment::start().await;
+    let id = env.create("orders", &generating(&json!({}))).await;
+    let version = || env.object("orders")["status"]["credentialsVersion"].clone();
+    let generated = version();
+    let refused = Disturbance::Error("InvalidParameterValue".to_owned(), "by a test".to_owned());
+    env.rds.inject("ModifyDBInstance", refused, 100);
+    env.set_password("battery-staple", 2);
+    env.edit("orders", |object| {
+        object["spec"]["credentials"] = json!({"username": "app", "secretName": "s"});
+    });
+    for _ in 0..4 {
+        env.reconcile("orders").await;
+        assert_eq!(version(), generated);
+    }
+    assert_eq!(env.rds.calls("ModifyDBInstance").len(), 1);
+    env.rds.clear_injections();
+    env.instances().requested.forget_refusals(&id);
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(env.rds.password(&id).as_deref(), Some("battery-staple"));
+    assert_ne!(version(), generated);
+    let requested = &env.object("orders")["status"]["requestedCredentialsVersion"];
+    assert_eq!(*requested, Value::Null);
+}
+
+#[tokio::test]
+async fn a_password_is_requested_together_with_other_changes_and_is_not_repeated() {
+    for is_managed in [false, true] {
+        let env = Environment::start().await;
+        let managed = json!({"credentials": {"username": "app", "managed": {}}});
+        let fields = if is_managed { managed } else { json!({}) };
+        env.set_password("correct-horse", 1);
+        env.create("orders", &fields).await;
+        env.rds.clear_journal();
+        env.set_password("battery-staple", 2);
+        env.edit("orders", |object| {
+            object["spec"]["instanceClass"] = json!("db.m7g.large");
+            object["spec"]["credentials"] = json!({"username": "app", "secretName": "s"});
+        });
+        let busy = Disturbance::Error("InvalidDBInstanceState".to_owned(), "by a test".to_owned());
+        env.rds.inject("ModifyDBInstance", busy, 3);
+        for _ in 0..4 {
+            env.reconcile("orders").await;
+        }
+        let calls = env.calls("ModifyDBInstance");
+        assert!(calls[0]["MasterUserPassword"].is_string(), "{calls:?}");
+        assert_eq!(calls[0]["DBInstanceClass"], "db.m7g.large");
+        // Both, and each alone.
+        assert_eq!(calls.len(), 3, "managed: {is_managed}");
+    }
+}

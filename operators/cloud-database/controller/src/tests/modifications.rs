@@ -75,6 +75,47 @@ async fn a_growth_that_waits_for_the_maintenance_window_can_be_taken_back() {
     assert_eq!(env.object("orders")["status"]["acceptedStorageGib"], 20);
 }
 
+/// Changes that do not wait any more are requested, and the growth must not be among them.
+#[tokio::test]
+async fn a_growth_is_taken_back_also_if_nothing_is_to_wait_any_more() {
+    let env = Environment::start().await;
+    let fields = json!({"applyChanges": "MaintenanceWindow"});
+    let id = env.create("orders", &fields).await;
+    with_size(&env, 100);
+    env.reconcile("orders").await;
+    env.edit("orders", |object| {
+        object["spec"]["applyChanges"] = json!("Immediately");
+        object["spec"]["storage"]["sizeGib"] = json!(20);
+        object["spec"]["instanceClass"] = json!("db.m7g.large");
+    });
+    env.reconcile_repeatedly("orders").await;
+    let instance = env.rds.instance(&id).expect("the instance");
+    let found = (&instance["DBInstanceClass"], &instance["AllocatedStorage"]);
+    assert_eq!(found, (&json!("db.m7g.large"), &json!(20)));
+}
+
+#[tokio::test]
+async fn iops_that_are_removed_from_the_spec_while_rds_sets_them_are_removed() {
+    let env = Environment::start().await;
+    let storage = json!({"sizeGib": 500});
+    let id = env.create("orders", &json!({"storage": storage})).await;
+    let set = |storage: Value| {
+        env.edit("orders", |object| object["spec"]["storage"] = storage);
+    };
+    let iops = || env.rds.instance(&id).expect("the instance")["Iops"].clone();
+    set(json!({"sizeGib": 500, "iops": 16_000}));
+    env.reconcile("orders").await;
+    assert_eq!(iops(), 12_000, "not yet");
+    set(storage);
+    env.reconcile("orders").await;
+    env.rds.advance(Duration::from_hours(1));
+    env.reconcile("orders").await;
+    assert_eq!(iops(), 16_000);
+    age(&env);
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(iops(), 12_000);
+}
+
 /// Otherwise the webhook would deny to take the size back for ever.
 #[tokio::test]
 async fn a_growth_that_somebody_cancels_in_rds_is_forgotten() {

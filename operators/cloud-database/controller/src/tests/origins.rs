@@ -140,6 +140,18 @@ async fn full_storage_of_a_replica_that_is_to_be_promoted_is_cured_first() {
 }
 
 #[tokio::test]
+async fn an_instance_of_an_earlier_object_with_the_name_can_be_replicated() {
+    let env = Environment::start().await;
+    let source = env.create("orders", &json!({})).await;
+    env.store("orders", &json!({"replicaOf": {"identifier": source}}));
+    env.edit("orders", |object| {
+        object["metadata"]["uid"] = json!("orders-2");
+    });
+    env.reconcile_repeatedly("orders").await;
+    assert!(env.rds.instance("cdb-orders-2").is_some());
+}
+
+#[tokio::test]
 async fn a_replica_of_an_earlier_object_gets_no_twin() {
     let env = Environment::start().await;
     let source = env.create("source", &json!({})).await;

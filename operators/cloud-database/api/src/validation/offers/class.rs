@@ -82,8 +82,11 @@ pub(super) fn not_offered_with_running(request: &Request<'_>) -> Option<NotOffer
     if runs || old.instance_class == class || class.split('.').count() != 3 {
         return None;
     }
-    let running = status.and_then(|it| it.engine_version.as_deref());
-    let running = running.or(old.engine_version.as_deref())?;
+    let running = match status {
+        Some(status) => status.engine_version.as_deref()?,
+        // A manifest of an instance.
+        None => old.engine_version.as_deref()?,
+    };
     let offers = request.offers.offers;
     let version = offers.versions.get(&VersionName::new(running))?;
     let groups = offers.offer_of(version)?;
