@@ -25,7 +25,7 @@ const RESETTING: &str = "resetting-master-credentials";
 
 /// Result of the comparison of the master user.
 pub(crate) struct ComparedUser {
-    /// What cannot be changed.
+    /// Differences that cannot be changed.
     pub(crate) differences: Vec<String>,
     /// Change of the password.
     pub(crate) password: Option<PasswordChange>,

@@ -373,7 +373,7 @@ fn accepted_changes(object: &CloudDatabase, outcomes: &Outcomes) -> Map<String, 
     status
 }
 
-/// Returns a status field that forgets an accepted size of the storage, if RDS does not allocate it any more: somebody has
+/// Returns a status field that forgets an accepted size of the storage, if RDS does not allocate it any more: a client has
 /// cancelled the change. RDS reports a change that it has just accepted only after some time.
 fn not_pending(instance: &DbInstance, record: &RecordedInstance<'_>) -> Option<(String, Value)> {
     let accepted = record.accepted_storage_gib?;

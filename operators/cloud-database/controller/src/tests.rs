@@ -6,6 +6,7 @@ mod environment;
 mod errors;
 mod modifications;
 mod origins;
+mod recovery;
 mod regions;
 mod retained_backups;
 mod sources;

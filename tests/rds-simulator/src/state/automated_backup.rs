@@ -7,7 +7,7 @@ use crate::catalogue;
 use crate::rules::{storage, tags};
 use crate::state::instance::Instance;
 use crate::state::place::Place;
-use crate::state::resources;
+use crate::state::{resources, snapshot};
 
 /// Automated backups of a deleted instance, which RDS retains for their retention period.
 #[derive(Clone, Debug)]
@@ -17,25 +17,11 @@ pub(crate) struct RetainedBackup {
     pub(crate) deleted: Timestamp,
 }
 
-/// Settings that automated backups report under the same name.
+/// Settings that automated backups report under the same name, besides those of snapshots.
 const SAME: &[&str] = &[
-    "AllocatedStorage",
-    "AvailabilityZone",
     "BackupRetentionPeriod",
     "BackupTarget",
-    "DBInstanceIdentifier",
-    "DedicatedLogVolume",
-    "Engine",
-    "EngineVersion",
-    "Iops",
-    "KmsKeyId",
-    "LicenseModel",
-    "MasterUsername",
-    "Port",
     "PreferredBackupWindow",
-    "StorageThroughput",
-    "StorageType",
-    "Timezone",
 ];
 
 impl RetainedBackup {
@@ -72,7 +58,8 @@ pub(crate) fn id_of(instance: &Instance) -> String {
 fn reported(instance: &Instance, status: &str, latest: Timestamp, place: &Place) -> Value {
     let mut settings = instance.settings.clone();
     storage::report(&mut settings);
-    let mut reported = settings.only(SAME);
+    let mut reported = settings.only(snapshot::SAME);
+    reported.overlay(&settings.only(SAME));
     let engine = settings.text("Engine");
     reported.set_default("LicenseModel", catalogue::license(engine));
     reported.set("DBInstanceArn", place.arn("db", instance.id()));

@@ -30,7 +30,7 @@ pub(crate) struct Snapshot {
 }
 
 /// Settings that a snapshot reports under the same name.
-const SAME: &[&str] = &[
+pub(crate) const SAME: &[&str] = &[
     "AllocatedStorage",
     "AvailabilityZone",
     "DBInstanceIdentifier",
