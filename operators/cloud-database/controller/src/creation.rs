@@ -8,6 +8,8 @@
 //! Once they are recorded, instances of earlier objects are no longer searched: those objects were deleted before
 //! this one was created.
 
+use std::collections::HashSet;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
@@ -165,7 +167,7 @@ impl InstanceReconciler {
                     })),
                 }
             }
-            Err(error) => Err(creation_rejected(error, record)),
+            Err(error) => Err(self.creation_failed(id, error, record)),
         }
     }
 
@@ -236,6 +238,7 @@ impl InstanceReconciler {
         credentials_version: Option<&str>,
     ) -> Result<ReconcileOutput, ReconcileError> {
         let location = self.rds.location().await?;
+        self.first_creations().insert(id.to_owned());
         let message = format!("the RDS instance '{id}' is about to be created");
         let status = fields([
             ("region", json!(location.region)),
@@ -325,15 +328,29 @@ impl InstanceReconciler {
             self.requeue(ReconcileError::Permanent { reason, message }),
         )
     }
-}
 
-/// Returns the error of a failed creation. If RDS has rejected it, nothing was created, and the recorded region and
-/// account are removed.
-fn creation_rejected(error: CallError, record: &RecordedInstance<'_>) -> StepError {
-    let is_nowhere = error.is_rejected() && record.listed_id().is_none();
-    if is_nowhere {
-        let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
-        return with_status(status, error);
+    /// Returns the instances whose region this process has recorded, and of which every call so far was rejected.
+    fn first_creations(&self) -> MutexGuard<'_, HashSet<String>> {
+        let first = self.first_creations.lock();
+        first.unwrap_or_else(PoisonError::into_inner)
     }
-    error.into()
+
+    /// Returns the error of a failed creation. If RDS has rejected the first call, nothing was created, and the recorded region
+    /// and account are removed.
+    fn creation_failed(
+        &self,
+        id: &str,
+        error: CallError,
+        record: &RecordedInstance<'_>,
+    ) -> StepError {
+        if !error.is_rejected() {
+            // This call may have been executed.
+            self.first_creations().remove(id);
+        }
+        if self.first_creations().contains(id) && record.listed_id().is_none() {
+            let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
+            return with_status(status, error);
+        }
+        error.into()
+    }
 }

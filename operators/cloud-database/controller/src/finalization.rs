@@ -78,16 +78,15 @@ impl InstanceReconciler {
         }
     }
 
-    /// Ends the finalization of an object for which no instance was requested, although RDS does not answer. An error that may
-    /// pass is waited for, in case that the status was erased.
+    /// Ends the finalization of an object for which no instance was requested, although RDS does not answer. It is waited for, in
+    /// case that the status was erased.
     fn leave_unrequested(
         &self,
         id: &str,
         deleted: &FinalizeRequest<'_>,
         error: ReconcileError,
     ) -> Result<FinalizeOutcome, StepError> {
-        let may_pass = matches!(error, ReconcileError::Transient { .. });
-        if may_pass && deletion_age(deleted) < self.shared.config.not_found_grace_period {
+        if deletion_age(deleted) < self.shared.config.not_found_grace_period {
             return Err(error.into());
         }
         self.forget(id);
@@ -188,9 +187,8 @@ impl InstanceReconciler {
             Err(error) if error.is("DBInstanceNotFound") => Ok(self.waiting(id, phase)),
             // A status that does not pass, in which RDS does not accept the call.
             Err(error) if error.is_busy() && meaning.problem.is_some() => {
-                let status = fields([("deletionRequest", Value::Null)]);
-                let error = refused_in_status(id, phase, wants_snapshot, &error);
-                Err(with_status(status, error))
+                // The request stays recorded: an earlier call may have been executed.
+                Err(refused_in_status(id, phase, wants_snapshot, &error).into())
             }
             // The instance is busy; RDS accepts the call later.
             Err(error) if error.is_busy() => {

@@ -1,7 +1,7 @@
 //! Reconciler of the instances of one region and role. [Creation](crate::creation), the [comparison](crate::sync) of an
 //! instance with the spec and [finalization](crate::finalization) are separate modules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -85,6 +85,8 @@ pub(crate) struct InstanceReconciler {
     unseen_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
     failing_since: Mutex<HashMap<String, Instant>>,
+    /// Instances whose region this process has recorded, and of which no creation can have been executed.
+    pub(crate) first_creations: Mutex<HashSet<String>>,
 }
 
 /// Reason of an operation that is not complete.
@@ -102,6 +104,7 @@ impl InstanceReconciler {
             location: Mutex::default(),
             unseen_since: Mutex::default(),
             failing_since: Mutex::default(),
+            first_creations: Mutex::default(),
         }
     }
 
@@ -264,6 +267,10 @@ impl InstanceReconciler {
         self.requested.retain(id, &[]);
         self.passwords.forget(id);
         self.rds.descriptions.forget(id);
+        self.first_creations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
     }
 
     /// Records that RDS has answered a question about an instance.

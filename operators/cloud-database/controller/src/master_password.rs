@@ -147,9 +147,9 @@ pub(crate) fn is_unknown_password(spec: &CloudDatabaseSpec, replication: &Replic
 /// manages one.
 pub(crate) fn is_noted(password: &MasterPassword, record: &RecordedInstance<'_>) -> bool {
     match password {
-        MasterPassword::Known(known) => {
+        MasterPassword::Known(_) => {
             record.credentials_version == Some(UNKNOWN_VERSION)
-                || record.requested_credentials_version == Some(&known.version)
+                || record.requested_credentials_version.is_some()
         }
         MasterPassword::NotStored | MasterPassword::Managed { .. } => true,
     }
@@ -183,4 +183,10 @@ pub(crate) fn published_by(password: &MasterPassword, instance: &DbInstance) -> 
             Some(Published::SecretArn(arn.to_owned()))
         }
     }
+}
+
+/// Returns true if a password that is not changed is the one that the instance has.
+pub(crate) fn is_known(password: &MasterPassword, replication: &Replication<'_>) -> bool {
+    let is_replica = matches!(replication, Replication::Replica(_));
+    !is_replica && !matches!(password, MasterPassword::NotStored)
 }

@@ -7,6 +7,7 @@ use lockstep_controller::{OwnedType, ReconcileError, ReconcileOutput, SyncReques
 use serde_json::{Value, json};
 
 use crate::connection_secret::Published;
+use crate::master_user::MANAGED_VERSION;
 
 /// Status field with the names of the Secrets.
 const OWNED_SECRETS: &str = "ownedSecrets";
@@ -49,10 +50,15 @@ pub(crate) fn add(
         Some(secret) => output.children.push(secret),
         None => {
             let name = generated_secret_name(object);
-            let version = output.status.get("credentialsVersion");
-            let version = version.unwrap_or(&request.raw_parent()["status"]["credentialsVersion"]);
-            let is_demanded = object.spec.credentials.generate.is_some();
-            if find(&name)?.is_some_and(|secret| is_demanded || is_in_use(&secret, version)) {
+            let recorded = &request.raw_parent()["status"];
+            let field = |name: &str| output.status.get(name).unwrap_or(&recorded[name]);
+            let version = field("credentialsVersion");
+            let is_open = !field("requestedCredentialsVersion").is_null();
+            let credentials = &object.spec.credentials;
+            let is_demanded = credentials.generate.is_some() || is_open;
+            let is_managed = credentials.managed.is_some();
+            let keeps = |secret: &Secret| is_demanded || may_be_in_use(secret, version, is_managed);
+            if find(&name)?.is_some_and(|secret| keeps(&secret)) {
                 output.children.push(unchanged(&name));
             }
         }
@@ -87,11 +93,15 @@ pub(crate) fn published(
     Ok(None)
 }
 
-/// Returns true if the instance has the password of a Secret, although the spec demands another one.
-fn is_in_use(secret: &Secret, version: &Value) -> bool {
+/// Returns true unless the instance is known to have another password than that of a Secret: the one of another Secret, or one
+/// that RDS manages, as the spec demands.
+fn may_be_in_use(secret: &Secret, version: &Value, is_managed: bool) -> bool {
     let uid = secret.uid().unwrap_or_default();
-    let version = version.as_str().and_then(|it| it.split_once('/'));
-    version.is_some_and(|(of, _)| of == uid)
+    match version.as_str() {
+        Some(MANAGED_VERSION) => !is_managed,
+        Some(version) => version.split_once('/').is_none_or(|(of, _)| of == uid),
+        None => true,
+    }
 }
 
 /// Returns a child that is neither changed nor deleted.
@@ -127,9 +137,12 @@ mod tests {
     fn a_generated_password_is_kept_while_the_instance_has_it() {
         let mut secret = Secret::default();
         secret.metadata.uid = Some("1".to_owned());
-        assert!(is_in_use(&secret, &json!("1/7")));
-        assert!(!is_in_use(&secret, &json!("12/7")));
-        assert!(!is_in_use(&secret, &json!("managed")));
-        assert!(!is_in_use(&secret, &Value::Null));
+        let is_kept = |version: Value| may_be_in_use(&secret, &version, false);
+        assert!(is_kept(json!("1/7")));
+        assert!(!is_kept(json!("12/7")));
+        assert!(is_kept(json!("unknown")));
+        assert!(is_kept(Value::Null));
+        assert!(is_kept(json!("managed")), "RDS may be ending that");
+        assert!(!may_be_in_use(&secret, &json!("managed"), true));
     }
 }

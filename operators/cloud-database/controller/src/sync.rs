@@ -23,7 +23,7 @@ use crate::identity::Identity;
 use crate::instance_reconciler::{InstanceReconciler, observed, require_ours};
 use crate::instance_status::{self, Accepts, Meaning};
 use crate::master_password::{
-    ComparedUser, accepts_password, has_pending_password, is_changing_password, is_noted,
+    ComparedUser, accepts_password, has_pending_password, is_changing_password, is_known, is_noted,
     is_unknown_password, published_by,
 };
 use crate::master_user::{MasterPassword, MasterUser};
@@ -127,9 +127,6 @@ impl InstanceReconciler {
         let meaning = meaning_of(instance);
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
-        let is_settled = is_storage_settled(instance, record);
-        let before = &record.applied_storage;
-        let mut applied = applied_values::storage(spec, instance, before, is_settled);
         // Full storage does not wait for the maintenance window.
         let when = match meaning.accepts {
             Accepts::OnlyStorage => ApplyChanges::Immediately,
@@ -177,13 +174,14 @@ impl InstanceReconciler {
             self.passwords.forget(id);
         }
         if is_next {
-            // Nothing else is requested before, so that all changes are in one call.
-            outcomes.add(&fields, Outcome::Next);
-        } else {
-            let requests =
-                self.request_changes(&target, object, instance, &replication, change, outcomes);
-            Box::pin(requests).await;
+            // What goes into one call with the password waits for it.
+            let [access, storage, rest, tags] = change.requests();
+            outcomes.add(&rest.fields(), Outcome::Next);
+            change = Modification::of([access, storage, tags]);
         }
+        let requests =
+            self.request_changes(&target, object, instance, &replication, change, outcomes);
+        Box::pin(requests).await;
         if when != spec.apply_changes && outcomes.has_requested(SIZE) {
             let waiting = drift::pending(instance).into_iter();
             // The log volume waits for a restart in any case.
@@ -201,7 +199,10 @@ impl InstanceReconciler {
         }
         let requested = match &user {
             Ok(user) if is_next => user.password.version(),
-            Ok(_) if !fields.contains(&PASSWORD) || outcomes.has_accepted(PASSWORD) => None,
+            Ok(user) if is_known(&user.password, &replication) && !fields.contains(&PASSWORD) => {
+                None
+            }
+            Ok(_) if outcomes.has_accepted(PASSWORD) => None,
             _ => record.requested_credentials_version,
         };
         if meaning.serves && !fields.contains(&PASSWORD) && has_pending_password(instance) {
@@ -210,18 +211,9 @@ impl InstanceReconciler {
         }
         status.extend(not_pending(instance, record));
         status.extend(accepted_changes(object, outcomes));
-        applied_values::add_requested(&mut applied, spec, &outcomes.requested_fields());
-        let tags = applied_values::tags(spec, instance, &record.applied_tags);
+        status.extend(applied_fields(spec, instance, record, outcomes));
         status.extend([
             ("enforcedFields".to_owned(), json!(enforced)),
-            (
-                "appliedStorage".to_owned(),
-                json!(Some(applied).filter(|it| *it != Default::default())),
-            ),
-            (
-                "appliedTags".to_owned(),
-                json!(Some(tags).filter(|it| !it.is_empty())),
-            ),
             ("credentialsVersion".to_owned(), json!(version)),
             ("requestedCredentialsVersion".to_owned(), json!(requested)),
             ("replicaOf".to_owned(), json!(replication.recorded())),
@@ -396,6 +388,27 @@ fn pending_of_spec(
         field != PASSWORD && !requested.contains(&field.as_str()) && drift::is_of_spec(spec, field)
     });
     pending
+}
+
+/// Returns the status fields that record values of the spec that have been in effect, so that they are removed from the
+/// instance with the spec.
+fn applied_fields(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+    record: &RecordedInstance<'_>,
+    outcomes: &Outcomes,
+) -> [(String, Value); 2] {
+    let is_settled = is_storage_settled(instance, record);
+    let before = &record.applied_storage;
+    let mut storage = applied_values::storage(spec, instance, before, is_settled);
+    applied_values::add_requested(&mut storage, spec, &outcomes.requested_fields());
+    let storage = Some(storage).filter(|it| *it != Default::default());
+    let tags = applied_values::tags(spec, instance, &record.applied_tags);
+    let tags = Some(tags).filter(|it| !it.is_empty());
+    [
+        ("appliedStorage".to_owned(), json!(storage)),
+        ("appliedTags".to_owned(), json!(tags)),
+    ]
 }
 
 /// Returns true unless RDS may be changing the storage, or may not report a change yet.

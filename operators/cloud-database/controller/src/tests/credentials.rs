@@ -1,7 +1,7 @@
 //! Passwords that the controller generates, of instances that are adopted, observed or replicas.
 
 use lockstep_controller::ReconcileOutput;
-use rds_simulator::{Disturbance, Simulator};
+use rds_simulator::{Disturbance, End, Simulator};
 use serde_json::{Value, json};
 
 use crate::tests::environment::Environment;
@@ -191,4 +191,35 @@ async fn a_password_is_requested_together_with_other_changes_and_is_not_repeated
         // Both, and each alone.
         assert_eq!(calls.len(), 3, "managed: {is_managed}");
     }
+}
+
+/// A generated Secret that is rotated meanwhile does not make the present password known.
+#[tokio::test]
+async fn an_open_request_is_kept_until_the_instance_is_known_to_have_a_password() {
+    let env = Environment::start().await;
+    env.set_password("correct-horse", 1);
+    let id = env.create("orders", &json!({})).await;
+    let credentials = |credentials: Value| {
+        env.edit("orders", |object| {
+            object["spec"]["credentials"] = credentials;
+        });
+    };
+    credentials(json!({"username": "app", "generate": {}}));
+    env.rds
+        .inject("ModifyDBInstance", Disturbance::LostAnswer, 1);
+    // The Secret is stored, the request is recorded, and its answer is lost.
+    while env.rds.calls("ModifyDBInstance").is_empty() {
+        env.reconcile("orders").await;
+    }
+    env.rds.advance(std::time::Duration::from_hours(1));
+    assert_ne!(env.rds.password(&id).as_deref(), Some("correct-horse"));
+    env.remove_secret(GENERATED);
+    env.rds.force_status(&id, "modifying", End::Released);
+    env.reconcile("orders").await;
+    let requested = env.object("orders")["status"]["requestedCredentialsVersion"].clone();
+    assert!(requested.is_string(), "{requested}");
+    credentials(json!({"username": "app", "secretName": "s"}));
+    env.rds.release(&id);
+    env.reconcile_repeatedly("orders").await;
+    assert_eq!(env.rds.password(&id).as_deref(), Some("correct-horse"));
 }

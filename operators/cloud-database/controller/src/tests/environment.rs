@@ -250,6 +250,11 @@ impl Environment {
         put(&self.stored, secret_path("s"), secret);
     }
 
+    /// Removes a Secret.
+    pub(super) fn remove_secret(&self, name: &str) {
+        self.lock().remove(&secret_path(name));
+    }
+
     /// Returns a value of a Secret, if it exists.
     pub(super) fn secret(&self, name: &str, key: &str) -> Option<String> {
         let stored = self.lock();

@@ -375,3 +375,27 @@ async fn a_field_that_is_never_in_its_state_keeps_no_other_from_being_applied() 
     let instance = env.rds.instance(&id).expect("the instance");
     assert_eq!(instance["DBInstanceClass"], "db.m7g.large");
 }
+
+/// The rejection says nothing about the call before it.
+#[tokio::test]
+async fn a_rejected_creation_after_one_without_an_answer_keeps_the_record_of_its_region() {
+    let env = Environment::start().await;
+    env.store("orders", &json!({}));
+    env.reconcile("orders").await;
+    let region = || env.object("orders")["status"]["region"].clone();
+    env.rds
+        .inject("CreateDBInstance", Disturbance::LostAnswer, 1);
+    env.reconcile("orders").await;
+    env.rds.clear_injections();
+    env.rds
+        .set_timing(|timing| timing.listing_delay = Duration::from_hours(1));
+    inject(&env, "CreateDBInstance", "AccessDenied");
+    env.reconcile("orders").await;
+    assert!(region().is_string(), "the instance may exist");
+    // A first call that is rejected has created nothing.
+    env.store("billing", &json!({}));
+    env.reconcile("billing").await;
+    inject(&env, "CreateDBInstance", "AccessDenied");
+    env.reconcile("billing").await;
+    assert!(env.object("billing")["status"]["region"].is_null());
+}
