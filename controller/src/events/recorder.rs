@@ -20,7 +20,7 @@ pub(crate) const RENEW_AFTER: Duration = Duration::from_mins(55);
 /// Minimal time between two updates of the count of an Event.
 const COUNT_AFTER: Duration = Duration::from_mins(10);
 
-/// Maximum number of new Events of one object within [`COUNT_AFTER`], for notes that differ each time.
+/// Maximum number of new Events of one object with the same reason within [`COUNT_AFTER`], for notes that differ each time.
 const MAX_AT_ONCE: usize = 5;
 
 /// The API server's limit for the note of an Event, in bytes.
@@ -30,7 +30,8 @@ const MAX_NOTE_BYTES: usize = 1024;
 ///
 /// # Guarantees
 ///
-/// A persistent problem is one Event with a count, and no object gets more than a few new Events in ten minutes.
+/// A persistent problem is one Event with a count, and no object gets more than a few new Events of a reason in ten minutes.
+/// Those of one reason never suppress those of another one, such as a Warning.
 pub(crate) struct EventRecorder {
     client: Client,
     controller: &'static str,
@@ -43,7 +44,8 @@ pub(crate) struct EventRecorder {
 struct ObjectEvents {
     /// The latest Event of each reason.
     last: HashMap<&'static str, RecordedEvent>,
-    started: Vec<Instant>,
+    /// Times of the new Events of each reason.
+    started: HashMap<&'static str, Vec<Instant>>,
 }
 
 #[derive(Clone)]
@@ -110,7 +112,7 @@ impl EventRecorder {
                 Decision::Nothing
             };
         }
-        if events.is_over_spam_limit() {
+        if events.is_over_spam_limit(reason) {
             Decision::Nothing
         } else {
             Decision::New
@@ -125,14 +127,14 @@ impl EventRecorder {
             let events = by_uid.entry(uid.clone()).or_default();
             // A problem that occurs again later gets a new Event.
             events.last.clear();
-            events.is_over_spam_limit()
+            events.is_over_spam_limit(reason)
         };
         if !is_too_much && let Some(event) = self.publish(object, "Normal", reason, note).await {
             self.by_uid
                 .lock()
                 .entry(uid)
                 .or_default()
-                .started
+                .started(reason)
                 .push(event.written);
         }
     }
@@ -208,16 +210,20 @@ impl EventRecorder {
 impl ObjectEvents {
     fn record(&mut self, reason: &'static str, event: RecordedEvent) {
         if event.count == 1 {
-            self.started.push(event.written);
+            self.started(reason).push(event.written);
         }
         self.last.insert(reason, event);
     }
 
-    /// Returns true if the object has reached the limit of new Events.
-    fn is_over_spam_limit(&mut self) -> bool {
-        self.started
-            .retain(|started| started.elapsed() < COUNT_AFTER);
-        self.started.len() >= MAX_AT_ONCE
+    fn started(&mut self, reason: &'static str) -> &mut Vec<Instant> {
+        self.started.entry(reason).or_default()
+    }
+
+    /// Returns true if the object has reached the limit of new Events of a reason.
+    fn is_over_spam_limit(&mut self, reason: &'static str) -> bool {
+        let started = self.started(reason);
+        started.retain(|started| started.elapsed() < COUNT_AFTER);
+        started.len() >= MAX_AT_ONCE
     }
 }
 
@@ -274,6 +280,8 @@ mod tests {
             .collect();
         let anew = differing.iter().filter(|event| *event == "anew").count();
         assert_eq!(anew, MAX_AT_ONCE);
+        let other = recorder.decide("1", "Rejected", "an invalid value");
+        assert!(matches!(other, Decision::New), "another reason");
         tokio::time::advance(COUNT_AFTER).await;
         assert_eq!(decision("request 11"), "anew");
     }
