@@ -31,7 +31,7 @@ const MAX_NOTE_BYTES: usize = 1024;
 /// # Guarantees
 ///
 /// A persistent problem is one Event with a count, and no object gets more than a few new Events of a reason in ten minutes.
-/// Those of one reason never suppress those of another one, such as a Warning.
+/// Events of one reason never suppress those of another one, such as a Warning.
 pub(crate) struct EventRecorder {
     client: Client,
     controller: &'static str,
