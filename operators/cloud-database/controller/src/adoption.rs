@@ -10,13 +10,12 @@ use std::time::Duration;
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec};
 use lockstep_controller::{OperatorEvent, ReconcileError, ReconcileOutput};
-use serde_json::json;
 
 use crate::drift;
-use crate::instance_reconciler::{InstanceReconciler, fields, observed};
+use crate::instance_reconciler::{InstanceReconciler, observed};
 use crate::master_user::MasterUser;
 use crate::recorded_instance::RecordedInstance;
-use crate::step_error::{StepError, with_status};
+use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG, ObjectTags};
 
 impl InstanceReconciler {
@@ -30,8 +29,8 @@ impl InstanceReconciler {
         user: Result<MasterUser, ReconcileError>,
     ) -> Result<ReconcileOutput, StepError> {
         if tags::has_owner(instance) {
-            return Err(self.stalled_at(
-                instance,
+            return Err(self.stalled_in(
+                instance.db_instance_status(),
                 "InstanceOwned",
                 format!(
                     "the RDS instance '{id}' belongs to another object ({}) and is not modified. If that object does not exist any more, remove the tag '{OWNER_TAG}' from the instance in RDS",
@@ -52,8 +51,8 @@ impl InstanceReconciler {
             );
         }
         if !conflicts.is_empty() {
-            return Err(self.stalled_at(
-                instance,
+            return Err(self.stalled_in(
+                instance.db_instance_status(),
                 "AdoptionConflict",
                 format!(
                     "the RDS instance '{id}' cannot match the spec, and is neither adopted nor modified: {}. Create the object with a spec that the instance can match",
@@ -80,19 +79,6 @@ impl InstanceReconciler {
             note: format!("the object has adopted the RDS instance '{id}'"),
         });
         Ok(progress)
-    }
-
-    /// Returns an error about an instance that exists, which only a user or an administrator can resolve.
-    fn stalled_at(
-        &self,
-        instance: &DbInstance,
-        reason: &'static str,
-        message: String,
-    ) -> StepError {
-        let phase = json!(instance.db_instance_status());
-        let status = fields([("phase", phase), ("message", json!(message))]);
-        let error = ReconcileError::Permanent { reason, message };
-        with_status(status, self.requeue(error))
     }
 
     /// Returns the state of an object whose instance does not exist, and for which none is created.

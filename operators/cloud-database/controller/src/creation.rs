@@ -319,10 +319,19 @@ impl InstanceReconciler {
         ))
     }
 
-    /// Returns an error that only a user or an administrator can resolve, possibly in RDS.
+    /// Returns an error that only a user or an administrator can resolve, possibly in RDS. There is no instance.
     pub(crate) fn stalled(&self, reason: &'static str, message: String) -> StepError {
-        // The phase is the status of an instance in RDS, so it is removed if RDS does not find the instance.
-        let status = fields([("phase", Value::Null), ("message", json!(message))]);
+        self.stalled_in(None, reason, message)
+    }
+
+    /// Returns the same for an instance that has the status `phase` in RDS, if there is one.
+    pub(crate) fn stalled_in(
+        &self,
+        phase: Option<&str>,
+        reason: &'static str,
+        message: String,
+    ) -> StepError {
+        let status = fields([("phase", json!(phase)), ("message", json!(message))]);
         with_status(
             status,
             self.requeue(ReconcileError::Permanent { reason, message }),

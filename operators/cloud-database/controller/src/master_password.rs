@@ -118,8 +118,8 @@ impl InstanceReconciler {
     }
 
     /// Returns the password to set, if the Secret has another one than the instance, or if another one was `requested` and
-    /// RDS may have accepted it. `version` is the recorded version of the Secret. If none is recorded, the instance was created by a release that did not record it, and keeps its
-    /// password.
+    /// RDS may have accepted it. `version` is the recorded version of the Secret. If none is recorded, the instance was
+    /// created by a release that did not record it, and keeps its password.
     fn password_to_set(
         &self,
         id: &str,

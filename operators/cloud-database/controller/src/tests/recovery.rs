@@ -27,6 +27,7 @@ async fn instances_of_a_lost_cluster_are_taken_over_without_a_modification() {
     let adopting = json!({"adopt": {"identifier": id}});
     apply_again(&env, &adopting);
     assert_eq!(reason(&env).await, "InstanceOwned");
+    assert_eq!(env.object("orders")["status"]["phase"], "available");
     assert!(env.rds.writes().is_empty());
     // An administrator gives it up: `aws rds remove-tags-from-resource`.
     let instance = env.rds.instance(&id).expect("the instance");
