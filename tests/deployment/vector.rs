@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use lockstep_envtest::{Installation, eventually_within};
-use lockstep_testkit::service_account_client;
+use lockstep_test::service_account_client;
 use serde_json::{Value, json};
 
 use crate::installation::install_by;

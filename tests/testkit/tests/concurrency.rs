@@ -17,7 +17,7 @@ use lockstep_controller::{
 };
 use lockstep_envtest::{Cluster, eventually, stays};
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{
+use lockstep_test::{
     RunningController, apply, cluster_with, objects, operator, toy_crd, wait_for_condition,
 };
 use prometheus_client::registry::Registry;

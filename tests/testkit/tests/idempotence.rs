@@ -13,7 +13,7 @@ use lockstep_controller::{
 };
 use lockstep_envtest::{Cluster, eventually_within};
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{RunningController, apply, install_crd, objects, operator, toy_crd};
+use lockstep_test::{RunningController, apply, install_crd, objects, operator, toy_crd};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::Deserialize;

@@ -16,7 +16,7 @@ use lockstep_controller::{
 };
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{
+use lockstep_test::{
     FaultInjector, RunningController, TemporaryNamespace, apply, cluster_with, objects, operator,
     toy_crd, wait_for_condition, wait_until,
 };

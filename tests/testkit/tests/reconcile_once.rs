@@ -7,7 +7,7 @@ use lockstep_controller::{
     SyncResponse, Watch,
 };
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{FaultInjector, When, apply, cluster_with, objects, operator, toy_crd};
+use lockstep_test::{FaultInjector, When, apply, cluster_with, objects, operator, toy_crd};
 use prometheus_client::registry::Registry;
 use serde::Deserialize;
 use serde_json::{Value, json};

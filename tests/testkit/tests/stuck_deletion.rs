@@ -10,7 +10,7 @@ use lockstep_controller::{
 };
 use lockstep_envtest::eventually;
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{
+use lockstep_test::{
     RunningController, apply, cluster_with, objects, operator, toy_crd, wait_for_condition,
     wait_until,
 };

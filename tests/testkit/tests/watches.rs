@@ -14,7 +14,7 @@ use lockstep_controller::{
 };
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{
+use lockstep_test::{
     DeterminismCheck, RunningController, apply, install_crd, objects, operator,
     service_account_client, toy_crd, wait_until,
 };

@@ -5,7 +5,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, PropagationPolicy};
 use kube::{Client, ResourceExt};
 use lockstep_controller::{Metrics, OwnedType};
 use lockstep_envtest::{Cluster, eventually};
-use lockstep_testkit::{
+use lockstep_test::{
     RunningController, TemporaryNamespace, service_account_client, wait_for_condition, wait_until,
 };
 use prometheus_client::registry::Registry;

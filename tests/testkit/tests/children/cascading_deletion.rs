@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, PropagationPolicy};
 use lockstep_envtest::eventually_within;
-use lockstep_testkit::{TemporaryNamespace, apply};
+use lockstep_test::{TemporaryNamespace, apply};
 use serde_json::{Value, json};
 
 use crate::fixture_kind::{Family, Toys};

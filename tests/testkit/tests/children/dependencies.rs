@@ -5,7 +5,7 @@ use lockstep_controller::{
     Metrics, OwnedType, ReconcileError, SyncReconciler, SyncRequest, SyncResponse,
 };
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{
+use lockstep_test::{
     DeterminismCheck, RunningController, apply, cluster_with, objects, operator, toy_crd,
     wait_for_condition,
 };
@@ -57,7 +57,7 @@ async fn a_handler_that_reads_its_children_is_called_again_after_they_are_create
     let _running = RunningController::start(operator(cluster.client(), handler, &metrics));
     let stairs = objects::<Stair>(cluster.client(), Some("default"));
     apply::<Stair>(&stairs, "a", &json!({})).await;
-    lockstep_testkit::wait_until(&stairs, "a", "to have created all children", |found| {
+    lockstep_test::wait_until(&stairs, "a", "to have created all children", |found| {
         found.is_some_and(|found| found.data["status"]["steps"] == 3)
     })
     .await;

@@ -1,7 +1,7 @@
 //! Differences between a child and its desired state: which ones are corrected.
 
 use kube::api::DynamicObject;
-use lockstep_testkit::When;
+use lockstep_test::When;
 use serde_json::{Value, json};
 
 use crate::fixture_kind::Toys;

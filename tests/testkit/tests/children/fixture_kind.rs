@@ -12,7 +12,7 @@ use lockstep_controller::{
 };
 use lockstep_envtest::Cluster;
 use lockstep_shared_validation::ValidatedResource;
-use lockstep_testkit::{
+use lockstep_test::{
     Call, DeterminismCheck, FaultInjector, RunningController, apply, cluster_with, install_crd,
     objects, operator, toy_crd,
 };
@@ -263,7 +263,7 @@ impl Toys {
         }
     }
 
-    /// Calls [`lockstep_testkit::wait_for_condition`].
+    /// Calls [`lockstep_test::wait_for_condition`].
     pub async fn wait_for_condition(
         &self,
         api: &Api<DynamicObject>,
@@ -271,10 +271,10 @@ impl Toys {
         type_: &str,
         status: &str,
     ) -> (String, String) {
-        lockstep_testkit::wait_for_condition(api, name, type_, status).await
+        lockstep_test::wait_for_condition(api, name, type_, status).await
     }
 
-    /// Calls [`lockstep_testkit::wait_until`].
+    /// Calls [`lockstep_test::wait_until`].
     pub async fn wait_until(
         &self,
         api: &Api<DynamicObject>,
@@ -282,7 +282,7 @@ impl Toys {
         what: &str,
         is_so: impl Fn(Option<&DynamicObject>) -> bool,
     ) -> Option<DynamicObject> {
-        lockstep_testkit::wait_until(api, name, what, is_so).await
+        lockstep_test::wait_until(api, name, what, is_so).await
     }
 
     /// Waits until the object no longer exists.
