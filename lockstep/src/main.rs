@@ -23,6 +23,7 @@ fn main() -> ExitCode {
 fn program() -> Program {
     let program = Program::new("lockstep")
         .version(env!("CARGO_PKG_VERSION"))
+        .webhook_domain("lockstep.dev")
         .operator(operators::vector::operator())
         .operator(operators::cloud_database::operator())
         .operator(operators::echo::operator());

@@ -4,19 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::manifest::{Manifest, crd_file, manifest};
-use crate::names::Names;
 use crate::options::InstallOptions;
 use crate::{crd_protection, deployment, rbac, values_table, webhook_configuration};
-
-/// Names as template expressions. Their quotes are backticks, because YAML would escape double quotes.
-const TEMPLATES: Names = Names {
-    namespace: "{{ .Release.Namespace }}",
-    deployment: "{{ include `lockstep.fullname` . }}",
-    service: "{{ include `lockstep.serviceName` . }}",
-    tls_secret: "{{ include `lockstep.tlsSecretName` . }}",
-    webhook_configuration: "{{ include `lockstep.fullname` . }}",
-    lease: "{{ include `lockstep.leaseName` . }}",
-};
 
 /// Templates of the chart `lockstep` that `lockstep-crds` has, too. Charts cannot read the files of one another.
 const SHARED_TEMPLATES: [(&str, &str); 3] = [
@@ -53,8 +42,9 @@ const README_TEMPLATES: [(&str, &str, &str); 2] = [
 pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     let own = [rbac_file(install), webhooks(install), arguments(install)];
     let own = own.into_iter().chain(shared(install));
-    let own = own.map(|file| file.within("lockstep/files"));
-    let crds = shared(install).map(|file| file.within("lockstep-crds/files"));
+    let names = &install.names;
+    let own = own.map(|file| file.with_header(names).within("lockstep/files"));
+    let crds = shared(install).map(|file| file.with_header(names).within("lockstep-crds/files"));
     let templates = SHARED_TEMPLATES.map(|(name, template)| Manifest {
         name: format!("lockstep-crds/templates/{name}"),
         content: format!(
@@ -88,6 +78,7 @@ fn shared(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
 
 /// Returns the rules of the controller's roles, by the mode of the webhook.
 fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
+    let names = install.names.in_chart();
     let mode = |webhook_only: bool, no_webhook: bool| -> Value {
         let install = InstallOptions {
             webhook_only,
@@ -95,8 +86,8 @@ fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
             ..install.clone()
         };
         json!({
-            "cluster": rbac::cluster_rules(&install, &TEMPLATES),
-            "ownNamespace": rbac::own_namespace_rules(&install, &TEMPLATES),
+            "cluster": rbac::cluster_rules(&install, &names),
+            "ownNamespace": rbac::own_namespace_rules(&install, &names),
         })
     };
     let rules = json!({
@@ -110,9 +101,10 @@ fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
 }
 
 fn webhooks(install: &InstallOptions<'_>) -> Manifest {
+    let names = install.names.in_chart();
     let webhooks = json!({
-        "mutating": webhook_configuration::mutating_webhook(install.validators, &TEMPLATES),
-        "validating": webhook_configuration::validating_webhook(install.validators, &TEMPLATES),
+        "mutating": webhook_configuration::mutating_webhook(install.validators, &names),
+        "validating": webhook_configuration::validating_webhook(install.validators, &names),
     });
     manifest("webhooks.yaml", &[webhooks])
 }

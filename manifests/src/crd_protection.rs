@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
+use crate::crds;
 use crate::kustomization::base;
 use crate::manifest::{Manifest, crd_file, manifest};
+use crate::names::{self, Names};
 use crate::options::InstallOptions;
-use crate::{crds, names};
 
 /// Returns the kustomize bases `crds/` and `crd-protection/`. They are separate, because the deletion of one base with
 /// both would be denied for the CRDs, but would delete the policy, so that a second attempt would succeed.
@@ -14,13 +15,13 @@ pub(crate) fn bases(install: &InstallOptions<'_>) -> impl Iterator<Item = Manife
     let files = install.validators.iter().map(|ruleset| {
         let ruleset = ruleset.as_ref();
         let crd = if install.webhook_changes_objects() {
-            crds::crd(ruleset)
+            crds::crd(&install.names, ruleset)
         } else {
-            crds::stored_version_only(ruleset)
+            crds::stored_version_only(&install.names, ruleset)
         };
         crd_file(ruleset, &crd)
     });
-    let policy = manifest("policy.yaml", &[policy(install), binding()]);
+    let policy = manifest("policy.yaml", &[policy(install), binding(&install.names)]);
     base("crds", files.collect()).chain(base("crd-protection", vec![policy]))
 }
 
@@ -28,7 +29,7 @@ fn policy(install: &InstallOptions<'_>) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": metadata(),
+        "metadata": metadata(&install.names),
         "spec": policy_spec(install),
     })
 }
@@ -75,19 +76,19 @@ pub(crate) fn policy_spec(install: &InstallOptions<'_>) -> Value {
     })
 }
 
-fn binding() -> Value {
+fn binding(names: &Names) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": metadata(),
-        "spec": {"policyName": names::CRD_DELETION_POLICY, "validationActions": ["Deny"]},
+        "metadata": metadata(names),
+        "spec": {"policyName": names.crd_deletion_policy, "validationActions": ["Deny"]},
     })
 }
 
-fn metadata() -> Value {
+fn metadata(names: &Names) -> Value {
     json!({
-        "name": names::CRD_DELETION_POLICY,
-        "labels": {"app.kubernetes.io/name": names::APP},
+        "name": names.crd_deletion_policy,
+        "labels": {"app.kubernetes.io/name": names.program},
         "annotations": crds::kept(),
     })
 }

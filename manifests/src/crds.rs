@@ -3,11 +3,11 @@
 use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
 
-use crate::names;
+use crate::names::Names;
 
 /// Returns the CRD of a ruleset, with the same schema that the ruleset validates with.
-pub(crate) fn crd(ruleset: &dyn Validator) -> Value {
-    let mut crd = with_labels(ruleset);
+pub(crate) fn crd(names: &Names, ruleset: &dyn Validator) -> Value {
+    let mut crd = with_labels(names, ruleset);
     if converts(ruleset) {
         // The API server calls the webhook only once another version is served.
         crd["spec"]["conversion"] = json!({
@@ -15,8 +15,8 @@ pub(crate) fn crd(ruleset: &dyn Validator) -> Value {
             "webhook": {
                 "conversionReviewVersions": ["v1"],
                 "clientConfig": {"service": {
-                    "name": names::SERVICE,
-                    "namespace": names::NAMESPACE,
+                    "name": names.service,
+                    "namespace": names.namespace,
                     "path": "/convert",
                     "port": 443,
                 }},
@@ -28,17 +28,17 @@ pub(crate) fn crd(ruleset: &dyn Validator) -> Value {
 
 /// Returns the CRD for a cluster without conversion webhook. It contains only the storage version, because other
 /// versions cannot be served there.
-pub(crate) fn stored_version_only(ruleset: &dyn Validator) -> Value {
-    let mut crd = with_labels(ruleset);
+pub(crate) fn stored_version_only(names: &Names, ruleset: &dyn Validator) -> Value {
+    let mut crd = with_labels(names, ruleset);
     if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
         versions.retain(|version| version["storage"] == true);
     }
     crd
 }
 
-fn with_labels(ruleset: &dyn Validator) -> Value {
+fn with_labels(names: &Names, ruleset: &dyn Validator) -> Value {
     let mut crd = ruleset.crd().clone();
-    crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names::APP});
+    crd["metadata"]["labels"] = json!({"app.kubernetes.io/name": names.program});
     crd["metadata"]["annotations"] = kept();
     crd
 }

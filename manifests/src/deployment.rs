@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::crds;
+use crate::names::{self, Names};
 use crate::options::{InstallOptions, POLICY_FOLDER};
-use crate::{crds, names};
 
 /// Directory in which the controller stores the TLS key pair and the CRD status for the webhook.
 const KEYS: &str = "/run/lockstep/tls";
@@ -15,43 +16,44 @@ const WEBHOOK_PORT: u16 = 9443;
 const WEBHOOK_HEALTH_PORT: u16 = 8080;
 const CONTROLLER_HEALTH_PORT: u16 = 8081;
 
-pub(crate) fn namespace() -> Value {
+pub(crate) fn namespace(names: &Names) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": names::NAMESPACE,
+            "name": names.namespace,
             "labels": {
-                "app.kubernetes.io/name": names::APP,
+                "app.kubernetes.io/name": names.program,
                 "pod-security.kubernetes.io/enforce": "restricted",
             },
         },
     })
 }
 
-pub(crate) fn service() -> Value {
+pub(crate) fn service(names: &Names) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
-            "name": names::SERVICE,
-            "namespace": names::NAMESPACE,
-            "labels": {"app.kubernetes.io/name": names::APP},
+            "name": names.service,
+            "namespace": names.namespace,
+            "labels": {"app.kubernetes.io/name": names.program},
         },
         "spec": {
-            "selector": {"app.kubernetes.io/name": names::APP},
+            "selector": {"app.kubernetes.io/name": names.program},
             "ports": [{"name": names::SERVICE_PORT, "port": 443, "targetPort": "webhook"}],
         },
     })
 }
 
 pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
-    let own = json!({"app.kubernetes.io/name": names::APP});
-    let labels = labels(names::APP);
+    let names = &install.names;
+    let own = json!({"app.kubernetes.io/name": names.program});
+    let labels = labels(names, &names.program);
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": names::APP, "namespace": names::NAMESPACE, "labels": labels},
+        "metadata": {"name": names.deployment, "namespace": names.namespace, "labels": labels},
         "spec": {
             "replicas": 2,
             "selector": {"matchLabels": own},
@@ -59,7 +61,7 @@ pub(crate) fn deployment(install: &InstallOptions<'_>) -> Value {
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "serviceAccountName": names::SERVICE_ACCOUNT,
+                    "serviceAccountName": names.service_account,
                     "automountServiceAccountToken": false,
                     // At least the shutdown delay, and 30 s for requests in flight.
                     "terminationGracePeriodSeconds": 60,
@@ -92,7 +94,7 @@ fn webhook_container(install: &InstallOptions<'_>) -> Value {
     args.extend(install.common_args());
     json!({
         "name": "webhook",
-        "image": "lockstep:0.1.0",
+        "image": install.image,
         "args": args,
         "ports": [
             {"name": "webhook", "containerPort": WEBHOOK_PORT},
@@ -117,7 +119,7 @@ pub(crate) fn standalone_controller(install: &InstallOptions<'_>, namespace: &st
     let mut container = container(install, watched.into_iter().collect());
     container["readinessProbe"] =
         json!({"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 10});
-    controllers(install, names::APP, namespace, &container)
+    controllers(install, &install.names.deployment, namespace, &container)
 }
 
 /// Returns a Deployment of two Pods with a controller container only.
@@ -127,7 +129,8 @@ pub(crate) fn controllers(
     namespace: &str,
     container: &Value,
 ) -> Value {
-    let labels = labels(name);
+    let names = &install.names;
+    let labels = labels(names, name);
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -138,7 +141,7 @@ pub(crate) fn controllers(
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "serviceAccountName": names::SERVICE_ACCOUNT,
+                    "serviceAccountName": names.service_account,
                     "automountServiceAccountToken": false,
                     "securityContext": pod_security(),
                     "containers": [container],
@@ -152,13 +155,14 @@ pub(crate) fn controllers(
 /// Returns the controller container. It has no readiness probe: as a sidecar, it must not make the webhook's Pod
 /// unready.
 pub(crate) fn controller_container(install: &InstallOptions<'_>) -> Value {
+    let names = &install.names;
     let mut args = vec![
         format!("--cert-dir={KEYS}"),
         format!("--crd-status-file={KEYS}/crds.json"),
-        format!("--tls-secret={}", names::TLS_SECRET),
-        format!("--webhook-service={}", names::SERVICE),
-        format!("--webhook-configuration={}", names::WEBHOOK_CONFIGURATION),
-        format!("--webhook-deployment={}", names::APP),
+        format!("--tls-secret={}", names.tls_secret),
+        format!("--webhook-service={}", names.service),
+        format!("--webhook-configuration={}", names.webhook_configuration),
+        format!("--webhook-deployment={}", names.deployment),
     ];
     args.extend(admission_checks(install));
     let converted = install
@@ -184,21 +188,19 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
         "controller".to_owned(),
         format!("--health-probe-bind-address=0.0.0.0:{CONTROLLER_HEALTH_PORT}"),
         format!("--policy={POLICY_FOLDER}/policy.yaml"),
-        format!("--leader-election-id={}", names::LEASE),
+        format!("--leader-election-id={}", install.names.lease),
     ];
     args.extend(more);
     args.extend(install.common_args());
     args.extend(install.controller_args.iter().cloned());
-    json!({
+    let mut container = json!({
         "name": "controller",
-        "image": "lockstep:0.1.0",
+        "image": install.image,
         "args": args,
         "env": [
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
         ],
-        // AWS region, role or endpoint, in the environment variables of the AWS tools.
-        "envFrom": [{"configMapRef": {"name": "lockstep-aws", "optional": true}}],
         "ports": [{"name": "metrics", "containerPort": CONTROLLER_HEALTH_PORT}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "metrics"}, "periodSeconds": 10},
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
@@ -208,27 +210,35 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
             {"name": "policy", "mountPath": POLICY_FOLDER, "readOnly": true},
             {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
         ]), install.config_map_mounts()),
-    })
+    });
+    let environment = install.environment_config_maps.iter();
+    let environment: Vec<_> = environment
+        .map(|name| json!({"configMapRef": {"name": name, "optional": true}}))
+        .collect();
+    if !environment.is_empty() {
+        container["envFrom"] = environment.into();
+    }
+    container
 }
 
 /// Returns the labels of a Deployment and its Pods.
-fn labels(name: &str) -> Value {
-    json!({"app.kubernetes.io/name": name, names::PART_OF: names::APP})
+fn labels(names: &Names, name: &str) -> Value {
+    json!({"app.kubernetes.io/name": name, names::PART_OF: names.program})
 }
 
 /// Returns the `PodDisruptionBudget`: one of the two webhook replicas remains available while nodes are drained.
-pub(crate) fn disruption_budget() -> Value {
+pub(crate) fn disruption_budget(names: &Names) -> Value {
     json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {
-            "name": names::APP,
-            "namespace": names::NAMESPACE,
-            "labels": {"app.kubernetes.io/name": names::APP},
+            "name": names.deployment,
+            "namespace": names.namespace,
+            "labels": {"app.kubernetes.io/name": names.program},
         },
         "spec": {
             "minAvailable": 1,
-            "selector": {"matchLabels": {"app.kubernetes.io/name": names::APP}},
+            "selector": {"matchLabels": {"app.kubernetes.io/name": names.program}},
         },
     })
 }
@@ -264,7 +274,7 @@ fn volumes(install: &InstallOptions<'_>) -> Value {
     let own = json!([
         {"name": "tls", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
         // Without a policy, every rule applies with its own severity.
-        {"name": "policy", "configMap": {"name": names::POLICY, "optional": true}},
+        {"name": "policy", "configMap": {"name": install.names.policy, "optional": true}},
         {"name": "cluster-credentials", "projected": {"defaultMode": 0o440, "sources": [
             {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},

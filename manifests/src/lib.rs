@@ -24,24 +24,33 @@ pub use crate::options::InstallOptions;
 /// Renders all files, in the order in which they are applied.
 #[must_use]
 pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
-    if let [home, ..] = install.namespaces.as_slice() {
-        return namespaced::render(install, home);
-    }
+    let files = match install.namespaces.as_slice() {
+        [home, ..] => namespaced::render(install, home),
+        [] => of_cluster(install),
+    };
+    let files = files.into_iter();
+    files.map(|file| file.with_header(&install.names)).collect()
+}
+
+fn of_cluster(install: &InstallOptions<'_>) -> Vec<Manifest> {
     // The webhook configurations come first. On apply this is safe: their failure policy is `Ignore` until the
     // webhook is known to work. On delete it avoids a configuration that refers to a webhook already deleted.
     let mut files = Vec::new();
     if install.webhook_changes_objects() {
-        let mutating = webhook_configuration::mutating(install.validators);
+        let mutating = webhook_configuration::mutating(install);
         files.push(manifest("mutating-webhook.yaml", &[mutating]));
     }
     if !install.no_webhook {
-        let validating = webhook_configuration::validating(install.validators);
+        let validating = webhook_configuration::validating(install);
         files.push(manifest("validating-webhook.yaml", &[validating]));
     }
-    files.push(manifest("namespace.yaml", &[deployment::namespace()]));
+    files.push(manifest(
+        "namespace.yaml",
+        &[deployment::namespace(&install.names)],
+    ));
     files.push(manifest("rbac.yaml", &rbac::all(install)));
     if install.no_webhook {
-        let controller = deployment::standalone_controller(install, names::NAMESPACE);
+        let controller = deployment::standalone_controller(install, &install.names.namespace);
         files.push(manifest("deployment.yaml", &[controller]));
     } else {
         files.extend(webhook_workload(install));
@@ -50,7 +59,10 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     files.push(manifest("kustomization.yaml", &[kustomization]));
     if !install.no_webhook {
         let controller = manifest("controller.yaml", &[separate_pods::controller(install)]);
-        let component = manifest("kustomization.yaml", &[separate_pods::kustomization()]);
+        let component = manifest(
+            "kustomization.yaml",
+            &[separate_pods::kustomization(&install.names)],
+        );
         files.extend([controller, component].map(|file| file.within("split")));
     }
     if !install.webhook_only {
@@ -63,8 +75,11 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
 /// Renders the files of the Pods with the webhook.
 fn webhook_workload(install: &InstallOptions<'_>) -> [Manifest; 3] {
     [
-        manifest("service.yaml", &[deployment::service()]),
-        manifest("disruption-budget.yaml", &[deployment::disruption_budget()]),
+        manifest("service.yaml", &[deployment::service(&install.names)]),
+        manifest(
+            "disruption-budget.yaml",
+            &[deployment::disruption_budget(&install.names)],
+        ),
         manifest("deployment.yaml", &[deployment::deployment(install)]),
     ]
 }

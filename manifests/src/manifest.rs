@@ -4,6 +4,7 @@ use lockstep_shared_validation::Validator;
 use serde_json::Value;
 
 use crate::json_schema;
+use crate::names::Names;
 use crate::options::InstallOptions;
 
 /// Generated file.
@@ -23,6 +24,15 @@ pub(crate) fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
 }
 
 impl Manifest {
+    /// Returns the same file with a comment that names the program that writes it, if it is YAML.
+    pub(crate) fn with_header(mut self, names: &Names) -> Self {
+        if self.name.ends_with(".yaml") {
+            let header = format!("# Written by `{} manifests`; do not edit.\n", names.program);
+            self.content.insert_str(0, &header);
+        }
+        self
+    }
+
     /// Returns the same file in a folder.
     pub(crate) fn within(self, folder: &str) -> Self {
         Self {
@@ -48,13 +58,9 @@ pub(crate) fn manifest(name: &str, objects: &[Value]) -> Manifest {
         .iter()
         .map(|object| serde_saphyr::to_string(object).expect("JSON is valid YAML"))
         .collect();
-    let content = format!(
-        "# Written by `lockstep manifests`; do not edit.\n{}",
-        documents.join("---\n")
-    );
     Manifest {
         name: name.to_owned(),
-        content,
+        content: documents.join("---\n"),
     }
 }
 

@@ -1,52 +1,91 @@
 //! Names of the objects of an installation.
 
-/// Namespace of the installation.
-pub const NAMESPACE: &str = "lockstep-system";
-/// Label of the Deployments and their Pods, whatever their names are. Its value is [`APP`].
+/// Label of the Deployments and their Pods, whatever their names are. Its value is the name of the program.
 pub const PART_OF: &str = "app.kubernetes.io/part-of";
-/// Name of the Deployment, and value of the label `app.kubernetes.io/name` of every object.
-pub const APP: &str = "lockstep";
-/// Name of the webhook's Service.
-pub const SERVICE: &str = "lockstep-webhook";
 /// Name of the Service port.
 pub const SERVICE_PORT: &str = "https";
-/// Name of the Pods' `ServiceAccount`.
-pub const SERVICE_ACCOUNT: &str = "lockstep";
-/// Name of the Secret with the webhook's CA and TLS key pair.
-pub const TLS_SECRET: &str = "lockstep-webhook-tls";
-/// Name of both webhook configurations.
-pub const WEBHOOK_CONFIGURATION: &str = "lockstep";
-/// Name of the validating webhook.
-pub const VALIDATING_WEBHOOK: &str = "validate.lockstep.dev";
-/// Name of the mutating webhook, which sets defaults.
-pub const MUTATING_WEBHOOK: &str = "mutate.lockstep.dev";
-/// Name of the Lease for leader election of the controllers.
-pub const LEASE: &str = "lockstep-controller";
-/// Name of the optional `ConfigMap` with the policy, in its key `policy.yaml`.
-pub const POLICY: &str = "lockstep-policy";
-/// Name of the policy and its binding that deny the deletion of the CRDs.
-pub const CRD_DELETION_POLICY: &str = "lockstep-crd-deletion";
-/// Name of the `ClusterRole` with the rights on Secrets, which is bound in single namespaces.
-pub const SECRET_READER: &str = "lockstep-secret-reader";
 /// Annotation that allows the deletion of a CRD, with the value `true`.
 pub const ALLOW_DELETION: &str = "lockstep.dev/allow-deletion";
 
-/// Names that depend on the installation. The files of the Helm chart contain template expressions instead.
-pub(crate) struct Names {
-    pub(crate) namespace: &'static str,
-    pub(crate) deployment: &'static str,
-    pub(crate) service: &'static str,
-    pub(crate) tls_secret: &'static str,
-    pub(crate) webhook_configuration: &'static str,
-    pub(crate) lease: &'static str,
+/// Names of the objects of an installation without Helm. All of them begin with the name of the program, so that
+/// programs of several authors can be installed in one cluster.
+///
+/// ```
+/// use lockstep_manifests::names::Names;
+///
+/// let names = Names::new("greeter", "demo.example.com");
+/// assert_eq!(names.namespace, "greeter-system");
+/// assert_eq!(names.service, "greeter-webhook");
+/// assert_eq!(names.validating_webhook, "validate.demo.example.com");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// Name of the program, and value of the label `app.kubernetes.io/name` of every object.
+    pub program: String,
+    /// Name of the Deployment.
+    pub deployment: String,
+    /// Namespace of the installation.
+    pub namespace: String,
+    /// Name of the webhook's Service.
+    pub service: String,
+    /// Name of the Pods' `ServiceAccount`.
+    pub service_account: String,
+    /// Name of the Secret with the webhook's CA and TLS key pair.
+    pub tls_secret: String,
+    /// Name of both webhook configurations.
+    pub webhook_configuration: String,
+    /// Name of the validating webhook.
+    pub validating_webhook: String,
+    /// Name of the mutating webhook, which sets defaults.
+    pub mutating_webhook: String,
+    /// Name of the Lease for leader election of the controllers.
+    pub lease: String,
+    /// Name of the controller's Deployment, if it runs in Pods of its own.
+    pub controller: String,
+    /// Name of the optional `ConfigMap` with the policy, in its key `policy.yaml`.
+    pub policy: String,
+    /// Name of the policy and its binding that deny the deletion of the CRDs.
+    pub crd_deletion_policy: String,
+    /// Name of the `ClusterRole` with the rights on Secrets, which is bound in single namespaces.
+    pub secret_reader: String,
 }
 
-/// Names in the manifests.
-pub(crate) const DEFAULT: Names = Names {
-    namespace: NAMESPACE,
-    deployment: APP,
-    service: SERVICE,
-    tls_secret: TLS_SECRET,
-    webhook_configuration: WEBHOOK_CONFIGURATION,
-    lease: LEASE,
-};
+impl Names {
+    /// Returns the names for a program. The names of the webhooks, which the API server prints in its messages, end with
+    /// a domain.
+    #[must_use]
+    pub fn new(program: &str, webhook_domain: &str) -> Self {
+        let with = |suffix: &str| format!("{program}-{suffix}");
+        Self {
+            program: program.to_owned(),
+            deployment: program.to_owned(),
+            namespace: with("system"),
+            service: with("webhook"),
+            service_account: program.to_owned(),
+            tls_secret: with("webhook-tls"),
+            webhook_configuration: program.to_owned(),
+            validating_webhook: format!("validate.{webhook_domain}"),
+            mutating_webhook: format!("mutate.{webhook_domain}"),
+            lease: with("controller"),
+            controller: with("controller"),
+            policy: with("policy"),
+            crd_deletion_policy: with("crd-deletion"),
+            secret_reader: with("secret-reader"),
+        }
+    }
+
+    /// Returns the names in the files of the Helm chart: template expressions, where a release chooses the name. Their
+    /// quotes are backticks, because YAML would escape double quotes.
+    pub(crate) fn in_chart(&self) -> Self {
+        let include = |template: &str| format!("{{{{ include `{}.{template}` . }}}}", self.program);
+        Self {
+            namespace: "{{ .Release.Namespace }}".to_owned(),
+            deployment: include("fullname"),
+            service: include("serviceName"),
+            tls_secret: include("tlsSecretName"),
+            webhook_configuration: include("fullname"),
+            lease: include("leaseName"),
+            ..self.clone()
+        }
+    }
+}

@@ -19,7 +19,7 @@ pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> 
     let mut files = vec![
         manifest(
             "rbac.yaml",
-            &[vec![rbac::service_account(home)], roles].concat(),
+            &[vec![rbac::service_account(&install.names, home)], roles].concat(),
         ),
         manifest(
             "deployment.yaml",

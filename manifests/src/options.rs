@@ -3,12 +3,18 @@
 use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::{Value, json};
 
+use crate::names::Names;
+
 /// Directory from which both containers read the policy.
 pub(crate) const POLICY_FOLDER: &str = "/etc/lockstep/policy";
 
 /// Options of an installation.
 #[derive(Clone)]
 pub struct InstallOptions<'a> {
+    /// Names of the objects.
+    pub names: Names,
+    /// Container image of the program.
+    pub image: String,
     /// Kinds to install.
     pub validators: &'a ValidatorRegistry,
     /// RBAC rules that the operators need besides those for their own kinds, as `PolicyRule`s.
@@ -25,6 +31,8 @@ pub struct InstallOptions<'a> {
     pub policy_folder_args: Vec<&'static str>,
     /// Names of optional `ConfigMap`s that both containers mount, each with the name of the argument that gets the folder.
     pub config_map_args: Vec<(&'static str, &'static str)>,
+    /// Names of optional `ConfigMap`s whose data the controller gets as environment variables.
+    pub environment_config_maps: Vec<&'static str>,
     /// If true, the webhook asks the controller in its Pod for checks that need the cluster.
     pub has_admission_checks: bool,
     /// Namespaces that the installation is limited to. It runs in the first one. If empty, it covers the whole
@@ -43,8 +51,8 @@ impl InstallOptions<'_> {
         let folder = |name| format!("{name}={POLICY_FOLDER}");
         let of_policy = self.policy_folder_args.iter().map(folder);
         let of_config_maps = self.config_map_args.iter();
-        let of_config_maps =
-            of_config_maps.map(|(config_map, name)| format!("{name}={}", folder_of(config_map)));
+        let of_config_maps = of_config_maps
+            .map(|(config_map, name)| format!("{name}={}", self.folder_of(config_map)));
         of_policy.chain(of_config_maps).collect()
     }
 
@@ -52,14 +60,14 @@ impl InstallOptions<'_> {
     pub(crate) fn config_map_volumes(&self) -> impl Iterator<Item = Value> {
         self.config_map_args.iter().map(|(config_map, _)| {
             let source = json!({"name": config_map, "optional": true});
-            json!({"name": volume_name(config_map), "configMap": source})
+            json!({"name": self.volume_name(config_map), "configMap": source})
         })
     }
 
     /// Returns the mounts of the optional `ConfigMap`s.
     pub(crate) fn config_map_mounts(&self) -> impl Iterator<Item = Value> {
         self.config_map_args.iter().map(|(config_map, _)| {
-            let (name, folder) = (volume_name(config_map), folder_of(config_map));
+            let (name, folder) = (self.volume_name(config_map), self.folder_of(config_map));
             json!({"name": name, "mountPath": folder, "readOnly": true})
         })
     }
@@ -68,13 +76,16 @@ impl InstallOptions<'_> {
     pub(crate) fn webhook_changes_objects(&self) -> bool {
         !self.webhook_only && !self.no_webhook && self.namespaces.is_empty()
     }
-}
 
-/// Returns the folder where a `ConfigMap` is mounted.
-fn folder_of(config_map: &str) -> String {
-    format!("/etc/lockstep/{}", volume_name(config_map))
-}
+    /// Returns the folder where a `ConfigMap` is mounted.
+    fn folder_of(&self, config_map: &str) -> String {
+        format!("/etc/lockstep/{}", self.volume_name(config_map))
+    }
 
-fn volume_name(config_map: &str) -> &str {
-    config_map.strip_prefix("lockstep-").unwrap_or(config_map)
+    /// Returns the name of a `ConfigMap` without that of the program.
+    fn volume_name<'a>(&self, config_map: &'a str) -> &'a str {
+        let suffix = config_map.strip_prefix(&self.names.program);
+        let suffix = suffix.and_then(|suffix| suffix.strip_prefix('-'));
+        suffix.unwrap_or(config_map)
+    }
 }

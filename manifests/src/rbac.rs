@@ -4,17 +4,19 @@ use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
 
 use crate::crds;
-use crate::names::{self, DEFAULT, Names};
+use crate::names::Names;
 use crate::options::InstallOptions;
 
 pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
-    let home = Some(names::NAMESPACE);
+    let names = &install.names;
+    let namespace = names.namespace.as_str();
+    let home = Some(namespace);
     let mut all = vec![
-        service_account(names::NAMESPACE),
-        role("ClusterRole", None, &cluster_rules(install, &DEFAULT)),
-        binding("ClusterRoleBinding", None, names::NAMESPACE),
-        role("Role", home, &own_namespace_rules(install, &DEFAULT)),
-        binding("RoleBinding", Some(names::NAMESPACE), names::NAMESPACE),
+        service_account(names, namespace),
+        role(names, "ClusterRole", None, &cluster_rules(install, names)),
+        binding(names, "ClusterRoleBinding", None, namespace),
+        role(names, "Role", home, &own_namespace_rules(install, names)),
+        binding(names, "RoleBinding", home, namespace),
     ];
     if !install.webhook_only {
         all.extend(secret_reader(install));
@@ -28,8 +30,9 @@ pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
 fn secret_reader(install: &InstallOptions<'_>) -> Option<Value> {
     let rules = secret_rules(install);
     (!rules.is_empty()).then(|| {
-        let mut reader = role("ClusterRole", None, &rules);
-        reader["metadata"] = metadata(names::SECRET_READER, None);
+        let names = &install.names;
+        let mut reader = role(names, "ClusterRole", None, &rules);
+        reader["metadata"] = metadata(names, &names.secret_reader, None);
         reader
     })
 }
@@ -71,8 +74,8 @@ fn only(rule: &Value, selects: impl Fn(&Value, &Value) -> bool) -> Option<Value>
 
 fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     vec![
-        user_role("edit", &edit_rules(install)),
-        user_role("view", &view_rules(install)),
+        user_role(&install.names, "edit", &edit_rules(install)),
+        user_role(&install.names, "view", &view_rules(install)),
     ]
 }
 
@@ -96,9 +99,10 @@ fn user_rules(install: &InstallOptions<'_>, verbs: &[&str]) -> Vec<Value> {
 /// Returns the `ClusterRole`s that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
 /// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
 pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
-    let name = format!("{}-loop", names::APP);
-    let mut aggregated = role("ClusterRole", None, &tenant_admin_rules(install));
-    aggregated["metadata"] = metadata(&name, None);
+    let names = &install.names;
+    let name = format!("{}-loop", names.program);
+    let mut aggregated = role(names, "ClusterRole", None, &tenant_admin_rules(install));
+    aggregated["metadata"] = metadata(names, &name, None);
     aggregated["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] =
         json!("true");
     let mut all = user_roles(install);
@@ -120,22 +124,23 @@ pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
 /// Returns the role and binding, in one namespace, of a controller that is limited to some namespaces. It runs in
 /// the namespace `home`.
 pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) -> Vec<Value> {
+    let names = &install.names;
     let mut rules = namespace_rules(install);
     if namespace == home {
-        rules.extend(lease_rules(&DEFAULT));
+        rules.extend(lease_rules(names));
         rules.extend(install.own_namespace_rules.iter().cloned());
     }
     vec![
-        role("Role", Some(namespace), &rules),
-        binding("RoleBinding", Some(namespace), home),
+        role(names, "Role", Some(namespace), &rules),
+        binding(names, "RoleBinding", Some(namespace), home),
     ]
 }
 
-pub(crate) fn service_account(namespace: &str) -> Value {
+pub(crate) fn service_account(names: &Names, namespace: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(names::SERVICE_ACCOUNT, Some(namespace)),
+        "metadata": metadata(names, &names.service_account, Some(namespace)),
         // The token is projected into the controller's container only.
         "automountServiceAccountToken": false,
     })
@@ -224,11 +229,11 @@ pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<
     rules
 }
 
-fn role(kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
+fn role(names: &Names, kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
-        "metadata": metadata(names::APP, namespace),
+        "metadata": metadata(names, &names.program, namespace),
         "rules": rules,
     })
 }
@@ -272,8 +277,8 @@ fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<
 }
 
 /// Returns a `ClusterRole` that extends the built-in role `edit` or `view`.
-fn user_role(role: &str, rules: &[Value]) -> Value {
-    let mut metadata = metadata(&format!("{}-{role}", names::APP), None);
+fn user_role(names: &Names, role: &str, rules: &[Value]) -> Value {
+    let mut metadata = metadata(names, &format!("{}-{role}", names.program), None);
     metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = json!("true");
     if role == "edit" {
         metadata["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
@@ -287,13 +292,13 @@ fn user_role(role: &str, rules: &[Value]) -> Value {
 }
 
 /// Returns the binding of the role to the controllers that run in the namespace `home`.
-fn binding(kind: &str, namespace: Option<&str>, home: &str) -> Value {
+fn binding(names: &Names, kind: &str, namespace: Option<&str>, home: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": kind,
-        "metadata": metadata(names::APP, namespace),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind.trim_end_matches("Binding"), "name": names::APP},
-        "subjects": [{"kind": "ServiceAccount", "name": names::SERVICE_ACCOUNT, "namespace": home}],
+        "metadata": metadata(names, &names.program, namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind.trim_end_matches("Binding"), "name": names.program},
+        "subjects": [{"kind": "ServiceAccount", "name": names.service_account, "namespace": home}],
     })
 }
 
@@ -308,8 +313,8 @@ fn kinds<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = (&'a str, 
     validators(install).map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
 }
 
-fn metadata(name: &str, namespace: Option<&str>) -> Value {
-    let mut metadata = json!({"name": name, "labels": {"app.kubernetes.io/name": names::APP}});
+fn metadata(names: &Names, name: &str, namespace: Option<&str>) -> Value {
+    let mut metadata = json!({"name": name, "labels": {"app.kubernetes.io/name": names.program}});
     if let Some(namespace) = namespace {
         metadata["namespace"] = json!(namespace);
     }

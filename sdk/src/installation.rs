@@ -13,16 +13,17 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
-use lockstep_manifests::names;
+use lockstep_manifests::names::{self, Names};
 
 use crate::args::installation::InstallationArgs;
+use crate::environment::Environment;
 use crate::installation::installed_names::InstalledNames;
-use crate::registry::{Registry, SelectedKinds};
+use crate::registry::SelectedKinds;
 
 /// Selects the Deployments and Pods of all installations in a namespace, or of one Helm release: webhook with controller,
 /// and separate controllers.
-pub(crate) fn selector(release: Option<&str>) -> ListParams {
-    let all = format!("{}={}", names::PART_OF, names::APP);
+pub(crate) fn selector(program: &str, release: Option<&str>) -> ListParams {
+    let all = format!("{}={}", names::PART_OF, program);
     let selector = match release {
         Some(release) => format!("{all},{INSTANCE}={release}"),
         None => all,
@@ -61,20 +62,21 @@ impl<'a> Installation<'a> {
         client: Client,
         args: &InstallationArgs,
         deployments: &[Deployment],
-        registry: &'a Registry,
+        environment: &'a Environment,
     ) -> anyhow::Result<Self> {
+        let names = environment.names();
         let releases: BTreeSet<_> = deployments.iter().map(instance).collect();
         if releases.len() > 1 {
             let releases: Vec<_> = releases.into_iter().map(describe).collect();
             anyhow::bail!(
                 "the namespace {} has several installations: {}; select a release with `--release`",
-                args.home(),
+                args.home(&names),
                 releases.join(", ")
             );
         }
         let running = args.controller(deployments)?;
         let controller = running.controller;
-        let kinds = controller.kinds.choose(registry)?;
+        let kinds = controller.kinds.choose(environment.registry())?;
         let namespaces = controller.scope.namespaces(kinds.cluster_scoped_kind())?;
         let namespaces = namespaces.to_vec();
         let found = deployments.first();
@@ -84,10 +86,10 @@ impl<'a> Installation<'a> {
             // Without a chart, a namespaced installation runs in the first of its namespaces.
             home: match (found, namespaces.first()) {
                 (None, Some(first)) => first.clone(),
-                _ => args.home().to_owned(),
+                _ => args.home(&names).to_owned(),
             },
-            names: running.names,
-            pods: selector(found.and_then(instance)),
+            pods: selector(&names.program, found.and_then(instance)),
+            names: InstalledNames::new(running.names, names),
             helm_release: release.cloned(),
             kinds,
             namespaces,
@@ -106,9 +108,11 @@ impl<'a> Installation<'a> {
 pub(crate) async fn deployments(
     client: &Client,
     args: &InstallationArgs,
+    names: &Names,
 ) -> Result<Vec<Deployment>, kube::Error> {
-    let api: Api<Deployment> = Api::namespaced(client.clone(), args.home());
-    Ok(api.list(&selector(args.release())).await?.items)
+    let api: Api<Deployment> = Api::namespaced(client.clone(), args.home(names));
+    let selector = selector(&names.program, args.release());
+    Ok(api.list(&selector).await?.items)
 }
 
 /// Returns the Helm release that a Deployment belongs to, by its label.
@@ -128,6 +132,8 @@ mod tests {
     use clap::Parser;
     use kube::Config;
     use serde_json::json;
+
+    use crate::registry::Registry;
 
     use super::*;
 
@@ -158,8 +164,13 @@ mod tests {
                 .iter()
                 .map(|release| deployment(*release))
                 .collect();
-            let registry = Registry::default();
-            let selected = Installation::new(client.clone(), &args, &found, &registry);
+            let environment = Environment {
+                name: "lockstep",
+                version: "1.2.3",
+                webhook_domain: None,
+                registry: Registry::default(),
+            };
+            let selected = Installation::new(client.clone(), &args, &found, &environment);
             let selected = selected.map(|it| it.pods.label_selector.unwrap_or_default());
             selected.map_err(|error| error.to_string())
         };

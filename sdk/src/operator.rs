@@ -115,6 +115,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
                 extension: None,
                 policy_folder_arg: None,
                 config_map_arg: None,
+                environment_config_map: None,
                 audit_snapshot: None,
                 admission_check: None,
                 checked_annotations: &[],
@@ -239,6 +240,14 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn config_map_arg(mut self, config_map: &'static str, name: &'static str) -> Self {
         self.definition.config_map_arg = Some((config_map, name));
+        self
+    }
+
+    /// Sets an optional `ConfigMap` in the namespace of the installation. The controller gets its data as environment
+    /// variables, such as the address of the system that the operator manages.
+    #[must_use]
+    pub fn environment_config_map(mut self, name: &'static str) -> Self {
+        self.definition.environment_config_map = Some(name);
         self
     }
 

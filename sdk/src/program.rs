@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use lockstep_manifests::names::Names;
 
 use crate::cli::{Cli, Command};
 use crate::commands;
@@ -63,20 +64,23 @@ const UNREADABLE: u8 = 2;
 /// ```
 pub struct Program {
     environment: Environment,
-    version: &'static str,
     about: Option<&'static str>,
     #[cfg(feature = "dev")]
     examples: Option<&'static str>,
 }
 
 impl Program {
-    /// Creates a program without operators. The name is that of the executable file.
+    /// Creates a program without operators. The name is that of the executable file, and the names of the objects of an
+    /// installation begin with it.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
-        let registry = Registry::default();
         Self {
-            environment: Environment { name, registry },
-            version: env!("CARGO_PKG_VERSION"),
+            environment: Environment {
+                name,
+                version: env!("CARGO_PKG_VERSION"),
+                webhook_domain: None,
+                registry: Registry::default(),
+            },
             about: None,
             #[cfg(feature = "dev")]
             examples: None,
@@ -86,7 +90,15 @@ impl Program {
     /// Sets the version that `--version` prints. Default: the version of this crate.
     #[must_use]
     pub fn version(mut self, version: &'static str) -> Self {
-        self.version = version;
+        self.environment.version = version;
+        self
+    }
+
+    /// Sets the domain at the end of the names of the webhooks, which the API server prints in its messages. Default: the
+    /// group of the first kind.
+    #[must_use]
+    pub fn webhook_domain(mut self, domain: &'static str) -> Self {
+        self.environment.webhook_domain = Some(domain);
         self
     }
 
@@ -118,7 +130,7 @@ impl Program {
     pub fn command(&self) -> clap::Command {
         let mut command = Cli::command()
             .name(self.environment.name)
-            .version(self.version);
+            .version(self.environment.version());
         if let Some(about) = self.about {
             command = command.about(about);
         }
@@ -127,6 +139,7 @@ impl Program {
             let with_default = |arg: clap::Arg| arg.required(false).default_value(folder);
             command = changed(command, "dev", |dev| dev.mut_arg("examples", with_default));
         }
+        let mut command = with_default_names(command, &self.environment.names());
         for operator in &self.environment.registry.operators {
             let definition = &operator.definition;
             let subcommands = definition.subcommands.iter();
@@ -199,6 +212,26 @@ impl Program {
             }
         }
     }
+}
+
+/// Sets the default values of arguments that are names of objects of the installation.
+fn with_default_names(command: clap::Command, names: &Names) -> clap::Command {
+    let defaults = [
+        ("namespace", &names.namespace),
+        ("leader_election_id", &names.lease),
+        ("leader_election_identity", &names.program),
+        ("tls_secret", &names.tls_secret),
+        ("webhook_service", &names.service),
+        ("webhook_configuration", &names.webhook_configuration),
+        ("webhook_deployment", &names.deployment),
+    ];
+    changed(command, CONTROLLER, |controller| {
+        defaults
+            .into_iter()
+            .fold(controller, |controller, (id, name)| {
+                controller.mut_arg(id, |arg| arg.required(false).default_value(name.clone()))
+            })
+    })
 }
 
 /// Changes a subcommand, which keeps its position. [`clap::Command::mut_subcommand`] would move it to the end.

@@ -208,6 +208,13 @@ impl SelectedKinds<'_> {
         args.collect()
     }
 
+    /// Returns the optional `ConfigMap`s whose data the controller gets as environment variables.
+    pub(crate) fn environment_config_maps(&self) -> Vec<&'static str> {
+        let operators = self.operators().into_iter();
+        let names = operators.filter_map(|operator| operator.definition.environment_config_map);
+        names.collect()
+    }
+
     /// Returns true if an operator of the installed kinds has admission checks.
     pub(crate) fn have_admission_checks(&self) -> bool {
         let mut operators = self.operators().into_iter();

@@ -131,6 +131,8 @@ pub(crate) fn operator() -> Operator<Rds> {
         .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUE_CONFIG_MAP))
         .ruleset_extension(catalogue_files::extension)
         .config_map_arg(CATALOGUE_CONFIG_MAP, CATALOGUES)
+        // AWS region, role or endpoint, in the environment variables of the AWS tools.
+        .environment_config_map("lockstep-aws")
         .subcommand(rds::run)
         .leader_task(events_receiver)
         .admission_check(|_, _| true, annotations_check)

@@ -35,20 +35,20 @@ pub(crate) struct CertArgs {
     #[arg(long, default_value = "/run/lockstep/tls")]
     cert_dir: PathBuf,
     /// Secret with the webhook's certificates and private keys.
-    #[arg(long, default_value = lockstep_manifests::names::TLS_SECRET)]
+    #[arg(long)]
     tls_secret: String,
     /// File with the CA that API servers must trust. Requires `--cert-source=files`. Default: the CA bundle is not
     /// modified.
     #[arg(long, value_name = "FILE")]
     ca_bundle_file: Option<PathBuf>,
     /// Service of the webhook. The serving certificate is valid for its DNS name.
-    #[arg(long, default_value = lockstep_manifests::names::SERVICE)]
+    #[arg(long)]
     webhook_service: String,
     /// Additional DNS name for the serving certificate. Can be repeated.
     #[arg(long, value_name = "NAME")]
     cert_extra_dns_name: Vec<String>,
     /// Name of both the `ValidatingWebhookConfiguration` and the `MutatingWebhookConfiguration`.
-    #[arg(long, default_value = lockstep_manifests::names::WEBHOOK_CONFIGURATION)]
+    #[arg(long)]
     webhook_configuration: String,
     /// `CustomResourceDefinition` whose versions the webhook converts; the CA bundle is injected into it. Can be
     /// repeated.
@@ -182,7 +182,13 @@ mod tests {
     }
 
     fn source(options: &[&str]) -> Result<CertificateSource, String> {
-        let options = [&["controller"], options].concat();
+        let names = [
+            "controller",
+            "--tls-secret=tls",
+            "--webhook-service=webhook",
+            "--webhook-configuration=webhook",
+        ];
+        let options = [names.as_slice(), options].concat();
         let keys = Options::parse_from(options).keys;
         keys.source("system").map_err(|error| error.to_string())
     }

@@ -3,15 +3,16 @@
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use k8s_openapi::api::apps::v1::Deployment;
+use lockstep_manifests::names::Names;
 
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
-use crate::installation::installed_names::InstalledNames;
+use crate::installation::installed_names::InstalledNameArgs;
 
 /// Options that select an installation. Its Deployment supplies those that are not given.
 #[derive(clap::Args)]
 pub(crate) struct InstallationArgs {
-    /// Namespace of the installation. Default: the first one of `--watch-namespaces`, or lockstep-system.
+    /// Namespace of the installation. Default: the first one of `--watch-namespaces`, or that of the manifests.
     #[arg(long, short)]
     namespace: Option<String>,
     /// Helm release of the installation, if the namespace has several.
@@ -37,17 +38,17 @@ pub(crate) struct ContainerArgs {
     #[command(flatten)]
     pub(crate) controller: ControllerScopeArgs,
     #[command(flatten)]
-    pub(crate) names: InstalledNames,
+    pub(crate) names: InstalledNameArgs,
 }
 
 impl InstallationArgs {
     /// Returns the namespace of the installation.
-    pub(crate) fn home(&self) -> &str {
+    pub(crate) fn home<'a>(&'a self, names: &'a Names) -> &'a str {
         let given = self.namespace.as_deref();
         let first = self.controller.scope.watched().first();
         given
             .or(first.map(String::as_str))
-            .unwrap_or(lockstep_manifests::names::NAMESPACE)
+            .unwrap_or(&names.namespace)
     }
 
     /// Returns the Helm release, if it is given.
@@ -99,6 +100,8 @@ fn of_deployments(deployments: &[Deployment]) -> Result<ContainerArgs, clap::Err
 mod tests {
     use serde_json::json;
 
+    use crate::installation::installed_names::InstalledNames;
+
     use super::*;
 
     #[derive(Parser)]
@@ -135,7 +138,8 @@ mod tests {
     fn the_names_are_those_of_the_running_release() {
         let names_of = |args: &[&str]| {
             let found = given(&[]).controller(&[deployment(args)]);
-            found.expect("valid arguments").names
+            let args = found.expect("valid arguments").names;
+            InstalledNames::new(args, Names::new("lockstep", "lockstep.dev"))
         };
         let release = names_of(&[
             "controller",
@@ -158,8 +162,9 @@ mod tests {
 
     #[test]
     fn the_namespace_of_an_installation_has_a_default() {
-        assert_eq!(given(&[]).home(), "lockstep-system");
-        assert_eq!(given(&["--watch-namespaces=a,b"]).home(), "a");
-        assert_eq!(given(&["-n=c", "--watch-namespaces=a"]).home(), "c");
+        let names = Names::new("lockstep", "lockstep.dev");
+        assert_eq!(given(&[]).home(&names), "lockstep-system");
+        assert_eq!(given(&["--watch-namespaces=a,b"]).home(&names), "a");
+        assert_eq!(given(&["-n=c", "--watch-namespaces=a"]).home(&names), "c");
     }
 }

@@ -13,6 +13,7 @@ use lockstep_certs::CertificateManager;
 use lockstep_controller::{
     ClientMetrics, ControllerRegistry, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
 };
+use lockstep_manifests::names::Names;
 use lockstep_shared_validation::ValidatorRegistry;
 use lockstep_webhook_lifecycle::{
     BackendProbe, CrdStatusReporter, FailurePolicyController, FailurePolicyMetrics,
@@ -46,22 +47,22 @@ pub(crate) struct Args {
     #[arg(long, default_value = "0.0.0.0:8081")]
     health_probe_bind_address: SocketAddr,
     /// Namespace of the installation.
-    #[arg(long, env = "POD_NAMESPACE", default_value = lockstep_manifests::names::NAMESPACE)]
+    #[arg(long, env = "POD_NAMESPACE")]
     namespace: String,
     /// Unix socket on which the webhook in the same Pod asks for checks that need the cluster. Default: none are served.
     #[arg(long, value_name = "FILE")]
     admission_check_socket: Option<PathBuf>,
     /// Name of the Lease that is used for leader election.
-    #[arg(long, help_heading = LEADER_ELECTION, default_value = lockstep_manifests::names::LEASE)]
+    #[arg(long, help_heading = LEADER_ELECTION)]
     leader_election_id: String,
     /// Identity of this replica in the Lease. It must be unique among the replicas.
-    #[arg(long, help_heading = LEADER_ELECTION, env = "POD_NAME", default_value = "lockstep")]
+    #[arg(long, help_heading = LEADER_ELECTION, env = "POD_NAME")]
     leader_election_identity: String,
     #[command(flatten)]
     certs: CertArgs,
     /// Deployment of the webhook. If it is deleted or scaled to zero when the controller stops, `failurePolicy` is
     /// set back to `Ignore`.
-    #[arg(long, help_heading = FAILURE_POLICY, default_value = lockstep_manifests::names::APP)]
+    #[arg(long, help_heading = FAILURE_POLICY)]
     webhook_deployment: String,
     /// Interval of admission probes: dry-run requests through the API server that the webhook must deny.
     #[arg(long, help_heading = FAILURE_POLICY, default_value = "1m", value_parser = runtime::duration)]
@@ -151,8 +152,10 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         admission_checks::serve(socket, operators.take_checks()).await?;
     }
     let mut registry = of_operators.take();
+    let names = environment.names();
     let has_webhook = args.scope.has_webhook();
-    let webhook_tasks = has_webhook.then(|| args.webhook_tasks(&client, validators, &mut registry));
+    let webhook_tasks =
+        has_webhook.then(|| args.webhook_tasks(&client, validators, &names, &mut registry));
     let webhook_tasks = webhook_tasks.transpose()?;
     // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the
     // webhook.
@@ -213,6 +216,7 @@ impl Args {
         &self,
         client: &Client,
         validators: ValidatorRegistry,
+        names: &Names,
         registry: &mut Registry,
     ) -> anyhow::Result<WebhookTasks> {
         let certs = lockstep_certs::Metrics::register(registry);
@@ -221,6 +225,7 @@ impl Args {
             failure_policy: self.failure_policy(
                 client,
                 validators.clone(),
+                &names.validating_webhook,
                 FailurePolicyMetrics::register(registry),
             ),
             crd_status: self.crd_status.reporter(client, validators, registry),
@@ -231,6 +236,7 @@ impl Args {
         &self,
         client: &Client,
         validators: ValidatorRegistry,
+        webhook: &str,
         metrics: FailurePolicyMetrics,
     ) -> FailurePolicyController {
         let replicas = self.certs.replica_probe(client, &self.namespace);
@@ -241,7 +247,7 @@ impl Args {
         FailurePolicyController {
             client: client.clone(),
             configuration: self.certs.webhook_configuration().to_owned(),
-            webhook: lockstep_manifests::names::VALIDATING_WEBHOOK.to_owned(),
+            webhook: webhook.to_owned(),
             namespace: self.namespace.clone(),
             deployment: self.webhook_deployment.clone(),
             validators,

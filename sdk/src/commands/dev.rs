@@ -83,7 +83,15 @@ async fn show(args: &Args, environment: &Environment) -> anyhow::Result<()> {
         () = runtime::stopped(stop.clone()) => return Ok(()),
     };
     if !args.once {
-        for line in suggestions(&cluster, &installation, &examples, &plurals).await? {
+        for line in suggestions(
+            &cluster,
+            &installation,
+            &examples,
+            &plurals,
+            &environment.names(),
+        )
+        .await?
+        {
             writeln!(stdout(), "{line}")?;
         }
         writeln!(stdout(), "# Press Ctrl-C here to stop the control plane.")?;

@@ -94,6 +94,9 @@ fn with_options(
     let namespaces = namespaces.transpose()?;
     let webhook_only = scope.and_then(InstallScopeArgs::argument);
     Ok(render(&InstallOptions {
+        names: environment.names(),
+        image: format!("{}:{}", environment.name(), environment.version()),
+        environment_config_maps: chosen.environment_config_maps(),
         validators: &validators,
         rbac_rules: chosen.rbac_rules(),
         own_namespace_rules: chosen.own_namespace_rules(),

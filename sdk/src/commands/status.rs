@@ -48,11 +48,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
 /// Returns true if no problem was found.
 async fn status(args: &Args, environment: &Environment) -> anyhow::Result<bool> {
     let client = args.cluster.client().await?;
-    let found = installation::deployments(&client, &args.installation).await;
+    let found = installation::deployments(&client, &args.installation, &environment.names()).await;
     let deployments = Visible::of(found).context("cannot read the cluster")?;
     let known = deployments.known().map(Vec::as_slice).unwrap_or_default();
-    let registry = environment.registry();
-    let installation = Installation::new(client, &args.installation, known, registry)?;
+    let installation = Installation::new(client, &args.installation, known, environment)?;
     let report = read(&installation, deployments).await;
     let report = report.context("cannot read the cluster")?;
     match args.output {

@@ -76,10 +76,10 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
 /// Returns an error only if nothing was changed.
 async fn uninstall(args: &Args, environment: &Environment) -> anyhow::Result<Outcome> {
     let client = args.cluster.client().await?;
-    let deployments = installation::deployments(&client, &args.installation).await;
+    let deployments =
+        installation::deployments(&client, &args.installation, &environment.names()).await;
     let deployments = deployments.context("cannot read the Deployments of the installation")?;
-    let registry = environment.registry();
-    let installation = Installation::new(client, &args.installation, &deployments, registry)?;
+    let installation = Installation::new(client, &args.installation, &deployments, environment)?;
     if let Some(release) = installation
         .helm_release
         .as_ref()
@@ -88,8 +88,9 @@ async fn uninstall(args: &Args, environment: &Environment) -> anyhow::Result<Out
         let home = &installation.home;
         anyhow::bail!(
             "the Helm release {release} manages this installation; delete the objects with \
-             `lockstep uninstall --objects-only --namespace={home}`, and then the release with \
-             `helm uninstall {release} --namespace={home}`"
+             `{} uninstall --objects-only --namespace={home}`, and then the release with \
+             `helm uninstall {release} --namespace={home}`",
+            environment.name()
         );
     }
     let plan = Plan::read(&installation, args.cascade, args.objects_only).await?;

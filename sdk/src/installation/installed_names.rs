@@ -1,21 +1,46 @@
 //! Names of the objects of an installation. A release of the Helm chart chooses them; the arguments of its controller
 //! contain those that the controller must know.
 
-use lockstep_manifests::names;
+use lockstep_manifests::names::Names;
 
-/// Names in the arguments of a controller. The defaults are those of the kustomize base.
-#[derive(Clone, Debug, clap::Args)]
+/// Names in the arguments of a controller. Those that are not given are those of the manifests.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct InstalledNameArgs {
+    #[arg(long, hide = true)]
+    leader_election_id: Option<String>,
+    #[arg(long, hide = true)]
+    tls_secret: Option<String>,
+}
+
+/// Names of the objects of an installation.
+#[derive(Clone, Debug)]
 pub(crate) struct InstalledNames {
-    #[arg(long, hide = true, default_value = names::LEASE)]
-    leader_election_id: String,
-    #[arg(long, hide = true, default_value = names::TLS_SECRET)]
+    manifests: Names,
+    lease: String,
     tls_secret: String,
 }
 
 impl InstalledNames {
+    /// Returns the names of an installation, whose manifests have the names `manifests`.
+    pub(crate) fn new(args: InstalledNameArgs, manifests: Names) -> Self {
+        let lease = args.leader_election_id;
+        Self {
+            lease: lease.unwrap_or_else(|| manifests.lease.clone()),
+            tls_secret: args
+                .tls_secret
+                .unwrap_or_else(|| manifests.tls_secret.clone()),
+            manifests,
+        }
+    }
+
+    /// Returns the names in the manifests.
+    pub(crate) fn manifests(&self) -> &Names {
+        &self.manifests
+    }
+
     /// Returns the name of the Lease for leader election.
     pub(crate) fn lease(&self) -> &str {
-        &self.leader_election_id
+        &self.lease
     }
 
     /// Returns the name of the Secret with the webhook's certificates.
@@ -25,18 +50,18 @@ impl InstalledNames {
 
     /// Returns the name of the Deployment, and of most of the other objects.
     pub(crate) fn full_name(&self) -> &str {
-        let suffix = &names::LEASE[names::APP.len()..];
-        let full = self.leader_election_id.strip_suffix(suffix);
-        full.unwrap_or(names::APP)
+        let suffix = &self.manifests.lease[self.manifests.program.len()..];
+        let full = self.lease.strip_suffix(suffix);
+        full.unwrap_or(&self.manifests.program)
     }
 
-    /// Returns the name that an object of the kustomize base has in this installation.
-    pub(crate) fn of(&self, in_base: &str) -> String {
-        match in_base.strip_prefix(names::APP) {
+    /// Returns the name that an object of the manifests has in this installation.
+    pub(crate) fn of(&self, in_manifests: &str) -> String {
+        match in_manifests.strip_prefix(&self.manifests.program) {
             Some(suffix) if suffix.is_empty() || suffix.starts_with('-') => {
                 format!("{}{suffix}", self.full_name())
             }
-            _ => in_base.to_owned(),
+            _ => in_manifests.to_owned(),
         }
     }
 }
@@ -47,10 +72,11 @@ mod tests {
 
     #[test]
     fn the_names_of_a_release_begin_with_its_full_name() {
-        let installed = InstalledNames {
-            leader_election_id: "prod-lockstep-controller".to_owned(),
-            tls_secret: "issued".to_owned(),
+        let args = InstalledNameArgs {
+            leader_election_id: Some("prod-lockstep-controller".to_owned()),
+            tls_secret: Some("issued".to_owned()),
         };
+        let installed = InstalledNames::new(args, Names::new("lockstep", "lockstep.dev"));
         assert_eq!(installed.full_name(), "prod-lockstep");
         assert_eq!(installed.of("lockstep"), "prod-lockstep");
         assert_eq!(

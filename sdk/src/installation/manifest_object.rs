@@ -6,7 +6,7 @@ use anyhow::Context;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::discovery::Scope;
-use lockstep_manifests::{InstallOptions, names, render};
+use lockstep_manifests::{InstallOptions, render};
 use serde_json::Value;
 
 use crate::installation::Installation;
@@ -25,9 +25,13 @@ impl ManifestObject {
         let text = |pointer: &str| Some(object.pointer(pointer)?.as_str()?.to_owned());
         // A kustomization has no name.
         let (kind, mut name) = (text("/kind")?, text("/metadata/name")?);
-        let at_home = |namespace: String| match namespace.as_str() {
-            names::NAMESPACE => installation.home.clone(),
-            _ => namespace,
+        let in_manifests = &installation.names.manifests().namespace;
+        let at_home = |namespace: String| {
+            if namespace == *in_manifests {
+                installation.home.clone()
+            } else {
+                namespace
+            }
         };
         name = match kind.as_str() {
             "Namespace" => at_home(name),
@@ -98,6 +102,9 @@ impl ExistingObject {
 pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<ManifestObject>> {
     let validators = installation.kinds.validators();
     let files = render(&InstallOptions {
+        names: installation.names.manifests().clone(),
+        image: String::new(),
+        environment_config_maps: Vec::new(),
         validators: &validators,
         rbac_rules: installation.kinds.rbac_rules(),
         own_namespace_rules: installation.kinds.own_namespace_rules(),

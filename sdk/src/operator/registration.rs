@@ -43,6 +43,8 @@ pub(crate) struct Definition {
     pub(crate) policy_folder_arg: Option<&'static str>,
     /// Name of an optional `ConfigMap`, and of an argument of the extension that gets its folder.
     pub(crate) config_map_arg: Option<(&'static str, &'static str)>,
+    /// Name of an optional `ConfigMap` whose data the controller gets as environment variables.
+    pub(crate) environment_config_map: Option<&'static str>,
     pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
     /// Returns true if a policy demands the admission checks of a kind.
     pub(crate) admission_check: Option<IsWanted>,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use lockstep_envtest::{Cluster, Installation};
-use lockstep_manifests::names;
+use lockstep_manifests::names::Names;
 
 use crate::commands::dev::examples::documents;
 
@@ -15,6 +15,7 @@ pub(super) async fn suggestions(
     installation: &Installation,
     examples: &Path,
     plurals: &[String],
+    names: &Names,
 ) -> anyhow::Result<Vec<String>> {
     let mut lines = vec![
         "# Try it in another terminal:".to_owned(),
@@ -28,7 +29,7 @@ pub(super) async fn suggestions(
     for path in documents(&examples.join("invalid"))? {
         lines.push(format!("{kubectl} apply -f {}", quoted(&path)));
     }
-    lines.extend(requests(cluster, installation, &examples.join("reviews")).await?);
+    lines.extend(requests(cluster, installation, &examples.join("reviews"), names).await?);
     Ok(lines)
 }
 
@@ -46,6 +47,7 @@ async fn requests(
     cluster: &Cluster,
     installation: &Installation,
     reviews: &Path,
+    names: &Names,
 ) -> anyhow::Result<Vec<String>> {
     if !reviews.is_dir() {
         return Ok(Vec::new());
@@ -54,7 +56,7 @@ async fn requests(
     let pem = installation.webhook_authority(cluster).await?;
     std::fs::write(&authority, pem)
         .with_context(|| format!("cannot write {}", authority.display()))?;
-    let host = format!("{}.{}.svc", names::SERVICE, names::NAMESPACE);
+    let host = format!("{}.{}.svc", names.service, names.namespace);
     let port = installation.webhook_port();
     let mut lines =
         vec!["# Send AdmissionReviews to the webhook, as the API server does:".to_owned()];
