@@ -10,8 +10,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use lockstep_envtest::{Cluster, Moto, Node, eventually_within};
+use lockstep_image::{CA_CERTIFICATES, Compression, Image, Metadata};
 use serde_json::{Value, json};
-use xtask::image::{CA_CERTIFICATES, Compression, Image, Metadata};
 
 /// Time for Pods to start on a busy machine.
 pub const PODS: Duration = Duration::from_mins(5);

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use lockstep_envtest::eventually_within;
+use lockstep_image::{CA_CERTIFICATES, Image, Metadata};
 use serde::Deserialize;
 use serde_json::Value;
-use xtask::image::{CA_CERTIFICATES, Image, Metadata};
 
 use crate::site::{PODS, Site, import, strip};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flate2::read::GzDecoder;
+use lockstep_image::{CA_CERTIFICATES, Compression, Image, Metadata};
 use serde_json::{Value, json};
-use xtask::image::{CA_CERTIFICATES, Compression, Image, Metadata};
 
 use crate::env::root;
 

@@ -1,12 +1,13 @@
 //! Development tasks, run as `cargo xtask TASK`.
 
+mod shipped_catalogue;
+
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser};
-use xtask::image::{Compression, Error, Image, Metadata};
-use xtask::shipped_catalogue;
+use lockstep_image::{Compression, Error, Image, Metadata};
 
 /// Run a development task.
 #[derive(Parser)]
@@ -59,7 +60,7 @@ struct ImageArgs {
     #[arg(long, value_name = "COMMIT")]
     revision: Option<String>,
     /// CA certificates, as a file of PEM blocks.
-    #[arg(long, value_name = "FILE", default_value = xtask::image::CA_CERTIFICATES)]
+    #[arg(long, value_name = "FILE", default_value = lockstep_image::CA_CERTIFICATES)]
     ca_certificates: PathBuf,
     /// OCI archive to write [default: `lockstep-image.tar` beside the program].
     #[arg(long, value_name = "FILE", conflicts_with = "root_directory")]

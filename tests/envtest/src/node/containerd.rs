@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lockstep_image::{Compression, Image, Metadata};
 use serde_json::json;
-use xtask::image::{Compression, Image, Metadata};
 
 use crate::error::Error;
 use crate::node::config_file::write;

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
+use crate::error::Error;
 
 /// CA certificates of Debian and its descendants.
 pub const CA_CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::error::Error;
+use crate::error::Error;
 
 /// Returns the paths of the libraries and of the dynamic loader, as `ldd` finds them. The program is built for this
 /// machine: for another architecture, the image is built in a container of that architecture.

@@ -9,8 +9,8 @@ use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::error::Error;
-use super::root_files::header;
+use crate::error::Error;
+use crate::root_files::header;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 

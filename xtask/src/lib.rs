@@ -1,4 +1,0 @@
-//! Development tasks that tests use, too.
-
-pub mod image;
-pub mod shipped_catalogue;
