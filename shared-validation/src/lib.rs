@@ -35,6 +35,7 @@ pub mod crd_match;
 mod crd_validator;
 mod defaults;
 mod fast_path;
+pub mod field_names;
 mod kind;
 pub mod last_validated;
 mod layer;
@@ -54,6 +55,12 @@ mod standard_fields;
 mod validation;
 mod validator;
 
+/// Items that the derive macros use.
+#[doc(hidden)]
+pub mod private {
+    pub use serde_json::{Value, to_value};
+}
+
 use crd_validation::format;
 
 pub use crate::crd_match::{CrdMatch, crd_fingerprint};
@@ -68,8 +75,10 @@ pub use crd_validation::json::{ParsedJson, RawObject};
 pub use crd_validation::suggest::{did_you_mean, similar_names};
 pub use crd_validation::{CompileError, RatchetedViolation};
 pub use defaults::DynamicDefault;
+pub use field_names::FieldNames;
 pub use kind::ValidatedResource;
 pub use last_validated::LastValidated;
+pub use lockstep_derive::{FieldNames, ValidatedResource};
 pub use operation::Operation;
 pub use policy::{Action, Policy, PolicyError, PolicyHandle};
 pub use registry::ValidatorRegistry;

@@ -1,21 +1,22 @@
 //! Echo: the smallest operator. It serves a text over HTTP, with a Deployment and a Service.
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
-use kube::{CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use kube::{CustomResource, KubeSchema, ResourceExt};
 use lockstep_controller::{
     OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse,
 };
 use lockstep_shared_validation::{
-    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
+    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, fields,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Text to serve over HTTP.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[derive(CustomResource, KubeSchema, ValidatedResource, Clone, Debug, Deserialize, Serialize)]
 #[kube(group = "demo.example.com", version = "v1alpha1", kind = "Echo")]
 #[kube(plural = "echoes", namespaced, status = "EchoStatus")]
+#[validated(example = example, rules = rules)]
 pub struct EchoSpec {
     /// Text of the HTTP response.
     #[schemars(length(min = 1, max = 1024))]
@@ -38,31 +39,19 @@ fn one() -> i32 {
     1
 }
 
-impl ValidatedResource for Echo {
-    const GROUP: &'static str = "demo.example.com";
-    const VERSION: &'static str = "v1alpha1";
-    const KIND: &'static str = "Echo";
+fn example() -> Value {
+    json!({"spec": {"text": "hello"}})
+}
 
-    fn crd() -> Value {
-        with_standard_fields(
-            serde_json::to_value(<Echo as CustomResourceExt>::crd()).expect("a CRD is JSON"),
-        )
-    }
-
-    fn example() -> Value {
-        json!({"spec": {"text": "hello"}})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        vec![Rule {
-            id: "service-name",
-            description: "The name must be a valid Service name: at most 63 characters, first a letter, no dots.",
-            severity: Severity::Error,
-            reference: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
-            fields: &["metadata.name"],
-            validate: is_service_name,
-        }]
-    }
+fn rules() -> Vec<Rule<Echo>> {
+    vec![Rule {
+        id: "service-name",
+        description: "The name must be a valid Service name: at most 63 characters, first a letter, no dots.",
+        severity: Severity::Error,
+        reference: "https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+        fields: fields!(Echo, "metadata.name"),
+        validate: is_service_name,
+    }]
 }
 
 fn is_service_name(context: &RuleContext<'_, Echo>, diagnostics: &mut Diagnostics) {
