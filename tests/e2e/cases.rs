@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::corpus::{Case, corpus, corpus_of};
 use crate::crd_in_sync;
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, VECTOR, check, is_in_no_namespace};
-use crate::result::{CheckResult, Finding, check_folder, check_lines};
+use crate::result::{CheckResult, check_folder, check_lines};
 use crate::webhook::WebhookClient;
 
 /// Validates every case with `lockstep check`: in a file, and in a line of requests. Both results must be equal.
@@ -62,9 +62,9 @@ fn by_check(cases: &[Case]) -> Vec<CheckResult> {
         .enumerate()
         .map(|(index, (case, (in_file, in_line)))| {
             assert_eq!(in_line["id"], json!(index));
-            let result = compared_with_the_case(case, in_file);
+            let result = CheckResult::expected_by(case, in_file);
             assert_eq!(
-                compared_with_the_case(case, in_line),
+                CheckResult::expected_by(case, in_line),
                 result,
                 "{}",
                 case.name
@@ -72,58 +72,6 @@ fn by_check(cases: &[Case]) -> Vec<CheckResult> {
             result
         });
     compared.collect()
-}
-
-/// Compares a result of `lockstep check` with what the case expects.
-fn compared_with_the_case(case: &Case, result: &Value) -> CheckResult {
-    let findings: Vec<Finding> =
-        serde_json::from_value(result["errors"].clone()).expect("findings");
-    let expected: Vec<_> = case
-        .errors
-        .iter()
-        .map(|e| (&e.rule, &e.error_type, &e.field))
-        .collect();
-    let found: Vec<_> = findings
-        .iter()
-        .map(|f| (&f.rule, &f.error_type, &f.field))
-        .collect();
-    assert_eq!(found, expected, "{} in `lockstep check`", case.name);
-    assert_eq!(
-        result["valid"],
-        json!(expected.is_empty()),
-        "{} in `lockstep check`",
-        case.name
-    );
-    if let Some(warnings) = &case.warnings {
-        let found: Vec<Finding> =
-            serde_json::from_value(result["warnings"].clone()).expect("findings");
-        let found: Vec<_> = found.into_iter().map(|finding| finding.rule).collect();
-        assert_eq!(&found, warnings, "{} in `lockstep check`", case.name);
-    }
-    for (expected, finding) in case.errors.iter().zip(&findings) {
-        assert_eq!(
-            expected.is_structural(),
-            finding.layer == "schema",
-            "{} in `lockstep check`",
-            case.name
-        );
-        if let Some(detail) = &expected.detail {
-            assert!(
-                finding.message.ends_with(detail.as_str()),
-                "{} in `lockstep check`: {}",
-                case.name,
-                finding.message
-            );
-        } else {
-            assert!(
-                expected.is_structural(),
-                "{}: the case must name the `detail` of {}",
-                case.name,
-                expected.rule
-            );
-        }
-    }
-    CheckResult::new(findings)
 }
 
 pub async fn at_the_webhook(webhook: &WebhookClient, case: &Case, result: &CheckResult) {

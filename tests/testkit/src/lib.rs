@@ -3,9 +3,11 @@
 //! [`FaultInjector`] records every call to the API server and can make single calls fail. [`DeterminismCheck`] calls a
 //! handler twice and fails if the two responses differ.
 //! [`Controller::reconcile_once`](lockstep_controller::Controller::reconcile_once) runs one reconciliation, and
-//! [`RunningController`] is a controller that runs until it is stopped. Most tests start with [`operator`], [`objects`]
+//! [`RunningController`] is a controller that runs until it is stopped. [`Cases`] are files with objects and the errors
+//! that each must get, everywhere. Most tests start with [`operator`], [`objects`]
 //! and [`apply`].
 
+pub mod cases;
 mod crd;
 mod determinism_check;
 mod fault_injector;
@@ -15,6 +17,7 @@ mod running;
 mod service_account;
 mod waiting;
 
+pub use cases::Cases;
 pub use crd::toy_crd;
 pub use determinism_check::DeterminismCheck;
 pub use fault_injector::{Call, FaultInjector, When};

@@ -1,0 +1,171 @@
+//! Case files of an author's kinds: each is validated by the command `check`, through the API server with the webhook,
+//! and by the controller without the webhook. All of them must give the result that the file expects.
+
+mod at_api_server;
+mod case_file;
+mod check_result;
+mod in_controller;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::discovery::{Scope, pinned_kind};
+use lockstep_envtest::{Cluster, Installation, Options};
+use serde_json::{Value, json};
+
+pub use self::case_file::{Case, Expected};
+pub use self::check_result::{CheckResult, Finding, check};
+
+/// Namespace of the objects of cases.
+const NAMESPACE: &str = "default";
+
+/// Case files of a program.
+///
+/// A file is YAML and has an `object`, and `errors` if the object is invalid. An update also has the `old` object. This one
+/// expects an error of the rule `service-name`:
+///
+/// ```yaml
+/// object:
+///   apiVersion: demo.example.com/v1
+///   kind: Greeting
+///   metadata:
+///     name: 1st
+///   spec:
+///     text: hello
+/// errors:
+///   - rule: service-name
+///     type: FieldValueInvalid
+///     field: metadata.name
+///     detail: "must begin with a letter [service-name]"
+/// ```
+///
+/// The rule of an error of the schema is the path of the field and the keyword, such as `spec.text/minLength`; it needs no
+/// `detail`. If the file name begins with `name-`, the object keeps its name in the cluster; other objects are named after
+/// their files.
+///
+/// ```no_run
+/// # async fn example() {
+/// let cases = lockstep_test::Cases::read("target/debug/greeter", "tests/cases");
+/// cases.are_as_expected_everywhere().await;
+/// # }
+/// ```
+pub struct Cases {
+    program: PathBuf,
+    cases: Vec<Case>,
+}
+
+impl Cases {
+    /// Reads the files of a folder. `program` is the path of the executable file: `env!("CARGO_BIN_EXE_NAME")` in an
+    /// integration test.
+    ///
+    /// # Panics
+    ///
+    /// If the folder has no file, or a file is no case.
+    pub fn read(program: impl Into<PathBuf>, folder: impl AsRef<Path>) -> Self {
+        Self {
+            program: program.into(),
+            cases: Case::read_folder(folder.as_ref()),
+        }
+    }
+
+    /// Validates every case by the command `check`, through an API server that calls the webhook, and in the controller
+    /// without the webhook.
+    ///
+    /// # Panics
+    ///
+    /// If a result is not the expected one, or the program cannot be installed.
+    pub async fn are_as_expected_everywhere(&self) {
+        let results = self.by_check();
+        let cluster = Cluster::start_without_workloads().await;
+        let cluster = cluster.expect("the control plane starts");
+        let mut installation = self.install(&cluster).await;
+        let cases = || self.cases.iter().zip(&results);
+        for (case, result) in cases() {
+            at_api_server::is_equal(&cluster, case, result).await;
+        }
+        installation
+            .remove_webhook_configurations(&cluster)
+            .expect("the webhook configurations are deleted");
+        installation.webhook().kill();
+        // The API server itself denies the others.
+        let stored = cases().filter(|(_, result)| result.is_for_rust_alone());
+        for (case, result) in stored {
+            in_controller::is_equal(&cluster, case, result).await;
+        }
+    }
+
+    /// Validates every case by the command `check`, and returns the results.
+    ///
+    /// # Panics
+    ///
+    /// If a result is not the expected one.
+    pub fn by_check(&self) -> Vec<CheckResult> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut lines = String::new();
+        for (id, case) in self.cases.iter().enumerate() {
+            let mut line = json!({"id": id, "object": case.object.to_string()});
+            if let Some(old) = &case.old {
+                line["operation"] = json!("UPDATE");
+                line["oldObject"] = json!(old.to_string());
+            }
+            lines += &format!("{line}\n");
+        }
+        let file = directory.path().join("cases.jsonl");
+        std::fs::write(&file, lines).expect("a file");
+        let found = check(&self.program, &["--input-format=jsonl"], &file);
+        assert_eq!(found.len(), self.cases.len(), "results of `check`");
+        let compared = self.cases.iter().zip(&found);
+        compared
+            .map(|(case, result)| CheckResult::expected_by(case, result))
+            .collect()
+    }
+
+    /// Installs all kinds of the program and starts its processes.
+    async fn install(&self, cluster: &Cluster) -> Installation {
+        let manifests = cluster.directory().join("manifests");
+        let mut command = Command::new(&self.program);
+        command.arg("manifests").arg(&manifests);
+        let output = command.output().expect("the program runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{error}");
+        let options = Options {
+            program: self.program.clone(),
+            controller_env: Vec::new(),
+            controller_args: Vec::new(),
+            controller_server: None,
+        };
+        let installation = Installation::apply(cluster, &manifests, options).await;
+        let mut installation = installation.expect("the manifests are applied");
+        if let Err(error) = installation.start(cluster).await {
+            panic!("{error}\n{}", installation.output());
+        }
+        installation
+    }
+}
+
+/// Returns the API of the kind of an object.
+async fn api_of(cluster: &Cluster, object: &Value) -> Api<DynamicObject> {
+    let text = |name: &str| object[name].as_str().unwrap_or_default();
+    let api_version = text("apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let gvk = GroupVersionKind::gvk(group, version, text("kind"));
+    let client = cluster.client();
+    let found: Result<(ApiResource, _), _> = pinned_kind(&client, &gvk).await;
+    let (resource, capabilities) = found.expect("the kind of the case is installed");
+    match capabilities.scope {
+        Scope::Namespaced => Api::namespaced_with(client, NAMESPACE, &resource),
+        Scope::Cluster => Api::all_with(client, &resource),
+    }
+}
+
+/// Returns an object of a case under another name.
+fn named(object: &Value, name: &str) -> DynamicObject {
+    let mut object = object.clone();
+    object["metadata"]["name"] = json!(name);
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("namespace");
+    }
+    serde_json::from_value(object).expect("the case has an object")
+}

@@ -1,0 +1,111 @@
+//! Case files: an object and the errors that it must get.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One case file.
+#[derive(Debug, Deserialize)]
+pub struct Case {
+    /// Name of the file, without its extension.
+    #[serde(skip)]
+    pub name: String,
+    /// Object to validate.
+    pub object: Value,
+    /// Stored object, if the case is an update.
+    #[serde(default)]
+    pub old: Option<Value>,
+    /// Errors in the order in which they are reported; empty if the object is valid.
+    #[serde(default)]
+    pub errors: Vec<Expected>,
+    /// Rules that warn, if the case is about warnings.
+    #[serde(default)]
+    pub warnings: Option<Vec<String>>,
+}
+
+/// Error that a case expects.
+#[derive(Debug, Deserialize)]
+pub struct Expected {
+    /// Id of the rule.
+    pub rule: String,
+    /// Type of the error, as apimachinery names it.
+    #[serde(rename = "type")]
+    pub error_type: String,
+    /// Path of the field.
+    pub field: String,
+    /// End of the message. It is not compared for errors of the schema, which the API server words differently.
+    #[serde(default)]
+    pub detail: Option<String>,
+}
+
+impl Case {
+    /// Returns a case without expectations.
+    pub fn new(name: String, object: Value, old: Option<Value>) -> Self {
+        Self {
+            name,
+            object,
+            old,
+            errors: Vec::new(),
+            warnings: None,
+        }
+    }
+
+    /// Reads all files of a folder, in the order of their names.
+    ///
+    /// # Panics
+    ///
+    /// If the folder has no file, or a file is no case.
+    pub fn read_folder(folder: &Path) -> Vec<Self> {
+        let shown = folder.display();
+        let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let mut paths: Vec<PathBuf> = entries
+            .map(|entry| entry.expect("the folder is readable").path())
+            .collect();
+        assert!(!paths.is_empty(), "{shown} contains no case");
+        paths.sort();
+        paths.iter().map(|path| Self::read(path)).collect()
+    }
+
+    fn read(path: &Path) -> Self {
+        let shown = path.display();
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let mut case: Self =
+            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let stem = path.file_stem().unwrap_or_default();
+        case.name = stem.to_string_lossy().into_owned();
+        case
+    }
+
+    /// Returns the name of the object if the case is about names, otherwise the given name. The file of a case about names
+    /// begins with `name-`.
+    pub fn name_or(&self, other: &str) -> String {
+        let own = self.object["metadata"]["name"].as_str();
+        let own = own.filter(|_| self.name.starts_with("name-"));
+        own.unwrap_or(other).to_owned()
+    }
+
+    /// Returns true if the case expects no error.
+    pub fn is_valid(&self) -> bool {
+        self.errors.is_empty()
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        // Some specs are huge.
+        let mut write = |value: &Value| write!(f, " {:.2000}", value["spec"].to_string());
+        write(&self.object)?;
+        self.old.as_ref().map_or(Ok(()), write)
+    }
+}
+
+impl Expected {
+    /// Returns true for an error of the schema.
+    pub fn is_structural(&self) -> bool {
+        self.rule.contains('/')
+    }
+}
