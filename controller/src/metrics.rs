@@ -131,6 +131,13 @@ pub(crate) struct ViolationLabels {
 
 const BUCKETS_SECONDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
 
+impl Default for Metrics {
+    /// Returns metrics that nothing exports, for tests.
+    fn default() -> Self {
+        Self::register(&mut Registry::default())
+    }
+}
+
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {

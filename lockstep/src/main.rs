@@ -5,6 +5,7 @@ mod operators;
 mod rds;
 #[cfg(test)]
 mod reference_pages;
+mod scaffold;
 mod vector;
 
 use std::process::ExitCode;
@@ -21,15 +22,15 @@ fn main() -> ExitCode {
 }
 
 fn program() -> Program {
-    let program = Program::new("lockstep")
+    Program::new("lockstep")
         .version(env!("CARGO_PKG_VERSION"))
         .webhook_domain("lockstep.dev")
         .operator(operators::vector::operator())
         .operator(operators::cloud_database::operator())
-        .operator(operators::echo::operator());
-    #[cfg(feature = "dev")]
-    let program = program.examples(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"));
-    program
+        .operator(operators::echo::operator())
+        .subcommand(scaffold::new)
+        .subcommand(scaffold::add)
+        .examples(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub(crate) enum Command {
     /// Run the controllers, and manage the certificates of the webhook.
     #[command(args_override_self = true)]
     Controller(Box<commands::controller::Args>),
-    /// Write the YAML files that install Lockstep.
+    /// Write the YAML files of an installation.
     Manifests(commands::manifests::Args),
     /// List all rules, or explain one.
     Rules(commands::rules::Args),
@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Completions(commands::shell::CompletionsArgs),
     /// Write manual pages.
     Man(commands::shell::ManArgs),
-    /// Start a real Kubernetes control plane on this machine, install Lockstep and apply the examples.
+    /// Start a real Kubernetes control plane on this machine, install the program and apply the examples.
     #[cfg(feature = "dev")]
     Dev(commands::dev::Args),
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::builder::Resettable;
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 use lockstep_manifests::names::Names;
 
 use crate::cli::{Cli, Command};
@@ -11,6 +11,7 @@ use crate::commands;
 use crate::environment::Environment;
 use crate::operator::Operator;
 use crate::operator::extension::VALIDATING;
+use crate::operator::subcommand::Subcommand;
 use crate::registry::Registry;
 
 /// Name of the subcommand that has the arguments of the operators.
@@ -65,7 +66,10 @@ const UNREADABLE: u8 = 2;
 pub struct Program {
     environment: Environment,
     about: Option<&'static str>,
-    #[cfg(feature = "dev")]
+    #[cfg_attr(
+        not(feature = "dev"),
+        expect(dead_code, reason = "only `dev` applies them")
+    )]
     examples: Option<&'static str>,
 }
 
@@ -82,7 +86,6 @@ impl Program {
                 registry: Registry::default(),
             },
             about: None,
-            #[cfg(feature = "dev")]
             examples: None,
         }
     }
@@ -116,8 +119,16 @@ impl Program {
         self
     }
 
-    /// Sets the default folder of the examples that the command `dev` applies.
-    #[cfg(feature = "dev")]
+    /// Adds a subcommand that belongs to no operator. The parser sets its name, help and arguments.
+    #[must_use]
+    pub fn subcommand<A: Parser + 'static>(mut self, run: fn(&A) -> ExitCode) -> Self {
+        let subcommands = &mut self.environment.registry.subcommands;
+        subcommands.push(Subcommand::new(run));
+        self
+    }
+
+    /// Sets the default folder of the examples that the command `dev` applies. Without the feature `dev` there is no such
+    /// command.
     #[must_use]
     pub fn examples(mut self, folder: &'static str) -> Self {
         self.examples = Some(folder);
@@ -154,6 +165,8 @@ impl Program {
             }
             command = command.subcommands(subcommands.map(|subcommand| subcommand.command.clone()));
         }
+        let own = self.environment.registry.subcommands.iter();
+        let command = command.subcommands(own.map(|subcommand| subcommand.command.clone()));
         command
     }
 
@@ -264,7 +277,7 @@ fn keeping_description(
 mod tests {
     use std::sync::Arc;
 
-    use clap::{Args, Parser};
+    use clap::Args;
 
     use super::*;
     use crate::operator::extension_files::RulesetExtension;

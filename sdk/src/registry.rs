@@ -28,6 +28,8 @@ use crate::operator::wiring::Wiring;
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) operators: Vec<Registration>,
+    /// Subcommands that belong to no operator.
+    pub(crate) subcommands: Vec<Subcommand>,
 }
 
 impl Registry {
@@ -95,12 +97,13 @@ impl Registry {
         kinds.collect()
     }
 
-    /// Returns the subcommand of an operator.
+    /// Returns the subcommand of an operator, or one that belongs to none.
     pub(crate) fn subcommand(&self, name: &str) -> Option<&Subcommand> {
         let mut subcommands = self
             .operators
             .iter()
-            .flat_map(|operator| &operator.definition.subcommands);
+            .flat_map(|operator| &operator.definition.subcommands)
+            .chain(&self.subcommands);
         subcommands.find(|subcommand| subcommand.name() == name)
     }
 

@@ -1,4 +1,4 @@
-//! `lockstep dev`: a demo on a real control plane on this machine, with Lockstep installed and the examples
+//! `lockstep dev`: a demo on a real control plane on this machine, with the program installed and the examples
 //! applied.
 
 mod examples;
@@ -63,7 +63,8 @@ async fn show(args: &Args, environment: &Environment) -> anyhow::Result<()> {
         let cluster = start_cluster(args, chosen.create_objects(), &services).await?;
         let running = start_services(&cluster, &services).await?;
         let installing = install(&cluster, &services, &running, environment, &args.kinds);
-        let mut installation = step("Installed Lockstep", installing).await?;
+        let installed = format!("Installed {}", environment.name());
+        let mut installation = step(&installed, installing).await?;
         step(
             "Started the webhook and the controller",
             installation.start(&cluster),

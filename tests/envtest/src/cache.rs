@@ -1,4 +1,6 @@
-//! Cache of built and installed programs, below the target directory, so that `cargo clean` deletes it.
+//! Cache of built and installed programs. In the repository of this crate it is below the target directory, so that
+//! `cargo clean` deletes it. For other packages, which get this crate from a registry, it is in the cache of the user, so
+//! that several of them share it.
 
 use std::env;
 use std::fs::{self, File};
@@ -14,9 +16,28 @@ pub(crate) fn source() -> PathBuf {
 
 /// Returns the cache directory.
 pub(crate) fn directory() -> PathBuf {
-    let target = env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| source().join("../../target"), PathBuf::from);
-    target.join("control-plane")
+    if let Some(target) = env::var_os("CARGO_TARGET_DIR") {
+        return PathBuf::from(target).join("control-plane");
+    }
+    let repository = source().join("../..");
+    if repository.join("Cargo.toml").is_file() {
+        return repository.join("target/control-plane");
+    }
+    user_cache().join("lockstep/control-plane")
+}
+
+/// Returns the folder for cached files of the user, or that for temporary files if the environment names none.
+fn user_cache() -> PathBuf {
+    let folder = |name: &str| {
+        env::var_os(name)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from)
+    };
+    let in_home = || Some(folder("HOME")?.join(".cache"));
+    folder("XDG_CACHE_HOME")
+        .or_else(|| folder("LOCALAPPDATA"))
+        .or_else(in_home)
+        .unwrap_or_else(env::temp_dir)
 }
 
 /// Locks one entry of the cache: one process at a time creates it, and the others wait and then find it.

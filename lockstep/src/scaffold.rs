@@ -1,0 +1,39 @@
+//! `lockstep new` and `lockstep add`: scaffolding of operators.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use lockstep_scaffold::{AddArgs, Error, NewArgs};
+
+/// Creates a repository, and prints the next commands.
+pub(crate) fn new(args: &NewArgs) -> ExitCode {
+    report(lockstep_scaffold::create(args).map(|folder| {
+        format!(
+            "Created {folder}. Next:\n\n  cd {folder}\n  cargo run -- dev\n  cargo test\n",
+            folder = folder.display()
+        )
+    }))
+}
+
+/// Adds to the repository in the current folder.
+pub(crate) fn add(args: &AddArgs) -> ExitCode {
+    report(lockstep_scaffold::add(args, Path::new(".")).map(|changed| {
+        changed
+            .iter()
+            .map(|path| format!("Changed {}\n", path.display()))
+            .collect()
+    }))
+}
+
+fn report(result: Result<String, Error>) -> ExitCode {
+    match result {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("lockstep: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

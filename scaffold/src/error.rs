@@ -1,0 +1,50 @@
+//! Errors of scaffolding.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Error of scaffolding.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A name cannot be used.
+    #[error("{what} is `{value}`: it {requirement}")]
+    Name {
+        /// Name of the argument.
+        what: &'static str,
+        /// Value of the argument.
+        value: String,
+        /// What is allowed.
+        requirement: &'static str,
+    },
+    /// The folder of a new repository has files.
+    #[error("{0} is not empty; choose another folder with `--directory`")]
+    NotEmpty(PathBuf),
+    /// A file exists already.
+    #[error("{0} exists; delete it, or choose another name")]
+    Exists(PathBuf),
+    /// The folder is no repository of an operator.
+    #[error("{path}: {problem}; run the command in a repository that `lockstep new` has created")]
+    NoProject {
+        /// File that was read.
+        path: PathBuf,
+        /// What is missing.
+        problem: &'static str,
+    },
+    /// A file cannot be read or written.
+    #[error("{path}: {error}")]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        error: io::Error,
+    },
+}
+
+impl Error {
+    /// Returns a function that adds the path to an error.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        |error| Self::File { path, error }
+    }
+}

@@ -1,0 +1,69 @@
+//! `lockstep new`: a repository with an operator.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+
+use crate::error::Error;
+use crate::local_crates;
+use crate::names::Names;
+use crate::project::{Project, read, write};
+use crate::template::{HANDLER, REPOSITORY};
+
+/// Create a repository with an operator that builds, passes its tests and runs at once: a custom resource with rules in all
+/// three layers, an operator, examples, tests, a container image and CI.
+#[derive(Debug, Parser)]
+#[command(name = "new")]
+pub struct NewArgs {
+    /// Name of the program and of the repository, such as `greeting-operator`.
+    pub name: String,
+    /// Kind of the custom resource, such as `Greeting`.
+    #[arg(long)]
+    pub kind: String,
+    /// API group: a domain that belongs to you, such as `demo.example.com`.
+    #[arg(long)]
+    pub group: String,
+    /// API version.
+    #[arg(long, value_name = "VERSION", default_value = "v1alpha1")]
+    pub api_version: String,
+    /// Plural of the kind in lower case. Default: the English plural.
+    #[arg(long)]
+    pub plural: Option<String>,
+    /// Folder to create. Default: the name, in the current folder.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub directory: Option<PathBuf>,
+    /// Use the crates of this checkout of Lockstep instead of those of the registry.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub local_crates: Option<PathBuf>,
+}
+
+/// Creates the repository and returns its folder.
+///
+/// # Errors
+///
+/// A name is not allowed, or the folder is not empty. Nothing is written then.
+pub fn create(args: &NewArgs) -> Result<PathBuf, Error> {
+    let names = Names::new(
+        &args.name,
+        &args.kind,
+        &args.group,
+        &args.api_version,
+        args.plural.as_deref(),
+    )?;
+    let patches = args.local_crates.as_deref().map(local_crates::patches);
+    let patches = patches.transpose()?;
+    let folder = args.directory.as_deref();
+    let folder = folder.unwrap_or_else(|| Path::new(&args.name));
+    if folder.read_dir().is_ok_and(|mut all| all.next().is_some()) {
+        return Err(Error::NotEmpty(folder.to_owned()));
+    }
+    let project = Project::in_folder(folder);
+    project.write(REPOSITORY, &names)?;
+    project.write(HANDLER, &names)?;
+    if let Some(patches) = patches {
+        let manifest = project.path("Cargo.toml");
+        write(&manifest, &(read(&manifest)? + &patches))?;
+    }
+    project.format();
+    Ok(folder.to_owned())
+}
