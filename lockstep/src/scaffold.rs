@@ -9,7 +9,7 @@ use lockstep_scaffold::{AddArgs, Error, NewArgs};
 pub(crate) fn new(args: &NewArgs) -> ExitCode {
     report(lockstep_scaffold::create(args).map(|folder| {
         format!(
-            "Created {folder}. Next:\n\n  cd {folder}\n  cargo run -- dev\n  cargo test\n",
+            "Created {folder}. Next:\n\n  cd {folder}\n  cargo run -- manifests\n  cargo run -- dev\n  cargo test\n",
             folder = folder.display()
         )
     }))

@@ -49,12 +49,13 @@ fn the_shipped_program_depends_on_no_test_crate() {
 }
 
 #[test]
-fn the_sdk_depends_on_neither_the_aws_sdk_nor_vrl_nor_an_operator() {
+fn the_sdk_depends_on_neither_the_aws_sdk_nor_vrl_nor_opentelemetry_nor_an_operator() {
     let found: Vec<_> = dependencies("lockstep-sdk")
         .into_iter()
         .filter(|line| {
             let name = line.split(' ').next().unwrap_or_default();
-            name.starts_with("aws-") || name == "vrl" || line.contains("/operators/")
+            let is_unwanted = |start: &&str| name.starts_with(start);
+            ["aws-", "opentelemetry", "vrl"].iter().any(is_unwanted) || line.contains("/operators/")
         })
         .collect();
     assert_eq!(found, Vec::<String>::new());

@@ -69,6 +69,7 @@ mod tests {
         let cellars = Operator::of(cellars).rbac_rules([rule]).only_when_named();
         Registry {
             operators: vec![Operator::of(lamps).into(), cellars.into()],
+            ..Registry::default()
         }
     }
 

@@ -1,8 +1,14 @@
-//! Copy of the repository.
+//! A copy of the workspace with the repository of the tutorial as one more member.
+//!
+//! Built alone, the repository would need all of its dependencies once more, with other features. As a member of the
+//! workspace, it uses those that are built already; only the packaged crates are compiled.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+
+use crate::packages::Package;
 
 /// Folders that are not copied: build output and history.
 const LEFT: [&str; 2] = ["target", ".git"];
@@ -14,22 +20,30 @@ pub fn copied(repository: &Path, folder: &Path) -> PathBuf {
         fs::remove_dir_all(&copy).expect("the previous copy is deleted");
     }
     copy_folder(repository, &copy);
-    // Builds of the copy and of the original share a folder, in which file names depend on the version. Packages that the
-    // tutorial does not change keep theirs, so that they are not compiled again.
-    let manifest = copy.join("lockstep/Cargo.toml");
-    let text = fs::read_to_string(&manifest).expect("a manifest");
-    let renamed = text.replacen(
-        "version.workspace = true",
-        "version = \"0.0.0-tutorial\"",
-        1,
-    );
-    assert_ne!(renamed, text, "`Cargo.toml` must contain a version");
-    fs::write(&manifest, renamed).expect("a manifest");
     fs::create_dir(copy.join("target")).expect("a folder");
     let built = repository.join("target/control-plane");
     fs::create_dir_all(&built).expect("a folder");
     symlink(built, copy.join("target/control-plane")).expect("a link");
     copy
+}
+
+/// Makes a repository a member of the workspace. Only the manifest of a workspace has profiles and replacements.
+pub fn add_member(copy: &Path, member: &str, packages: &[Package]) {
+    let manifest = copy.join(member).join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    let (own, of_workspace) = text.split_once("\n[profile.dev]").expect("profiles");
+    let crates = "[patch.crates-io]\ncrd-validation = ";
+    assert!(of_workspace.contains(crates), "the crates of the checkout");
+    fs::write(&manifest, own).expect("a manifest");
+    let manifest = copy.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).expect("a manifest");
+    let members = "members = [\n";
+    let mut text = text.replacen(members, &format!("{members}  \"{member}\",\n"), 1);
+    text += "\n[patch.crates-io]\n";
+    for Package { name, folder, .. } in packages {
+        writeln!(text, "{name} = {{ path = {folder:?} }}").expect("a text");
+    }
+    fs::write(&manifest, text).expect("a manifest");
 }
 
 fn copy_folder(from: &Path, to: &Path) {
