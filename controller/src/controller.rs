@@ -161,9 +161,10 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// Sets the concurrency and the debounce time.
+    /// Sets the concurrency, the debounce time and the back-off.
     #[must_use]
     pub fn with_config(mut self, config: Config) -> Self {
+        self.context.backoffs = Backoffs::new(config.min_retry_delay, config.max_retry_delay);
         self.config = config;
         self
     }
@@ -215,6 +216,7 @@ impl<R: Reconciler> Runnable for Controller<R> {
         let Config {
             max_concurrent_reconciles,
             debounce,
+            ..
         } = self.config;
         let queue = Arc::new(Queue::new(context.metrics.queue(&context.name), debounce));
         self.registry.register(&context.name, &queue);
