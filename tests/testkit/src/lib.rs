@@ -5,7 +5,11 @@
 //! [`Controller::reconcile_once`](lockstep_controller::Controller::reconcile_once) runs one reconciliation, and
 //! [`RunningController`] is a controller that runs until it is stopped. Most tests start with [`operator`], [`objects`]
 //! and [`apply`].
+//!
+//! [`chaos`](crate::chaos::chaos) tests a whole operator: it injects faults into everything that the operator depends on,
+//! and checks that the desired state is reached.
 
+pub mod chaos;
 mod crd;
 mod determinism_check;
 mod fault_injector;

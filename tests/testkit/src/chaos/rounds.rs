@@ -1,0 +1,190 @@
+//! Rounds of a trial in which users change objects while faults occur.
+
+use std::time::Duration;
+
+use lockstep_controller::Reconciler;
+
+use crate::chaos::failure::Failure;
+use crate::chaos::polling::until;
+use crate::chaos::process_state::{Interruption, Trap};
+use crate::chaos::trial::Trial;
+use crate::chaos::workload::Workload;
+
+/// Number of rounds.
+const ROUNDS: usize = 4;
+
+/// Largest number of calls before an interruption.
+const MAX_CALLS: u32 = 12;
+
+/// Longest time that a round waits for its effects.
+const LIMIT: Duration = Duration::from_millis(700);
+
+/// Number of attempts of one object for which an outage lasts.
+const ATTEMPTS: u64 = 4;
+
+/// Name of the phase in reports.
+pub(crate) const PHASE: &str = "while faults occurred";
+
+/// Fault of the processes or of the environment.
+#[derive(Clone, Copy, Debug)]
+enum RoundFault {
+    None,
+    /// The process ends at one of its calls, and another one starts.
+    Killed,
+    /// The process is stopped in an orderly way, and another one starts.
+    Restarted,
+    /// The process stands still at one of its calls, another one becomes the leader, and the first one continues.
+    Superseded,
+    /// The process stands still at one of its calls, and continues later.
+    Paused,
+    /// The external system refuses every call for a while.
+    Outage,
+    /// All watches end.
+    WatchesCut,
+    /// The watches deliver nothing for a while: the controller reads old states.
+    Stale,
+}
+
+const FAULTS: [RoundFault; 11] = [
+    RoundFault::None,
+    RoundFault::Killed,
+    RoundFault::Killed,
+    RoundFault::Killed,
+    RoundFault::Restarted,
+    RoundFault::Superseded,
+    RoundFault::Superseded,
+    RoundFault::Paused,
+    RoundFault::Outage,
+    RoundFault::WatchesCut,
+    RoundFault::Stale,
+];
+
+impl<R: Reconciler> Trial<'_, R> {
+    /// Lets users change objects while faults occur.
+    pub(crate) async fn run_rounds(&mut self) -> Result<(), Box<Failure>> {
+        for name in Workload::names() {
+            if self.random.u32(..4) > 0 {
+                self.users.create(name).await;
+            }
+        }
+        self.settle(LIMIT).await;
+        self.state.faults.set_active(true);
+        for _ in 0..ROUNDS {
+            let fault = FAULTS[self.random.usize(..FAULTS.len())];
+            self.note(&format!("fault of this round: {fault:?}"));
+            self.round(fault).await;
+            self.collect_garbage().await;
+            self.check_violations(PHASE)?;
+        }
+        self.state.faults.set_active(false);
+        self.note("all faults have ended");
+        Ok(())
+    }
+
+    async fn round(&mut self, fault: RoundFault) {
+        match fault {
+            RoundFault::None => self.act().await,
+            RoundFault::Killed => {
+                self.interrupt(Interruption::Kill).await;
+                self.process.kill().await;
+                self.replace_process().await;
+            }
+            RoundFault::Restarted => {
+                self.users.act().await;
+                self.process.stop().await;
+                self.replace_process().await;
+            }
+            RoundFault::Superseded => self.supersede().await,
+            RoundFault::Paused => {
+                self.interrupt(Interruption::Freeze).await;
+                self.users.act().await;
+                self.process.state.thaw();
+            }
+            RoundFault::Outage => self.outage().await,
+            RoundFault::WatchesCut => {
+                self.users.act().await;
+                self.process.state.cuts.send_modify(|cuts| *cuts += 1);
+                self.act().await;
+            }
+            RoundFault::Stale => {
+                self.process.state.holds_watches.send_replace(true);
+                self.act().await;
+                self.resync();
+                self.act().await;
+                self.process.state.holds_watches.send_replace(false);
+            }
+        }
+        self.settle(LIMIT).await;
+    }
+
+    /// Lets users do one to three things, and waits for the effects.
+    async fn act(&mut self) {
+        for _ in 0..=self.random.u32(..3) {
+            let name = self.users.act().await;
+            if self.random.u32(..3) == 0 {
+                self.enqueue(name);
+            }
+        }
+        self.settle(LIMIT).await;
+    }
+
+    /// Interrupts the process at one of its next calls, or now if it makes none.
+    async fn interrupt(&mut self, interruption: Interruption) {
+        let trap = Trap {
+            interruption,
+            calls: self.random.u32(..MAX_CALLS),
+            is_after: self.random.bool(),
+        };
+        self.process.state.set_trap(Some(trap));
+        self.act().await;
+        let interrupted = self.process.state.interruption();
+        if interrupted.borrow().is_none() {
+            self.process.state.set_trap(None);
+            self.note(&format!("{interruption:?} between two calls"));
+            self.process.state.interrupt(interruption);
+        }
+    }
+
+    /// Moves the leadership away from a process that stands still, and lets it continue until its next call has an answer.
+    async fn supersede(&mut self) {
+        self.interrupt(Interruption::Freeze).await;
+        self.process.lose_leadership();
+        // A lease is valid for longer than a call takes.
+        self.process.until_executed().await;
+        let former = self.replace_process().await;
+        self.act().await;
+        self.note("the former leader continues");
+        former.state.set_trap(Some(Trap {
+            interruption: Interruption::Kill,
+            calls: 0,
+            is_after: true,
+        }));
+        former.state.thaw();
+        let has_ended = || former.state.is_dead() || former.state.is_idle();
+        until(LIMIT, has_ended).await;
+        former.kill().await;
+        self.note("the former leader has ended");
+    }
+
+    /// Lets the external system refuse every call until an object was reconciled a few times.
+    async fn outage(&mut self) {
+        self.state.faults.set_outage(true);
+        let name = self.users.act().await;
+        self.enqueue(name);
+        let before = self.state.reconciliations();
+        let attempts = || {
+            let counts = self.state.reconciliations();
+            let attempts = |(name, count): (&String, &u64)| {
+                count - before.get(name).copied().unwrap_or_default()
+            };
+            counts.iter().map(attempts).max().unwrap_or_default()
+        };
+        until(LIMIT, || attempts() >= ATTEMPTS).await;
+        self.state.faults.set_outage(false);
+        self.note("the outage has ended");
+    }
+
+    fn note(&self, text: &str) {
+        self.state.journal.add(None, &[], text.to_owned());
+    }
+}
