@@ -82,6 +82,11 @@ impl DnsApi {
         }
     }
 
+    /// Returns the URL of the API.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Returns the longest time that a call takes.
     pub fn timeout(&self) -> Duration {
         self.timeout

@@ -55,7 +55,7 @@ async fn send(
         key: format!("{} {}", call.verb, call.resource),
         text,
         object: call.name.clone().filter(|_| !is_event),
-        is_write: call.is_write() && !is_event,
+        is_write: call.is_write(),
     };
     let executing = Arc::clone(&process);
     let execute = async move {

@@ -55,11 +55,13 @@ pub(crate) enum InjectedAnswer {
     Status(u16),
 }
 
-/// Reconciliation in progress.
-struct Active {
-    /// Journal's number when it began.
-    since: u64,
-    calls: u64,
+/// Reconciliations of a process.
+#[derive(Default)]
+struct Reconciliations {
+    /// Number of calls of each that is in progress, by object.
+    active: BTreeMap<String, u64>,
+    /// Journal's number at the beginning of the last one of each object.
+    began: BTreeMap<String, u64>,
 }
 
 /// State of one simulated process.
@@ -70,10 +72,11 @@ pub(crate) struct ProcessState {
     /// Wakes the controller after it was frozen.
     waker: Mutex<Option<Waker>>,
     is_dead: AtomicBool,
+    is_superseded: AtomicBool,
     trap: Mutex<Option<Trap>>,
     interrupted: watch::Sender<Option<Interruption>>,
     executing: AtomicUsize,
-    active: Mutex<BTreeMap<String, Active>>,
+    reconciliations: Mutex<Reconciliations>,
     /// Changes when all watches are cut.
     pub(crate) cuts: watch::Sender<u64>,
     /// If true, no watch delivers anything.
@@ -88,10 +91,11 @@ impl ProcessState {
             frozen: watch::Sender::new(false),
             waker: Mutex::default(),
             is_dead: AtomicBool::new(false),
+            is_superseded: AtomicBool::new(false),
             trap: Mutex::default(),
             interrupted: watch::Sender::new(None),
             executing: AtomicUsize::new(0),
-            active: Mutex::default(),
+            reconciliations: Mutex::default(),
             cuts: watch::Sender::new(0),
             holds_watches: watch::Sender::new(false),
         }
@@ -111,12 +115,16 @@ impl ProcessState {
         let key = format!("{} {}", call.key, objects.join(","));
         let trap = self.step_trap();
         if let Some(trap) = trap.filter(|trap| !trap.is_after) {
-            self.note(
-                &objects,
-                &format!("{:?} before {}", trap.interruption, call.text),
-            );
-            self.interrupt(trap.interruption);
+            self.spring(trap, &objects, &call);
+            if call.side == Side::External {
+                // Executed later than the lease allows, it would be a fault that no operator survives.
+                return Err(InjectedAnswer::ConnectionLost);
+            }
             self.until_thawed().await;
+        }
+        let is_superseded = self.is_superseded.load(Ordering::SeqCst);
+        if is_superseded && call.side == Side::Api {
+            self.interrupt(Interruption::Kill);
         }
         if self.is_dead() {
             std::future::pending::<()>().await;
@@ -141,12 +149,14 @@ impl ProcessState {
             }
         };
         if let Some(trap) = trap.filter(|trap| trap.is_after) {
-            self.note(
-                &objects,
-                &format!("{:?} after {}", trap.interruption, call.text),
-            );
-            self.interrupt(trap.interruption);
-            self.until_thawed().await;
+            self.spring(trap, &objects, &call);
+            // An answer over HTTP has arrived by the time at which the process continues.
+            if call.side == Side::Api {
+                self.until_thawed().await;
+            }
+        }
+        if is_superseded {
+            self.interrupt(Interruption::Kill);
         }
         if self.is_dead() {
             std::future::pending::<()>().await;
@@ -160,6 +170,15 @@ impl ProcessState {
             }
             _ => answer,
         }
+    }
+
+    fn spring(&self, trap: Trap, objects: &[String], call: &CallRecord) {
+        let place = if trap.is_after { "after" } else { "before" };
+        self.note(
+            objects,
+            &format!("{:?} {place} {}", trap.interruption, call.text),
+        );
+        self.interrupt(trap.interruption);
     }
 
     /// Executes a call on a task of its own: on its way and in the server, it does not depend on the process.
@@ -203,6 +222,13 @@ impl ProcessState {
         self.interrupted.send_replace(Some(interruption));
     }
 
+    /// Lets a frozen process continue that is not the leader any more. It ends as soon as it notices: with its next call to
+    /// the external system, which is executed, or before its next call to the API server.
+    pub(crate) fn supersede(&self) {
+        self.is_superseded.store(true, Ordering::SeqCst);
+        self.thaw();
+    }
+
     /// Lets a frozen process continue.
     pub(crate) fn thaw(&self) {
         self.interrupted.send_replace(None);
@@ -244,43 +270,45 @@ impl ProcessState {
 
     /// Records the beginning of a reconciliation.
     pub(crate) fn begin(&self, object: &str, text: &str) {
-        let since = self.trial.journal.activity();
-        self.active()
-            .insert(object.to_owned(), Active { since, calls: 0 });
+        let now = self.trial.journal.activity();
+        let mut all = self.reconciliations();
+        all.active.insert(object.to_owned(), 0);
+        all.began.insert(object.to_owned(), now);
+        drop(all);
         self.trial.count_reconciliation(object);
         self.note(&[object.to_owned()], text);
     }
 
-    /// Records the end of a reconciliation.
+    /// Records the end of the operator's own step.
     pub(crate) fn end(&self, object: &str, text: &str) {
-        self.active().remove(object);
+        self.reconciliations().active.remove(object);
         self.note(&[object.to_owned()], text);
     }
 
-    /// Returns the journal's number at the beginning of the reconciliation of an object.
-    pub(crate) fn active_since(&self, object: &str) -> Option<u64> {
-        self.active().get(object).map(|active| active.since)
+    /// Returns the journal's number at the beginning of the last reconciliation of an object.
+    pub(crate) fn began(&self, object: &str) -> Option<u64> {
+        self.reconciliations().began.get(object).copied()
     }
 
-    /// Returns true if no reconciliation is in progress.
+    /// Returns true if no step is in progress.
     pub(crate) fn is_idle(&self) -> bool {
-        self.active().is_empty() && !self.is_executing()
+        self.reconciliations().active.is_empty() && !self.is_executing()
     }
 
     fn active_objects(&self) -> Vec<String> {
-        self.active().keys().cloned().collect()
+        self.reconciliations().active.keys().cloned().collect()
     }
 
     fn count_call(&self, objects: &[String]) {
         let [object] = objects else {
             return;
         };
-        let mut all = self.active();
-        let Some(active) = all.get_mut(object) else {
+        let mut all = self.reconciliations();
+        let Some(calls) = all.active.get_mut(object) else {
             return;
         };
-        active.calls += 1;
-        if active.calls == MAX_CALLS {
+        *calls += 1;
+        if *calls == MAX_CALLS {
             drop(all);
             self.trial.violate(Violation::new(
                 Property::CallRate,
@@ -296,8 +324,9 @@ impl ProcessState {
         journal.add(Some(self.id), objects, text.to_owned());
     }
 
-    fn active(&self) -> MutexGuard<'_, BTreeMap<String, Active>> {
-        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reconciliations(&self) -> MutexGuard<'_, Reconciliations> {
+        let all = self.reconciliations.lock();
+        all.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

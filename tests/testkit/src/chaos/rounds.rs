@@ -154,12 +154,7 @@ impl<R: Reconciler> Trial<'_, R> {
         let former = self.replace_process().await;
         self.act().await;
         self.note("the former leader continues");
-        former.state.set_trap(Some(Trap {
-            interruption: Interruption::Kill,
-            calls: 0,
-            is_after: true,
-        }));
-        former.state.thaw();
+        former.state.supersede();
         let has_ended = || former.state.is_dead() || former.state.is_idle();
         until(LIMIT, has_ended).await;
         former.kill().await;

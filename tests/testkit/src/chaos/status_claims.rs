@@ -51,7 +51,7 @@ impl Claim {
             return;
         };
         // What another client has changed during the reconciliation need not have been seen.
-        let since = process.active_since(name).unwrap_or(self.sent_at);
+        let since = process.began(name).unwrap_or(self.sent_at);
         if trial.is_disturbed_since(name, since) {
             return;
         }

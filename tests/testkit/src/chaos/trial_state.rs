@@ -9,7 +9,7 @@ use crate::chaos::expectations::Expectations;
 use crate::chaos::external_system::ExternalSystem;
 use crate::chaos::fault_plan::FaultPlan;
 use crate::chaos::journal::Journal;
-use crate::chaos::violation::Violation;
+use crate::chaos::violation::{Property, Violation};
 
 /// State that everything in one trial shares.
 pub(crate) struct TrialState {
@@ -18,6 +18,20 @@ pub(crate) struct TrialState {
     pub(crate) system: Arc<dyn ExternalSystem>,
     pub(crate) expectations: Arc<Expectations>,
     observed: Mutex<Observed>,
+}
+
+/// Shortest delay, in milliseconds, that an operator may ask for again and again.
+const SHORTEST_DELAY: u128 = 100;
+
+/// Number of shorter delays, one after the other, that count as a loop without a back-off.
+const MAX_SHORT_DELAYS: u64 = 12;
+
+/// Delay that the last reconciliation of an object has asked for.
+#[derive(Clone, Copy, Default)]
+struct RequestedDelay {
+    milliseconds: u128,
+    /// Number of delays without a back-off up to this one.
+    short: u64,
 }
 
 /// Observations of a trial.
@@ -32,8 +46,8 @@ struct Observed {
     disturbed: HashMap<String, u64>,
     /// Number of reconciliations by object.
     reconciliations: BTreeMap<String, u64>,
-    /// Delay that the last reconciliation of an object has asked for, in milliseconds.
-    requested_delays: BTreeMap<String, u128>,
+    /// Delay that the last reconciliation of an object has asked for.
+    requested_delays: BTreeMap<String, RequestedDelay>,
 }
 
 impl TrialState {
@@ -122,13 +136,32 @@ impl TrialState {
     /// Records the delay that a reconciliation has asked for.
     pub(crate) fn record_requested_delay(&self, object: &str, milliseconds: u128) {
         let mut observed = self.observed();
-        let delays = &mut observed.requested_delays;
-        delays.insert(object.to_owned(), milliseconds);
+        let last = observed.requested_delays.entry(object.to_owned());
+        let last = last.or_default();
+        last.milliseconds = milliseconds;
+        last.short = if milliseconds < SHORTEST_DELAY {
+            last.short + 1
+        } else {
+            0
+        };
+        if last.short == MAX_SHORT_DELAYS {
+            drop(observed);
+            self.violate(Violation::new(
+                Property::CallRate,
+                object,
+                "a back-off",
+                format!("{MAX_SHORT_DELAYS} reconciliations, each of which asks for the next one after {milliseconds} ms"),
+            ));
+        }
     }
 
     /// Returns the delay that the last reconciliation of an object has asked for, in milliseconds.
     pub(crate) fn requested_delay(&self, object: &str) -> Option<u128> {
-        self.observed().requested_delays.get(object).copied()
+        let observed = self.observed();
+        observed
+            .requested_delays
+            .get(object)
+            .map(|it| it.milliseconds)
     }
 
     fn observed(&self) -> MutexGuard<'_, Observed> {
