@@ -39,16 +39,12 @@ pub enum Fault {
     TrustsItsStatus,
     /// Reads the record once, and keeps it in memory.
     CachesActualState,
-    /// Treats a missing record on an update as success.
-    IgnoresMissingRecord,
     /// Treats any error of a read as if there were no record.
     TakesErrorForAbsence,
     /// Ignores errors of updates.
     SwallowsUpdateErrors,
     /// Treats every error as permanent.
     NeverRetries,
-    /// Treats a refusal because of too many calls as permanent.
-    GivesUpOnTooManyRequests,
     /// Takes a gateway time-out for success.
     TakesTimeoutForSuccess,
     /// Panics on a server error.
@@ -112,7 +108,7 @@ pub enum Fault {
 }
 
 /// All faults.
-pub const ALL: [Fault; 52] = [
+pub const ALL: [Fault; 50] = [
     Fault::KnowsOnlyTheIdInTheStatus,
     Fault::KnowsOnlyTheIdInMemory,
     Fault::RepeatsCreationBlindly,
@@ -130,11 +126,9 @@ pub const ALL: [Fault; 52] = [
     Fault::LosesLabel,
     Fault::TrustsItsStatus,
     Fault::CachesActualState,
-    Fault::IgnoresMissingRecord,
     Fault::TakesErrorForAbsence,
     Fault::SwallowsUpdateErrors,
     Fault::NeverRetries,
-    Fault::GivesUpOnTooManyRequests,
     Fault::TakesTimeoutForSuccess,
     Fault::PanicsOnServerError,
     Fault::PanicsWithoutStatus,

@@ -101,8 +101,7 @@ impl FaultyDnsRecords {
             if self.has(Fault::ReportsToken) {
                 return transient("DnsApiFailed", format!("GET with token {TOKEN}: {why}"));
             }
-            let gives_up = self.has(Fault::GivesUpOnTooManyRequests) && why.starts_with("429");
-            if gives_up || self.has(Fault::NeverRetries) {
+            if self.has(Fault::NeverRetries) {
                 let (reason, message) = ("DnsApiFailed", why.clone());
                 return ReconcileError::Permanent { reason, message };
             }
@@ -260,7 +259,6 @@ impl FaultyDnsRecords {
         };
         match updated {
             Ok(updated) => Ok(updated),
-            Err(DnsError::NotFound) if self.has(Fault::IgnoresMissingRecord) => Ok(assumed),
             Err(_) if self.has(Fault::SwallowsUpdateErrors) => Ok(assumed),
             Err(DnsError::Failed(why))
                 if self.has(Fault::TakesTimeoutForSuccess)

@@ -37,6 +37,9 @@ pub(crate) enum Side {
 /// Time for which an answer is held back before the connection is closed.
 const HANG: Duration = Duration::from_millis(300);
 
+/// Percentage of calls that fail in the worst phases.
+const LARGE_SHARE: u64 = 40;
+
 const LONGEST_DELAY_MS: u64 = 40;
 
 /// Number of faults after which a call succeeds, so that an operator with any back-off makes progress.
@@ -51,9 +54,8 @@ const MAX_CONSECUTIVE: u64 = 3;
 /// calls.
 pub(crate) struct FaultPlan {
     seed: u64,
-    /// Percentage of calls that get a fault.
-    api_share: u64,
-    external_share: u64,
+    /// Percentage of the writes to the external system that get a fault. Of other calls, a half of it does.
+    share: AtomicU64,
     is_active: AtomicBool,
     /// If true, the external system refuses every call.
     has_outage: AtomicBool,
@@ -66,11 +68,10 @@ impl FaultPlan {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x5eed);
         // Some seeds have no faults of calls: what they find is easier to understand.
-        let shares = [0, 8, 15, 30];
+        let shares = [0, 10, 20, LARGE_SHARE];
         Self {
             seed,
-            api_share: shares[random.usize(..shares.len())] / 2,
-            external_share: shares[random.usize(..shares.len())],
+            share: AtomicU64::new(shares[random.usize(..shares.len())]),
             is_active: AtomicBool::new(false),
             has_outage: AtomicBool::new(false),
             injected: AtomicU64::new(0),
@@ -84,6 +85,11 @@ impl FaultPlan {
         if !is_active {
             self.set_outage(false);
         }
+    }
+
+    /// Lets many calls fail, whatever the seed has chosen.
+    pub(crate) fn enlarge_share(&self) {
+        self.share.store(LARGE_SHARE, Ordering::SeqCst);
     }
 
     /// Starts or ends an outage of the external system.
@@ -108,9 +114,10 @@ impl FaultPlan {
         let (calls, consecutive) = counts.entry(key).or_default();
         *calls += 1;
         let mut random = Rng::with_seed(key.wrapping_add(*calls));
+        let share = self.share.load(Ordering::SeqCst);
         let share = match side {
-            Side::Api => self.api_share,
-            Side::External => self.external_share,
+            Side::External if is_write => share,
+            _ => share / 2,
         };
         let is_hit = random.u64(..100) < share && *consecutive < MAX_CONSECUTIVE;
         if !is_hit || !self.is_active.load(Ordering::SeqCst) {

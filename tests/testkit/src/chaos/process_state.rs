@@ -31,6 +31,8 @@ pub(crate) struct Trap {
     pub(crate) interruption: Interruption,
     /// Number of calls that still pass.
     pub(crate) calls: u32,
+    /// If set, only calls on this side count.
+    pub(crate) side: Option<Side>,
     /// If true, the call is executed, and the process is interrupted before it gets the answer.
     pub(crate) is_after: bool,
 }
@@ -113,7 +115,7 @@ impl ProcessState {
             None => self.active_objects(),
         };
         let key = format!("{} {}", call.key, objects.join(","));
-        let trap = self.step_trap();
+        let trap = self.step_trap(call.side);
         if let Some(trap) = trap.filter(|trap| !trap.is_after) {
             self.spring(trap, &objects, &call);
             if call.side == Side::External {
@@ -203,9 +205,12 @@ impl ProcessState {
         *self.trap.lock().unwrap_or_else(PoisonError::into_inner) = trap;
     }
 
-    fn step_trap(&self) -> Option<Trap> {
+    fn step_trap(&self, side: Side) -> Option<Trap> {
         let mut trap = self.trap.lock().unwrap_or_else(PoisonError::into_inner);
         let set = trap.as_mut()?;
+        if set.side.is_some_and(|it| it != side) {
+            return None;
+        }
         if set.calls == 0 {
             return trap.take();
         }
@@ -295,7 +300,8 @@ impl ProcessState {
         self.reconciliations().active.is_empty() && !self.is_executing()
     }
 
-    fn active_objects(&self) -> Vec<String> {
+    /// Returns the objects whose reconciliations are in progress.
+    pub(crate) fn active_objects(&self) -> Vec<String> {
         self.reconciliations().active.keys().cloned().collect()
     }
 

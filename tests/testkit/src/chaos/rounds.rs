@@ -5,13 +5,14 @@ use std::time::Duration;
 use lockstep_controller::Reconciler;
 
 use crate::chaos::failure::Failure;
+use crate::chaos::fault_plan::Side;
 use crate::chaos::polling::until;
 use crate::chaos::process_state::{Interruption, Trap};
 use crate::chaos::trial::Trial;
 use crate::chaos::workload::Workload;
 
 /// Number of rounds.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 3;
 
 /// Largest number of calls before an interruption.
 const MAX_CALLS: u32 = 12;
@@ -20,7 +21,10 @@ const MAX_CALLS: u32 = 12;
 const LIMIT: Duration = Duration::from_millis(700);
 
 /// Number of attempts of one object for which an outage lasts.
-const ATTEMPTS: u64 = 4;
+const ATTEMPTS: u64 = 14;
+
+/// Longest outage.
+const OUTAGE: Duration = Duration::from_millis(400);
 
 /// Name of the phase in reports.
 pub(crate) const PHASE: &str = "while faults occurred";
@@ -62,13 +66,13 @@ const FAULTS: [RoundFault; 11] = [
 impl<R: Reconciler> Trial<'_, R> {
     /// Lets users change objects while faults occur.
     pub(crate) async fn run_rounds(&mut self) -> Result<(), Box<Failure>> {
+        self.state.faults.set_active(true);
         for name in Workload::names() {
             if self.random.u32(..4) > 0 {
                 self.users.create(name).await;
             }
         }
         self.settle(LIMIT).await;
-        self.state.faults.set_active(true);
         for _ in 0..ROUNDS {
             let fault = FAULTS[self.random.usize(..FAULTS.len())];
             self.note(&format!("fault of this round: {fault:?}"));
@@ -97,7 +101,9 @@ impl<R: Reconciler> Trial<'_, R> {
             RoundFault::Superseded => self.supersede().await,
             RoundFault::Paused => {
                 self.interrupt(Interruption::Freeze).await;
-                self.users.act().await;
+                for name in self.process.state.active_objects() {
+                    self.users.act_on(&name).await;
+                }
                 self.process.state.thaw();
             }
             RoundFault::Outage => self.outage().await,
@@ -133,6 +139,7 @@ impl<R: Reconciler> Trial<'_, R> {
         let trap = Trap {
             interruption,
             calls: self.random.u32(..MAX_CALLS),
+            side: self.random.bool().then_some(Side::External),
             is_after: self.random.bool(),
         };
         self.process.state.set_trap(Some(trap));
@@ -152,6 +159,10 @@ impl<R: Reconciler> Trial<'_, R> {
         // A lease is valid for longer than a call takes.
         self.process.until_executed().await;
         let former = self.replace_process().await;
+        // What matters most is what the former leader is about to write.
+        for name in former.state.active_objects() {
+            self.users.act_on(&name).await;
+        }
         self.act().await;
         self.note("the former leader continues");
         former.state.supersede();
@@ -174,7 +185,7 @@ impl<R: Reconciler> Trial<'_, R> {
             };
             counts.iter().map(attempts).max().unwrap_or_default()
         };
-        until(LIMIT, || attempts() >= ATTEMPTS).await;
+        until(OUTAGE, || attempts() >= ATTEMPTS).await;
         self.state.faults.set_outage(false);
         self.note("the outage has ended");
     }

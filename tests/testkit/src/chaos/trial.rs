@@ -34,7 +34,7 @@ const STUCK: Duration = Duration::from_millis(1200);
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Number of reconciliations of one object within which it must reach its desired state.
-const MAX_RECONCILIATIONS: u64 = 60;
+const MAX_RECONCILIATIONS: u64 = 20;
 
 /// Number of entries of the journal in a report.
 const JOURNAL: usize = 40;
@@ -83,6 +83,9 @@ impl<'a, R: Reconciler> Trial<'a, R> {
         let api = objects::<R::Kind>(client.clone(), namespace.as_deref());
         let mut random = Rng::with_seed(seed);
         let users = Workload::new(Arc::clone(&state), api, &resource, random.u64(..));
+        if namespace.is_none() {
+            users.remove_leftovers().await;
+        }
         let site = Site {
             client: client.clone(),
             namespace: namespace.clone(),

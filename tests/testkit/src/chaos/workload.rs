@@ -75,6 +75,17 @@ impl Workload {
         NAMES.into_iter()
     }
 
+    /// Removes what a failed trial has left of a cluster-scoped kind.
+    pub(crate) async fn remove_leftovers(&self) {
+        for name in Self::names() {
+            let released = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            let params = PatchParams::default();
+            // Most do not exist.
+            let _ = self.api.patch(name, &params, &released).await;
+            let _ = self.api.delete(name, &DeleteParams::default()).await;
+        }
+    }
+
     /// Does something to a random object, and returns its name.
     pub(crate) async fn act(&mut self) -> &'static str {
         let name = NAMES[self.random.usize(..NAMES.len())];
@@ -117,6 +128,14 @@ impl Workload {
             self.occupy(name, &spec);
         }
         self.apply(name, spec, "create").await;
+    }
+
+    /// Creates an object that wants what belongs to another owner. Returns false if the system does not know owners.
+    pub(crate) async fn create_where_occupied(&mut self, name: &str) -> bool {
+        let spec = (self.trial.expectations.spec)(&mut self.random, name);
+        self.occupy(name, &spec);
+        self.apply(name, spec, "create").await;
+        !self.wanted[name].occupied_by.is_empty()
     }
 
     /// Creates an object whose place is free, unless one of this name is still being deleted.
@@ -244,9 +263,12 @@ impl Workload {
             // The system does not know who owns a resource.
             return;
         };
+        let before = self.trial.system.resources();
         let id = format!("foreign-{}", self.foreign.len());
         self.trial.system.set(&id, Some(content.clone()));
-        let Some(stored) = self.trial.system.resources().remove(&id) else {
+        // A system that identifies resources by their contents uses another id.
+        let mut after = self.trial.system.resources().into_iter();
+        let Some((id, stored)) = after.find(|(id, it)| before.get(id) != Some(it)) else {
             return;
         };
         self.note(name, &format!("another owner: has {stored}"));
