@@ -33,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
 use crate::status::reconcile_request::ReconcileRequests;
+use crate::status::unconfirmed::UnconfirmedStatuses;
 use crate::watch::namespace_watches::NamespaceWatches;
 use crate::watch::read_objects::ReadObjects;
 use crate::watch::sources::Sources;
@@ -124,6 +125,7 @@ impl<R: Reconciler> Controller<R> {
             recorder,
             backoffs,
             reconcile_requests: ReconcileRequests::default(),
+            unconfirmed_statuses: UnconfirmedStatuses::default(),
             metrics,
             policy,
         };
