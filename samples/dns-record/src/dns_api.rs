@@ -95,21 +95,19 @@ impl DnsApi {
     /// Returns the records with a name.
     pub async fn with_name(&self, name: &str) -> Result<Vec<StoredRecord>, DnsError> {
         let path = format!("/records?name={name}");
-        Ok(read(&self.call(Method::GET, &path, None, None).await?)?)
+        read(&self.call(Method::GET, &path, None, None).await?)
     }
 
     /// Returns the records that belong to an object.
     pub async fn of_owner(&self, uid: &str) -> Result<Vec<StoredRecord>, DnsError> {
         let path = format!("/records?owner={uid}");
-        Ok(read(&self.call(Method::GET, &path, None, None).await?)?)
+        read(&self.call(Method::GET, &path, None, None).await?)
     }
 
     /// Creates a record.
     pub async fn create(&self, content: &RecordContent) -> Result<StoredRecord, DnsError> {
         let body = serde_json::to_value(content).ok();
-        Ok(read(
-            &self.call(Method::POST, "/records", body, None).await?,
-        )?)
+        read(&self.call(Method::POST, "/records", body, None).await?)
     }
 
     /// Replaces the content of a record, unless somebody else has changed it since it was read.
@@ -123,9 +121,7 @@ impl DnsApi {
             serde_json::to_value(content),
         );
         let version = Some(record.version);
-        Ok(read(
-            &self.call(Method::PUT, &path, body.ok(), version).await?,
-        )?)
+        read(&self.call(Method::PUT, &path, body.ok(), version).await?)
     }
 
     /// Deletes a record. One that does not exist is deleted already.

@@ -226,7 +226,7 @@ pub fn desired(record: &DnsRecord) -> RecordContent {
     }
 }
 
-/// Returns the ConfigMap of an object, for programs that need the name.
+/// Returns the `ConfigMap` of an object, for programs that need the name.
 pub fn config_map(name: &str, served_name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},

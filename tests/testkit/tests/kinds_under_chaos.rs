@@ -186,7 +186,7 @@ async fn a_failure_names_what_is_needed_to_understand_it_and_its_seed_finds_it_a
         format!("seed {seed} broke the property `external state`"),
         "another owner: has".to_owned(),
         "the resource of another owner is unchanged".to_owned(),
-        "put [".to_owned(),
+        ": put".to_owned(),
         format!("`.seed({seed})`"),
     ] {
         assert!(report.contains(&part), "no {part:?} in {report}");

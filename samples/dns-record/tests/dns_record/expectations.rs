@@ -40,7 +40,7 @@ pub fn resources(object: &Value) -> Vec<Value> {
     vec![serde_json::to_value(desired(&record(object))).expect("a record is JSON")]
 }
 
-/// Returns the ConfigMap of an object.
+/// Returns the `ConfigMap` of an object.
 pub fn owned(object: &Value) -> Vec<Value> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     vec![config_map(name, &record(object).spec.name)]

@@ -348,7 +348,7 @@ impl FaultyDnsRecords {
         Ok(())
     }
 
-    /// Creates the ConfigMap without the runtime, where a variant does that.
+    /// Creates the `ConfigMap` without the runtime, where a variant does that.
     async fn create_config_map(
         &self,
         record: &DnsRecord,

@@ -66,8 +66,8 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
         }
     }
     for (id, content) in resources {
-        let owner = owner_in(users, &content);
-        let exists = users.wanted.get(&owner).is_some_and(|it| it.spec.is_some());
+        let name = owner_in(users, &content);
+        let exists = users.wanted.get(&name).is_some_and(|it| it.spec.is_some());
         let property = if exists {
             Property::ExternalState
         } else {
@@ -76,7 +76,7 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
         let expected = "no other resource than those that the objects want";
         found.push(Violation::new(
             property,
-            &owner,
+            &name,
             expected,
             format!("{id}: {content}"),
         ));

@@ -3,12 +3,13 @@
 use fastrand::Rng;
 use serde_json::Value;
 
+type RandomSpec = Box<dyn Fn(&mut Rng, &str) -> Value + Send + Sync>;
 type Of<T> = Box<dyn Fn(&Value) -> T + Send + Sync>;
 
 /// Expectations of an author. Each is a function of an object.
 pub(crate) struct Expectations {
     /// Random valid spec of the object with this name.
-    pub(crate) spec: Box<dyn Fn(&mut Rng, &str) -> Value + Send + Sync>,
+    pub(crate) spec: RandomSpec,
     /// Resources in the external system.
     pub(crate) external: Of<Vec<Value>>,
     /// Owned objects.

@@ -14,7 +14,7 @@ use crate::chaos::trial_state::TrialState;
 use crate::chaos::violation::{Property, Violation};
 
 /// Number of calls of one reconciliation above which it counts as unbounded.
-const MAX_CALLS: u64 = 60;
+const MAX_CALLS: f64 = 60.0;
 
 /// End or interruption of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,34 @@ pub(crate) enum Interruption {
     Freeze,
 }
 
+/// Calls at which a trap may spring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Counted {
+    /// All calls.
+    All,
+    /// Calls to the external system.
+    External,
+    /// Calls to the external system that change nothing: many operators decide on their results what to write.
+    ExternalReads,
+}
+
+impl Counted {
+    fn includes(self, call: &CallRecord) -> bool {
+        match self {
+            Self::All => true,
+            Self::External => call.side == Side::External,
+            Self::ExternalReads => call.side == Side::External && !call.is_write,
+        }
+    }
+}
+
 /// Interruption at one of the next calls.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trap {
     pub(crate) interruption: Interruption,
     /// Number of calls that still pass.
     pub(crate) calls: u32,
-    /// If set, only calls on this side count.
-    pub(crate) side: Option<Side>,
+    pub(crate) counted: Counted,
     /// If true, the call is executed, and the process is interrupted before it gets the answer.
     pub(crate) is_after: bool,
 }
@@ -61,7 +81,7 @@ pub(crate) enum InjectedAnswer {
 #[derive(Default)]
 struct Reconciliations {
     /// Number of calls of each that is in progress, by object.
-    active: BTreeMap<String, u64>,
+    active: BTreeMap<String, f64>,
     /// Journal's number at the beginning of the last one of each object.
     began: BTreeMap<String, u64>,
 }
@@ -115,7 +135,7 @@ impl ProcessState {
             None => self.active_objects(),
         };
         let key = format!("{} {}", call.key, objects.join(","));
-        let trap = self.step_trap(call.side);
+        let trap = self.step_trap(&call);
         if let Some(trap) = trap.filter(|trap| !trap.is_after) {
             self.spring(trap, &objects, &call);
             if call.side == Side::External {
@@ -205,10 +225,10 @@ impl ProcessState {
         *self.trap.lock().unwrap_or_else(PoisonError::into_inner) = trap;
     }
 
-    fn step_trap(&self, side: Side) -> Option<Trap> {
+    fn step_trap(&self, call: &CallRecord) -> Option<Trap> {
         let mut trap = self.trap.lock().unwrap_or_else(PoisonError::into_inner);
         let set = trap.as_mut()?;
-        if set.side.is_some_and(|it| it != side) {
+        if !set.counted.includes(call) {
             return None;
         }
         if set.calls == 0 {
@@ -277,7 +297,7 @@ impl ProcessState {
     pub(crate) fn begin(&self, object: &str, text: &str) {
         let now = self.trial.journal.activity();
         let mut all = self.reconciliations();
-        all.active.insert(object.to_owned(), 0);
+        all.active.insert(object.to_owned(), 0.0);
         all.began.insert(object.to_owned(), now);
         drop(all);
         self.trial.count_reconciliation(object);
@@ -305,17 +325,23 @@ impl ProcessState {
         self.reconciliations().active.keys().cloned().collect()
     }
 
+    /// Counts a call. If several reconciliations are in progress, each of them may have made it, and gets its share.
     fn count_call(&self, objects: &[String]) {
-        let [object] = objects else {
-            return;
-        };
+        let share = u32::try_from(objects.len()).map_or(0.0, |count| 1.0 / f64::from(count.max(1)));
         let mut all = self.reconciliations();
-        let Some(calls) = all.active.get_mut(object) else {
-            return;
-        };
-        *calls += 1;
-        if *calls == MAX_CALLS {
-            drop(all);
+        let mut exceeded = None;
+        for object in objects {
+            let Some(calls) = all.active.get_mut(object) else {
+                continue;
+            };
+            let before = *calls;
+            *calls += share;
+            if before < MAX_CALLS && *calls >= MAX_CALLS {
+                exceeded = Some(object);
+            }
+        }
+        drop(all);
+        if let Some(object) = exceeded {
             self.trial.violate(Violation::new(
                 Property::CallRate,
                 object,

@@ -5,9 +5,8 @@ use std::time::Duration;
 use lockstep_controller::Reconciler;
 
 use crate::chaos::failure::Failure;
-use crate::chaos::fault_plan::Side;
 use crate::chaos::polling::until;
-use crate::chaos::process_state::{Interruption, Trap};
+use crate::chaos::process_state::{Counted, Interruption, Trap};
 use crate::chaos::trial::Trial;
 use crate::chaos::workload::Workload;
 
@@ -49,12 +48,13 @@ enum RoundFault {
     Stale,
 }
 
-const FAULTS: [RoundFault; 11] = [
+const FAULTS: [RoundFault; 12] = [
     RoundFault::None,
     RoundFault::Killed,
     RoundFault::Killed,
     RoundFault::Killed,
     RoundFault::Restarted,
+    RoundFault::Superseded,
     RoundFault::Superseded,
     RoundFault::Superseded,
     RoundFault::Paused,
@@ -139,11 +139,20 @@ impl<R: Reconciler> Trial<'_, R> {
         let trap = Trap {
             interruption,
             calls: self.random.u32(..MAX_CALLS),
-            side: self.random.bool().then_some(Side::External),
+            counted: if self.random.bool() {
+                Counted::All
+            } else {
+                Counted::External
+            },
             is_after: self.random.bool(),
         };
         self.process.state.set_trap(Some(trap));
         self.act().await;
+        self.must_be_interrupted(interruption);
+    }
+
+    /// Interrupts the process now, if its trap has not sprung.
+    fn must_be_interrupted(&self, interruption: Interruption) {
         let interrupted = self.process.state.interruption();
         if interrupted.borrow().is_none() {
             self.process.state.set_trap(None);
@@ -152,18 +161,28 @@ impl<R: Reconciler> Trial<'_, R> {
         }
     }
 
-    /// Moves the leadership away from a process that stands still, and lets it continue until its next call has an answer.
+    /// Moves the leadership away from a process that stands still, often after it has decided what to write, and lets it
+    /// continue until its next call has an answer.
     async fn supersede(&mut self) {
-        self.interrupt(Interruption::Freeze).await;
+        let trap = Trap {
+            interruption: Interruption::Freeze,
+            calls: self.random.u32(..4),
+            counted: Counted::ExternalReads,
+            is_after: true,
+        };
+        self.process.state.set_trap(Some(trap));
+        self.users.create_or_change_any().await;
+        self.settle(LIMIT).await;
+        self.must_be_interrupted(Interruption::Freeze);
         self.process.lose_leadership();
         // A lease is valid for longer than a call takes.
         self.process.until_executed().await;
         let former = self.replace_process().await;
         // What matters most is what the former leader is about to write.
         for name in former.state.active_objects() {
-            self.users.act_on(&name).await;
+            self.users.change_or_delete(&name).await;
         }
-        self.act().await;
+        self.settle(LIMIT).await;
         self.note("the former leader continues");
         former.state.supersede();
         let has_ended = || former.state.is_dead() || former.state.is_idle();

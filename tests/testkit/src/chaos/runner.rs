@@ -215,9 +215,10 @@ impl<R: Reconciler> Chaos<R> {
         let trials = stream::iter(self.seeds).map(|seed| {
             let expectations = Arc::clone(&expectations);
             Box::pin(async move {
-                let namespace = match is_namespaced {
-                    true => Some(new_namespace(client, seed).await),
-                    false => None,
+                let namespace = if is_namespaced {
+                    Some(new_namespace(client, seed).await)
+                } else {
+                    None
                 };
                 let options = TrialOptions {
                     seed,

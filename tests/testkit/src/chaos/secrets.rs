@@ -3,7 +3,6 @@
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
-use serde_json::Value;
 
 use crate::chaos::owned_objects::OwnedObjects;
 use crate::chaos::violation::{Property, Violation};
@@ -44,7 +43,7 @@ pub(crate) async fn leaks(
     }
     for (resource, object) in owned.list().await {
         if resource.kind != "Secret" {
-            let text = Value::from(value_of(&object)).to_string();
+            let text = value_of(&object).to_string();
             texts.push(("an owned object", format!("{} {text}", object.name_any())));
         }
     }

@@ -101,16 +101,41 @@ impl Workload {
             return self.create(name).await;
         }
         if let Some(id) = wanted.occupied_by.first().cloned() {
-            return match self.random.bool() {
-                true => self.vacate(name, &id),
-                false => self.delete(name).await,
-            };
+            if self.random.bool() {
+                self.vacate(name, &id);
+            } else {
+                self.delete(name).await;
+            }
+            return;
         }
         match self.random.u32(..10) {
             0..=3 => self.change(name).await,
             4..=5 => self.delete(name).await,
             6..=7 => self.drift(name).await,
             _ => self.tamper(name).await,
+        }
+    }
+
+    /// Creates a random object or changes its spec.
+    pub(crate) async fn create_or_change_any(&mut self) {
+        let name = NAMES[self.random.usize(..NAMES.len())];
+        let wanted = &self.wanted[name];
+        if wanted.spec.is_none() {
+            self.create(name).await;
+        } else if wanted.occupied_by.is_empty() {
+            self.change(name).await;
+        }
+    }
+
+    /// Changes the spec of an object or deletes it, if it exists.
+    pub(crate) async fn change_or_delete(&mut self, name: &str) {
+        let Some(wanted) = self.wanted.get(name).filter(|it| it.spec.is_some()) else {
+            return;
+        };
+        if wanted.occupied_by.is_empty() && self.random.bool() {
+            self.change(name).await;
+        } else {
+            self.delete(name).await;
         }
     }
 
@@ -187,7 +212,7 @@ impl Workload {
         self.wanted.entry(name.to_owned()).or_default().spec = None;
     }
 
-    /// Removes or changes a resource of an object behind the operator's back. Returns true if there was one.
+    /// Removes or changes a resource of an object behind the operator's back, if there is one.
     pub(crate) async fn drift(&mut self, name: &str) {
         let Some(object) = self.stored(name).await else {
             return;
