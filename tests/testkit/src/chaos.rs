@@ -29,6 +29,7 @@ mod trial_state;
 mod violation;
 mod workload;
 
+pub use crate::chaos::expectations::ActualState;
 pub use crate::chaos::external_system::{ExternalSystem, HttpBackend};
 pub use crate::chaos::failure::Failure;
 pub use crate::chaos::process::{ExternalCalls, ExternalFault, Process};

@@ -134,8 +134,13 @@ impl FaultyDnsRecords {
         if self.memory.lock().await.taken.contains(&wanted.name) {
             return Err(taken());
         }
-        let named = self.api.with_name(&wanted.name).await;
-        let named = named.map_err(|error| self.error(error))?;
+        let named = loop {
+            match self.api.with_name(&wanted.name).await {
+                Ok(named) => break named,
+                Err(_) if self.has(Fault::RetriesWithoutBound) => {}
+                Err(error) => return Err(self.error(error)),
+            }
+        };
         let mut named = named
             .into_iter()
             .filter(|it| it.content.r#type == wanted.r#type);
@@ -168,13 +173,9 @@ impl FaultyDnsRecords {
         {
             return Ok(vec![cached.clone()]);
         }
-        let mut own = loop {
-            match self.api.of_owner(uid).await {
-                Ok(own) => break own,
-                Err(_) if self.has(Fault::TakesErrorForAbsence) => break Vec::new(),
-                Err(_) if self.has(Fault::RetriesWithoutBound) => {}
-                Err(error) => return Err(self.error(error)),
-            }
+        let mut own = match self.api.of_owner(uid).await {
+            Err(_) if self.has(Fault::TakesErrorForAbsence) => Vec::new(),
+            own => own.map_err(|error| self.error(error))?,
         };
         match self.fault {
             Fault::KnowsOnlyTheIdInTheStatus => {

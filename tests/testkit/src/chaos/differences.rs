@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
-use crate::chaos::expectations::{contains, take_match};
+use crate::chaos::expectations::{ActualState, contains, take_match};
 use crate::chaos::owned_objects::OwnedObjects;
 use crate::chaos::violation::{Property, Violation};
 use crate::chaos::workload::{Workload, value_of};
@@ -81,7 +81,19 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
             format!("{id}: {content}"),
         ));
     }
-    found.extend(owned_objects(users, owned, &existing).await);
+    let children = owned.list().await;
+    let actual = ActualState {
+        objects: existing.values().cloned().collect(),
+        owned: children.iter().map(|(_, child)| value_of(child)).collect(),
+        resources: users.trial.system.resources(),
+    };
+    found.extend(owned_objects(users, owned, &existing, children).await);
+    for holds in &users.trial.expectations.invariants {
+        if let Err(broken) = holds(&actual) {
+            let expected = "the author's property holds";
+            found.push(Violation::new(Property::Invariant, "", expected, broken));
+        }
+    }
     found
 }
 
@@ -149,13 +161,13 @@ async fn owned_objects(
     users: &Workload,
     owned: &OwnedObjects,
     existing: &BTreeMap<String, Value>,
+    mut left: Vec<(ApiResource, DynamicObject)>,
 ) -> Vec<Violation> {
     let mut found = Vec::new();
     let uids = existing
         .values()
         .filter_map(|it| it["metadata"]["uid"].as_str());
     let uids: BTreeSet<_> = uids.map(str::to_owned).collect();
-    let mut left = owned.list().await;
     for (name, object) in existing {
         let wanted = &users.wanted[name];
         if wanted.spec.is_none() {
@@ -214,10 +226,7 @@ fn owned_difference(
             child.owner_references()
         ));
     }
-    let mut found = value_of(child);
-    // A list does not contain the types of its items.
-    found["apiVersion"] = expected["apiVersion"].clone();
-    found["kind"] = expected["kind"].clone();
+    let found = value_of(child);
     (!contains(&found, expected)).then(|| found.to_string())
 }
 

@@ -1,10 +1,24 @@
 //! Expectations of an author: what the external system and the cluster have for an object.
 
+use std::collections::BTreeMap;
+
 use fastrand::Rng;
 use serde_json::Value;
 
 type RandomSpec = Box<dyn Fn(&mut Rng, &str) -> Value + Send + Sync>;
+type Invariant = Box<dyn Fn(&ActualState) -> Result<(), String> + Send + Sync>;
 type Of<T> = Box<dyn Fn(&Value) -> T + Send + Sync>;
+
+/// Everything that exists in one trial, for a property of the author.
+#[derive(Clone, Debug, Default)]
+pub struct ActualState {
+    /// Objects of the kind.
+    pub objects: Vec<Value>,
+    /// Owned objects, also those without an owner.
+    pub owned: Vec<Value>,
+    /// Resources in the external system, by their ids.
+    pub resources: BTreeMap<String, Value>,
+}
 
 /// Expectations of an author. Each is a function of an object.
 pub(crate) struct Expectations {
@@ -16,6 +30,8 @@ pub(crate) struct Expectations {
     pub(crate) owned: Of<Vec<Value>>,
     /// Status fields and conditions.
     pub(crate) status: Of<Value>,
+    /// Further properties of the author.
+    pub(crate) invariants: Vec<Invariant>,
     /// Secret values that belong to no status, Event or owned object but Secrets.
     pub(crate) secrets: Of<Vec<String>>,
 }

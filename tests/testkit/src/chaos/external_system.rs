@@ -61,6 +61,12 @@ pub trait ExternalSystem: Send + Sync + 'static {
         None
     }
 
+    /// Returns secret values that the system has got, such as passwords. They belong to no status, Event or owned object other
+    /// than a Secret.
+    fn secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns true if a call by HTTP can change the system.
     fn is_write(&self, method: &Method, _path: &str) -> bool {
         ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method)

@@ -140,6 +140,7 @@ fn fault(random: &mut Rng, side: Side, is_write: bool) -> CallFault {
     if is_write {
         // What tells operators apart is what they do after a write without an answer.
         faults.extend([CallFault::AnswerLost; 3]);
+        faults.push(CallFault::NotExecuted);
         faults.push(CallFault::FailedAfterwards(504));
         if side == Side::Api {
             faults.push(CallFault::Refused(409));

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, TypeMeta};
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 
@@ -67,7 +67,14 @@ impl OwnedObjects {
             };
             let listed = api.list(&ListParams::default()).await;
             let listed = listed.expect("the API server lists the owned objects");
-            all.extend(listed.into_iter().map(|it| (resource.clone(), it)));
+            all.extend(listed.into_iter().map(|mut object| {
+                // A list does not contain the types of its items.
+                object.types = Some(TypeMeta {
+                    api_version: resource.api_version.clone(),
+                    kind: resource.kind.clone(),
+                });
+                (resource.clone(), object)
+            }));
         }
         let is_new = |object: &DynamicObject| {
             let uid = object.uid().unwrap_or_default();

@@ -48,12 +48,13 @@ enum RoundFault {
     Stale,
 }
 
-const FAULTS: [RoundFault; 12] = [
+const FAULTS: [RoundFault; 13] = [
     RoundFault::None,
     RoundFault::Killed,
     RoundFault::Killed,
     RoundFault::Killed,
     RoundFault::Restarted,
+    RoundFault::Superseded,
     RoundFault::Superseded,
     RoundFault::Superseded,
     RoundFault::Superseded,
@@ -166,7 +167,7 @@ impl<R: Reconciler> Trial<'_, R> {
     async fn supersede(&mut self) {
         let trap = Trap {
             interruption: Interruption::Freeze,
-            calls: self.random.u32(..4),
+            calls: self.random.u32(..3),
             counted: Counted::ExternalReads,
             is_after: true,
         };

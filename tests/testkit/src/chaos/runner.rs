@@ -12,7 +12,7 @@ use lockstep_controller::Reconciler;
 use lockstep_shared_validation::ValidatedResource;
 use serde_json::{Map, Value};
 
-use crate::chaos::expectations::Expectations;
+use crate::chaos::expectations::{ActualState, Expectations};
 use crate::chaos::external_system::{ExternalSystem, NoExternalSystem};
 use crate::chaos::failure::Failure;
 use crate::chaos::process::Process;
@@ -104,6 +104,7 @@ pub fn chaos<R: Reconciler>(operator: impl Fn(&Process) -> R + Send + Sync + 'st
             external: Box::new(|_| Vec::new()),
             owned: Box::new(|_| Vec::new()),
             status: Box::new(|_| Value::Object(Map::new())),
+            invariants: Vec::new(),
             secrets: Box::new(|_| Vec::new()),
         },
         seeds: 0..10,
@@ -155,6 +156,17 @@ impl<R: Reconciler> Chaos<R> {
     #[must_use]
     pub fn expected_status(mut self, of: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         self.expectations.status = Box::new(of);
+        self
+    }
+
+    /// Adds a property of everything that exists, whenever the desired state is to be reached: for what neither the object
+    /// alone determines nor the other properties cover, such as a password that is in a Secret and in the external system.
+    #[must_use]
+    pub fn invariant(
+        mut self,
+        holds: impl Fn(&ActualState) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.expectations.invariants.push(Box::new(holds));
         self
     }
 

@@ -24,6 +24,8 @@ pub(crate) async fn leaks(
         let values = (users.trial.expectations.secrets)(object);
         values.into_iter().map(|value| (name.to_owned(), value))
     });
+    let of_system = users.trial.system.secrets().into_iter();
+    let secrets = secrets.chain(of_system.map(|value| (String::new(), value)));
     let secrets: Vec<_> = secrets.filter(|(_, value)| !value.is_empty()).collect();
     if secrets.is_empty() {
         return Vec::new();

@@ -25,6 +25,8 @@ pub enum Property {
     CallRate,
     /// No step of the operator panics.
     NoPanics,
+    /// A property of the author, see `Chaos::invariant`.
+    Invariant,
     /// No secret value is in a status, an Event or an owned object.
     NoSecrets,
 }
@@ -42,6 +44,7 @@ impl fmt::Display for Property {
             Self::Silence => "silence",
             Self::CallRate => "call rate",
             Self::NoPanics => "no panics",
+            Self::Invariant => "invariant",
             Self::NoSecrets => "no secrets",
         })
     }

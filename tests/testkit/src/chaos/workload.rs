@@ -229,8 +229,12 @@ impl Workload {
             return;
         }
         let (id, content) = of_object[self.random.usize(..of_object.len())];
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        // What an earlier object of this name had belongs to another owner.
+        let is_owned = |content: &Value| content.to_string().contains(uid);
         let earlier = self.history.get(id).into_iter().flatten();
-        let mut earlier: Vec<_> = earlier.filter(|it| *it != content).cloned().collect();
+        let earlier = earlier.filter(|it| *it != content && is_owned(it) == is_owned(content));
+        let mut earlier: Vec<_> = earlier.cloned().collect();
         let replacement = match self.random.u32(..3) {
             0 => None,
             1 if !earlier.is_empty() => {
