@@ -110,7 +110,7 @@ impl DnsApi {
         read(&self.call(Method::POST, "/records", body, None).await?)
     }
 
-    /// Replaces the content of a record, unless somebody else has changed it since it was read.
+    /// Replaces the content of a record, unless another client has changed it since it was read.
     pub async fn update(
         &self,
         record: &StoredRecord,

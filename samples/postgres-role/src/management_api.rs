@@ -81,7 +81,7 @@ impl ManagementApi {
             .transpose()
     }
 
-    /// Creates a role, or replaces the version that was read. Fails if somebody else was faster.
+    /// Creates a role, or replaces the version that was read. Fails if another client was faster.
     pub async fn put(
         &self,
         role: &Role,

@@ -8,6 +8,7 @@
 mod api_client;
 mod calm;
 mod differences;
+mod disruptions;
 mod expectations;
 mod external_proxy;
 mod external_system;
@@ -19,7 +20,6 @@ mod owned_objects;
 mod polling;
 mod process;
 mod process_state;
-mod rounds;
 mod runner;
 mod running_process;
 mod secrets;
@@ -29,7 +29,7 @@ mod trial_state;
 mod violation;
 mod workload;
 
-pub use crate::chaos::expectations::ActualState;
+pub use crate::chaos::expectations::{ActualState, BrokenInvariant};
 pub use crate::chaos::external_system::{ExternalSystem, HttpBackend};
 pub use crate::chaos::failure::Failure;
 pub use crate::chaos::process::{ExternalCalls, ExternalFault, Process};

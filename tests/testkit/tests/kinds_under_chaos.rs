@@ -17,7 +17,7 @@ use lockstep_test::{cluster_with, toy_crd};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Cluster-scoped object that stands for a queue.
+/// Cluster-scoped object for a queue.
 #[derive(Deserialize)]
 struct Queue {}
 

@@ -1,4 +1,4 @@
-//! What the objects of the sample want.
+//! Desired state of the objects of the sample.
 
 use fastrand::Rng;
 use sample_dns_record::{DnsRecord, config_map, desired};

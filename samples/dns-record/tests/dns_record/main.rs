@@ -12,7 +12,7 @@ use crate::simulator::DnsZone;
 
 fn operator(process: &Process) -> DnsRecords {
     DnsRecords {
-        api: DnsApi::new(process.external_url(), Duration::from_millis(200)),
+        api: DnsApi::new(process.external_url(), Duration::from_secs(5)),
         client: process.client(),
         leadership: process.leadership(),
     }

@@ -21,7 +21,7 @@ use crate::operator::{FaultyDnsRecords, Memory, TOKEN};
 use crate::simulator::DnsZone;
 
 /// Number of seeds within which a fault is found.
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 20;
 
 /// Number of faults that are found at least.
 const FOUND: usize = 45;
@@ -36,7 +36,7 @@ const FEW: [Fault; 4] = [
 
 fn test(fault: Fault) -> Chaos<FaultyDnsRecords> {
     let operator = move |process: &lockstep_test::chaos::Process| FaultyDnsRecords {
-        api: DnsApi::new(process.external_url(), Duration::from_millis(200)),
+        api: DnsApi::new(process.external_url(), Duration::from_secs(5)),
         client: process.client(),
         leadership: process.leadership(),
         fault,

@@ -31,7 +31,7 @@ pub struct FaultyDnsRecords {
     pub memory: Mutex<Memory>,
 }
 
-/// What a process remembers.
+/// Memory of a process.
 #[derive(Default)]
 pub struct Memory {
     ids: BTreeMap<String, String>,

@@ -5,7 +5,7 @@ mod simulator;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use lockstep_test::chaos::{ActualState, Chaos, Process, chaos};
+use lockstep_test::chaos::{ActualState, BrokenInvariant, Chaos, Process, chaos};
 use sample_postgres_role::{ManagementApi, PostgresRole, PostgresRoles, desired, secret_name};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::simulator::PostgresServer;
 
 fn operator(process: &Process) -> PostgresRoles {
     PostgresRoles {
-        api: ManagementApi::new(process.external_url(), Duration::from_millis(200)),
+        api: ManagementApi::new(process.external_url(), Duration::from_secs(5)),
         client: process.client(),
         leadership: process.leadership(),
     }
@@ -35,7 +35,7 @@ fn owned(object: &Value) -> Vec<Value> {
 }
 
 /// Compares the password of each role with that in its Secret.
-fn passwords_agree(actual: &ActualState) -> Result<(), String> {
+fn passwords_agree(actual: &ActualState) -> Result<(), BrokenInvariant> {
     for role in actual.resources.values() {
         let is_of_role = |secret: &&Value| {
             let owner = &secret["metadata"]["ownerReferences"][0]["uid"];
@@ -47,10 +47,10 @@ fn passwords_agree(actual: &ActualState) -> Result<(), String> {
         let password = role["password"].as_str().unwrap_or_default();
         let expected = json!(ByteString(password.as_bytes().to_vec()));
         if secret["data"]["password"] != expected {
-            return Err(format!(
-                "the Secret of the role {} has another password",
-                role["name"]
-            ));
+            return Err(BrokenInvariant {
+                object: role["name"].as_str().unwrap_or_default().to_owned(),
+                found: "its Secret has another password than its role".to_owned(),
+            });
         }
     }
     Ok(())

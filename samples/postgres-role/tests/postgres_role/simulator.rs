@@ -11,7 +11,7 @@ use axum::{Json, Router};
 use lockstep_test::chaos::{ExternalSystem, HttpBackend};
 use serde_json::Value;
 
-/// Server with roles by their names. It keeps their passwords, and returns them to nobody.
+/// Server with roles by their names. It keeps their passwords, and never returns them.
 #[derive(Clone, Default)]
 pub struct PostgresServer(Arc<Mutex<Content>>);
 

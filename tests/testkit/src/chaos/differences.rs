@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
-use crate::chaos::expectations::{ActualState, contains, take_match};
+use crate::chaos::expectations::{ActualState, BrokenInvariant, contains, take_match};
 use crate::chaos::owned_objects::OwnedObjects;
 use crate::chaos::violation::{Property, Violation};
 use crate::chaos::workload::{Workload, value_of};
@@ -91,7 +91,16 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
     for holds in &users.trial.expectations.invariants {
         if let Err(broken) = holds(&actual) {
             let expected = "the author's property holds";
-            found.push(Violation::new(Property::Invariant, "", expected, broken));
+            let BrokenInvariant {
+                object,
+                found: state,
+            } = broken;
+            found.push(Violation::new(
+                Property::Invariant,
+                &object,
+                expected,
+                state,
+            ));
         }
     }
     found

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use serde_json::Value;
 
 type RandomSpec = Box<dyn Fn(&mut Rng, &str) -> Value + Send + Sync>;
-type Invariant = Box<dyn Fn(&ActualState) -> Result<(), String> + Send + Sync>;
+type Invariant = Box<dyn Fn(&ActualState) -> Result<(), BrokenInvariant> + Send + Sync>;
 type Of<T> = Box<dyn Fn(&Value) -> T + Send + Sync>;
 
 /// Everything that exists in one trial, for a property of the author.
@@ -18,6 +18,15 @@ pub struct ActualState {
     pub owned: Vec<Value>,
     /// Resources in the external system, by their ids.
     pub resources: BTreeMap<String, Value>,
+}
+
+/// Violation of a property of the author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenInvariant {
+    /// Name of the object that it concerns; empty if it concerns several.
+    pub object: String,
+    /// State that was found.
+    pub found: String,
 }
 
 /// Expectations of an author. Each is a function of an object.

@@ -21,7 +21,7 @@ const MAX_CALLS: f64 = 60.0;
 pub(crate) enum Interruption {
     /// The process ends without finishing anything.
     Kill,
-    /// The process stands still, and may continue later.
+    /// The process is frozen, and may continue later.
     Freeze,
 }
 
@@ -61,9 +61,9 @@ pub(crate) struct Trap {
 #[derive(Clone, Debug)]
 pub(crate) struct CallRecord {
     pub(crate) side: Side,
-    /// What is called, for the journal.
+    /// Description of the call, for the journal.
     pub(crate) text: String,
-    /// What is called, without ids that the server has chosen: the same in each run of a seed.
+    /// Identification of the call, without ids that the server has chosen: the same in each run of a seed.
     pub(crate) key: String,
     /// Object that is called; none if it is that of the reconciliation in progress.
     pub(crate) object: Option<String>,
@@ -177,7 +177,7 @@ impl ProcessState {
                 self.until_thawed().await;
             }
         }
-        if is_superseded {
+        if is_superseded && call.is_write {
             self.interrupt(Interruption::Kill);
         }
         if self.is_dead() {
@@ -247,7 +247,7 @@ impl ProcessState {
         self.interrupted.send_replace(Some(interruption));
     }
 
-    /// Lets a frozen process continue that is not the leader any more. It ends as soon as it notices: with its next call to
+    /// Lets a frozen process continue that is not the leader any more. It ends once it notices that: after its next write to
     /// the external system, which is executed, or before its next call to the API server.
     pub(crate) fn supersede(&self) {
         self.is_superseded.store(true, Ordering::SeqCst);

@@ -12,7 +12,7 @@ use lockstep_controller::Reconciler;
 use lockstep_shared_validation::ValidatedResource;
 use serde_json::{Map, Value};
 
-use crate::chaos::expectations::{ActualState, Expectations};
+use crate::chaos::expectations::{ActualState, BrokenInvariant, Expectations};
 use crate::chaos::external_system::{ExternalSystem, NoExternalSystem};
 use crate::chaos::failure::Failure;
 use crate::chaos::process::Process;
@@ -30,7 +30,7 @@ type NewSystem = Box<dyn Fn() -> Arc<dyn ExternalSystem> + Send + Sync>;
 
 /// Chaos test of one operator.
 ///
-/// What the author does not describe is not checked: without [`expected_resources`](Self::expected_resources), the external
+/// An author describes only what the operator has: without [`expected_resources`](Self::expected_resources), the external
 /// system is to be empty, and without [`expected_owned`](Self::expected_owned) there are to be no owned objects.
 pub struct Chaos<R> {
     operator: Box<Construct<R>>,
@@ -164,7 +164,7 @@ impl<R: Reconciler> Chaos<R> {
     #[must_use]
     pub fn invariant(
         mut self,
-        holds: impl Fn(&ActualState) -> Result<(), String> + Send + Sync + 'static,
+        holds: impl Fn(&ActualState) -> Result<(), BrokenInvariant> + Send + Sync + 'static,
     ) -> Self {
         self.expectations.invariants.push(Box::new(holds));
         self
@@ -264,7 +264,7 @@ async fn new_namespace(client: &Client, seed: u64) -> String {
 
 async fn trial<R: Reconciler>(options: TrialOptions<'_, R>) -> Result<Summary, Box<Failure>> {
     let mut trial = Trial::start(options).await;
-    trial.run_rounds().await?;
+    trial.run_disruptions().await?;
     trial.run_calm_phases().await?;
     trial.process.stop().await;
     Ok(Summary {

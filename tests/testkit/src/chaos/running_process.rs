@@ -32,7 +32,7 @@ const LEASE: Duration = Duration::from_hours(1);
 /// Time limit for what takes milliseconds on an idle machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Where the controllers of a trial work.
+/// Place at which the controllers of a trial work.
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) client: Client,
@@ -177,7 +177,7 @@ impl Drop for RunningProcess {
     }
 }
 
-/// Controller that stands still while its process is frozen.
+/// Controller that makes no progress while its process is frozen.
 struct Interruptible {
     run: Pin<Box<dyn Future<Output = ()> + Send>>,
     state: Arc<ProcessState>,

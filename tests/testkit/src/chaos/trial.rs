@@ -55,7 +55,7 @@ pub(crate) struct Trial<'a, R> {
     started: usize,
 }
 
-/// What a trial is about.
+/// Parameters of a trial.
 pub(crate) struct TrialOptions<'a, R> {
     pub(crate) seed: u64,
     pub(crate) client: Client,

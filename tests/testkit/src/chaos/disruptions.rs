@@ -1,4 +1,4 @@
-//! Rounds of a trial in which users change objects while faults occur.
+//! Disruptions of a trial, during which users change objects.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::chaos::process_state::{Counted, Interruption, Trap};
 use crate::chaos::trial::Trial;
 use crate::chaos::workload::Workload;
 
-/// Number of rounds.
-const ROUNDS: usize = 3;
+/// Number of disruptions in one trial.
+const COUNT: usize = 3;
 
 /// Largest number of calls before an interruption.
 const MAX_CALLS: u32 = 12;
 
-/// Longest time that a round waits for its effects.
+/// Longest time for the effects of a disruption.
 const LIMIT: Duration = Duration::from_millis(700);
 
 /// Number of attempts of one object for which an outage lasts.
@@ -28,17 +28,17 @@ const OUTAGE: Duration = Duration::from_millis(400);
 /// Name of the phase in reports.
 pub(crate) const PHASE: &str = "while faults occurred";
 
-/// Fault of the processes or of the environment.
+/// Disruption of the processes or of the environment.
 #[derive(Clone, Copy, Debug)]
-enum RoundFault {
+enum Disruption {
     None,
     /// The process ends at one of its calls, and another one starts.
     Killed,
     /// The process is stopped in an orderly way, and another one starts.
     Restarted,
-    /// The process stands still at one of its calls, another one becomes the leader, and the first one continues.
+    /// The process is frozen at one of its calls, another one becomes the leader, and the first one continues.
     Superseded,
-    /// The process stands still at one of its calls, and continues later.
+    /// The process is frozen at one of its calls, and continues later.
     Paused,
     /// The external system refuses every call for a while.
     Outage,
@@ -48,25 +48,25 @@ enum RoundFault {
     Stale,
 }
 
-const FAULTS: [RoundFault; 13] = [
-    RoundFault::None,
-    RoundFault::Killed,
-    RoundFault::Killed,
-    RoundFault::Killed,
-    RoundFault::Restarted,
-    RoundFault::Superseded,
-    RoundFault::Superseded,
-    RoundFault::Superseded,
-    RoundFault::Superseded,
-    RoundFault::Paused,
-    RoundFault::Outage,
-    RoundFault::WatchesCut,
-    RoundFault::Stale,
+const DISRUPTIONS: [Disruption; 13] = [
+    Disruption::None,
+    Disruption::Killed,
+    Disruption::Killed,
+    Disruption::Killed,
+    Disruption::Restarted,
+    Disruption::Superseded,
+    Disruption::Superseded,
+    Disruption::Superseded,
+    Disruption::Superseded,
+    Disruption::Paused,
+    Disruption::Outage,
+    Disruption::WatchesCut,
+    Disruption::Stale,
 ];
 
 impl<R: Reconciler> Trial<'_, R> {
     /// Lets users change objects while faults occur.
-    pub(crate) async fn run_rounds(&mut self) -> Result<(), Box<Failure>> {
+    pub(crate) async fn run_disruptions(&mut self) -> Result<(), Box<Failure>> {
         self.state.faults.set_active(true);
         for name in Workload::names() {
             if self.random.u32(..4) > 0 {
@@ -74,10 +74,10 @@ impl<R: Reconciler> Trial<'_, R> {
             }
         }
         self.settle(LIMIT).await;
-        for _ in 0..ROUNDS {
-            let fault = FAULTS[self.random.usize(..FAULTS.len())];
-            self.note(&format!("fault of this round: {fault:?}"));
-            self.round(fault).await;
+        for _ in 0..COUNT {
+            let disruption = DISRUPTIONS[self.random.usize(..DISRUPTIONS.len())];
+            self.note(&format!("disruption: {disruption:?}"));
+            self.disrupt(disruption).await;
             self.collect_garbage().await;
             self.check_violations(PHASE)?;
         }
@@ -86,34 +86,34 @@ impl<R: Reconciler> Trial<'_, R> {
         Ok(())
     }
 
-    async fn round(&mut self, fault: RoundFault) {
-        match fault {
-            RoundFault::None => self.act().await,
-            RoundFault::Killed => {
+    async fn disrupt(&mut self, disruption: Disruption) {
+        match disruption {
+            Disruption::None => self.act().await,
+            Disruption::Killed => {
                 self.interrupt(Interruption::Kill).await;
                 self.process.kill().await;
                 self.replace_process().await;
             }
-            RoundFault::Restarted => {
+            Disruption::Restarted => {
                 self.users.act().await;
                 self.process.stop().await;
                 self.replace_process().await;
             }
-            RoundFault::Superseded => self.supersede().await,
-            RoundFault::Paused => {
+            Disruption::Superseded => self.supersede().await,
+            Disruption::Paused => {
                 self.interrupt(Interruption::Freeze).await;
                 for name in self.process.state.active_objects() {
                     self.users.act_on(&name).await;
                 }
                 self.process.state.thaw();
             }
-            RoundFault::Outage => self.outage().await,
-            RoundFault::WatchesCut => {
+            Disruption::Outage => self.outage().await,
+            Disruption::WatchesCut => {
                 self.users.act().await;
                 self.process.state.cuts.send_modify(|cuts| *cuts += 1);
                 self.act().await;
             }
-            RoundFault::Stale => {
+            Disruption::Stale => {
                 self.process.state.holds_watches.send_replace(true);
                 self.act().await;
                 self.resync();
@@ -162,7 +162,7 @@ impl<R: Reconciler> Trial<'_, R> {
         }
     }
 
-    /// Moves the leadership away from a process that stands still, often after it has decided what to write, and lets it
+    /// Moves the leadership away from a process that is frozen, often after it has decided what to write, and lets it
     /// continue until its next call has an answer.
     async fn supersede(&mut self) {
         let trap = Trap {
@@ -180,9 +180,16 @@ impl<R: Reconciler> Trial<'_, R> {
         self.process.until_executed().await;
         let former = self.replace_process().await;
         // What matters most is what the former leader is about to write.
-        for name in former.state.active_objects() {
-            self.users.change_or_delete(&name).await;
+        let names = former.state.active_objects();
+        for name in &names {
+            self.users.change_or_delete(name).await;
         }
+        let before = self.state.reconciliations();
+        let is_reconciled = || {
+            let now = self.state.reconciliations();
+            names.iter().all(|name| now.get(name) > before.get(name))
+        };
+        until(LIMIT, is_reconciled).await;
         self.settle(LIMIT).await;
         self.note("the former leader continues");
         former.state.supersede();
