@@ -239,7 +239,12 @@ impl Reconciler for Buckets {
         };
         let name = text("/spec/bucketName");
         let stored = self.api.get(name).await?;
-        if stored.is_some_and(|stored| stored.owner == text("/metadata/uid")) {
+        if let Some(stored) = stored.filter(|stored| stored.owner == text("/metadata/uid")) {
+            // Two buckets that replicate to each other would otherwise prevent each other's deletion.
+            if stored.replication.is_some() {
+                self.must_lead()?;
+                self.api.set(name, "replication", &Value::Null).await?;
+            }
             self.must_lead()?;
             self.api.delete(name).await?;
         }

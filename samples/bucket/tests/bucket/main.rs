@@ -23,11 +23,11 @@ fn operator(process: &Process) -> Buckets {
 fn spec(random: &mut Rng, object: &str) -> Value {
     let targets = [("alpha", "bravo"), ("bravo", "alpha"), ("charlie", "delta")];
     let target = targets.iter().find(|(name, _)| *name == object);
-    let versioning = random.bool();
+    let versioning = random.u32(..4) > 0;
     let mut spec = json!({"bucketName": format!("{object}-bucket"), "versioning": versioning});
     if let Some((_, target)) = target
         && versioning
-        && random.bool()
+        && random.u32(..4) > 0
     {
         spec["replicateTo"] = (*target).into();
     }
