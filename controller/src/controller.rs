@@ -33,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
 use crate::status::reconcile_request::ReconcileRequests;
+use crate::status::unconfirmed::UnconfirmedStatuses;
 use crate::watch::namespace_watches::NamespaceWatches;
 use crate::watch::read_objects::ReadObjects;
 use crate::watch::sources::Sources;
@@ -124,6 +125,7 @@ impl<R: Reconciler> Controller<R> {
             recorder,
             backoffs,
             reconcile_requests: ReconcileRequests::default(),
+            unconfirmed_statuses: UnconfirmedStatuses::default(),
             metrics,
             policy,
         };
@@ -161,9 +163,10 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// Sets the concurrency and the debounce time.
+    /// Sets the concurrency, the debounce time and the back-off.
     #[must_use]
     pub fn with_config(mut self, config: Config) -> Self {
+        self.context.backoffs = Backoffs::new(config.min_retry_delay, config.max_retry_delay);
         self.config = config;
         self
     }
@@ -215,6 +218,7 @@ impl<R: Reconciler> Runnable for Controller<R> {
         let Config {
             max_concurrent_reconciles,
             debounce,
+            ..
         } = self.config;
         let queue = Arc::new(Queue::new(context.metrics.queue(&context.name), debounce));
         self.registry.register(&context.name, &queue);

@@ -83,7 +83,7 @@
 //!
 //! A [`LeaderElector`] takes part in leader election by a Lease, so that one replica reconciles. [`Leadership`] is the
 //! time until which the replica is certain to be the only leader; an operator checks it before it writes to another
-//! system.
+//! system. A [`SimulatedElection`] gives and takes it in tests.
 //!
 //! # Metrics and rate limits
 //!
@@ -103,6 +103,7 @@ pub mod predicate;
 mod protection;
 pub mod queue;
 mod reconcile;
+mod simulated_election;
 mod status;
 pub mod watch;
 
@@ -124,4 +125,5 @@ pub use crate::metrics::{ClientMetrics, Metrics};
 pub use crate::named_config_map::{MAX_CONFIG_MAP_BYTES, NamedConfigMap};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
+pub use crate::simulated_election::SimulatedElection;
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};

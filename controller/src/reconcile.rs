@@ -194,7 +194,14 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Patches the status if it differs. Returns true if it was written.
     async fn write_status(&self, status: &mut Status) -> Result<bool, kube::Error> {
-        let written = status.write(&self.api, &self.name).await?;
+        let unconfirmed = &self.context.unconfirmed_statuses;
+        let must_confirm = unconfirmed.contains(&self.uid);
+        let written = status.write(&self.api, &self.name, must_confirm).await;
+        match &written {
+            Ok(_) => unconfirmed.forget(&self.uid),
+            Err(_) => unconfirmed.add(&self.uid),
+        }
+        let written = written?;
         let stalled = &self.context.metrics.stalled;
         stalled.set(&self.context.name, &self.uid, status.stalled_reason());
         let is_written = written.is_some();

@@ -5,3 +5,4 @@ pub(crate) mod merge_patch;
 pub(crate) mod patch;
 pub(crate) mod paused;
 pub(crate) mod reconcile_request;
+pub(crate) mod unconfirmed;

@@ -15,6 +15,7 @@ use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::status::reconcile_request::ReconcileRequests;
+use crate::status::unconfirmed::UnconfirmedStatuses;
 use crate::watch::dependency::Watch;
 use crate::watch::namespace_watches::NamespaceWatches;
 use crate::watch::read_objects::ReadObjects;
@@ -50,6 +51,8 @@ pub(crate) struct Context<R> {
     pub(crate) backoffs: Backoffs,
     /// Reconciliations that users have requested.
     pub(crate) reconcile_requests: ReconcileRequests,
+    /// Objects whose last status write had no answer.
+    pub(crate) unconfirmed_statuses: UnconfirmedStatuses,
     pub(crate) metrics: Metrics,
     pub(crate) policy: PolicyHandle,
 }
@@ -112,6 +115,7 @@ impl<R> Context<R> {
     pub(crate) fn forget(&self, uid: &str) {
         self.backoffs.reset(uid);
         self.reconcile_requests.forget(uid);
+        self.unconfirmed_statuses.forget(uid);
         self.written.objects.forget(uid);
         self.recorder.forget(uid);
         self.metrics.violating_objects.forget(uid);

@@ -1,6 +1,7 @@
 //! Controllers without an API server.
 
 mod not_served;
+mod unconfirmed_status;
 mod validation;
 
 use std::time::Duration;

@@ -6,17 +6,18 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use parking_lot::Mutex;
 
-const FIRST: Duration = Duration::from_secs(1);
+pub(crate) const FIRST: Duration = Duration::from_secs(1);
 
 /// Long enough to leave a broken object alone, short enough for it to recover within a working day.
-const LONGEST: Duration = Duration::from_hours(6);
+pub(crate) const LONGEST: Duration = Duration::from_hours(6);
 
 /// Shorter while an object is being deleted, since a user waits for that.
 pub(crate) const LONGEST_WHILE_DELETING: Duration = Duration::from_mins(10);
 
 /// Back-offs of all objects.
-#[derive(Default)]
 pub(crate) struct Backoffs {
+    first: Duration,
+    longest: Duration,
     by_uid: Mutex<HashMap<String, Backoff>>,
 }
 
@@ -25,19 +26,34 @@ struct Backoff {
     delays: ExponentialBackoff,
 }
 
+impl Default for Backoffs {
+    fn default() -> Self {
+        Self::new(FIRST, LONGEST)
+    }
+}
+
 impl Backoffs {
+    /// Returns back-offs that begin with one delay and do not exceed another one.
+    pub(crate) fn new(first: Duration, longest: Duration) -> Self {
+        Self {
+            first,
+            longest,
+            by_uid: Mutex::default(),
+        }
+    }
+
     /// Records one more failure and returns the delay. It doubles with each failure, has jitter, and starts again
     /// once the spec has changed.
     pub(crate) fn record_failure(&self, uid: &str, generation: i64, deleting: bool) -> Duration {
         let longest = if deleting {
-            LONGEST_WHILE_DELETING
+            self.longest.min(LONGEST_WHILE_DELETING)
         } else {
-            LONGEST
+            self.longest
         };
         let fresh = || Backoff {
             generation,
             delays: ExponentialBuilder::new()
-                .with_min_delay(FIRST)
+                .with_min_delay(self.first)
                 .with_max_delay(longest)
                 .with_jitter()
                 .without_max_times()
@@ -90,5 +106,17 @@ mod tests {
             .map(|_| backoffs.record_failure("a", 1, true))
             .last();
         assert_eq!(last, Some(LONGEST_WHILE_DELETING));
+    }
+
+    #[test]
+    fn the_first_and_the_longest_delay_can_be_chosen() {
+        let (first, longest) = (Duration::from_millis(5), Duration::from_millis(50));
+        let backoffs = Backoffs::new(first, longest);
+        let delays: Vec<_> = (0..20)
+            .map(|_| backoffs.record_failure("a", 1, false))
+            .collect();
+        assert!(delays[0] <= 2 * first, "{:?}", delays[0]);
+        assert_eq!(delays[19], longest);
+        assert!(backoffs.record_failure("b", 1, true) <= 2 * first);
     }
 }

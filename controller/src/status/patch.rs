@@ -189,11 +189,13 @@ impl Status {
     }
 
     /// Writes the differences, if there are any, as one merge patch on the subresource. Returns the patched
-    /// object.
+    /// object. If the stored status must be confirmed, an empty patch is sent as well: it changes nothing, and is a
+    /// conflict if the object has changed since it was read.
     pub(crate) async fn write(
         &mut self,
         api: &Api<DynamicObject>,
         name: &str,
+        must_confirm: bool,
     ) -> Result<Option<DynamicObject>, kube::Error> {
         if !self.is_subresource {
             return Ok(None);
@@ -201,8 +203,10 @@ impl Status {
         if !self.keeps_observed_generation {
             self.after["observedGeneration"] = json!(self.generation);
         }
-        let Some(patch) = merge_patch::between(&self.before, &self.after) else {
-            return Ok(None);
+        let patch = match merge_patch::between(&self.before, &self.after) {
+            Some(patch) => patch,
+            None if must_confirm => json!({}),
+            None => return Ok(None),
         };
         // With the resource version, a decision on stale data is a conflict and is made again on current data.
         let patch =

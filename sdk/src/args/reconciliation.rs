@@ -49,6 +49,7 @@ impl ReconciliationArgs {
         Config {
             max_concurrent_reconciles: self.max_concurrent_reconciles,
             debounce: self.debounce,
+            ..Config::default()
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Call {
 }
 
 impl Call {
-    fn of(request: &Request<Body>) -> Self {
+    pub(crate) fn of(request: &Request<Body>) -> Self {
         let mut parts = request
             .uri()
             .path()
@@ -63,7 +63,7 @@ impl Call {
         }
     }
 
-    fn is_write(&self) -> bool {
+    pub(crate) fn is_write(&self) -> bool {
         !matches!(self.verb, "get" | "list" | "watch")
     }
 }

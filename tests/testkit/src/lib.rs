@@ -6,8 +6,12 @@
 //! [`RunningController`] is a controller that runs until it is stopped. [`Cases`] are files with objects and the errors
 //! that each must get, everywhere. Most tests start with [`operator`], [`objects`]
 //! and [`apply`].
+//!
+//! [`chaos`](crate::chaos::chaos) tests a whole operator: it injects faults into everything that the operator depends on,
+//! and checks that the desired state is reached.
 
 pub mod cases;
+pub mod chaos;
 mod crd;
 mod determinism_check;
 mod fault_injector;
