@@ -1,4 +1,4 @@
-//! Sample operator: PostgreSQL roles with generated passwords, over an HTTP API.
+//! Sample operator: Postgres roles with generated passwords, over an HTTP API.
 
 mod management_api;
 
@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 pub use crate::management_api::{ManagementApi, Role, StoredRole};
 
-/// PostgreSQL role.
+/// Postgres role.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
 #[kube(
     group = "postgres.example.com",
@@ -77,7 +77,7 @@ impl ValidatedResource for PostgresRole {
     fn rules() -> Vec<Rule<Self>> {
         vec![Rule {
             id: "reserved-name",
-            description: "The name of a role must not begin with `pg_`, which PostgreSQL reserves.",
+            description: "The name of a role must not begin with `pg_`, which Postgres reserves.",
             severity: Severity::Error,
             reference: "https://www.postgresql.org/docs/current/predefined-roles.html",
             fields: &["spec.roleName"],

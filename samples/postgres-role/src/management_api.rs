@@ -1,4 +1,4 @@
-//! Client of the HTTP API that manages a PostgreSQL server.
+//! Client of the HTTP API that manages a Postgres server.
 
 use std::time::Duration;
 

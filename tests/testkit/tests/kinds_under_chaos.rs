@@ -196,7 +196,7 @@ async fn a_failure_names_what_is_needed_to_understand_it_and_its_seed_finds_it_a
     assert_eq!(again.violation.property, Property::ExternalState);
 }
 
-/// Object with a ConfigMap.
+/// Object with a `ConfigMap`.
 #[derive(Deserialize)]
 struct Note {}
 

@@ -100,7 +100,8 @@ async fn update(
         return StatusCode::NOT_FOUND.into_response();
     };
     let version = headers.get("if-match").and_then(|it| it.to_str().ok());
-    if version.is_some_and(|version| version != stored["version"].to_string()) {
+    let stored_version = stored["version"].to_string();
+    if version.is_some_and(|version| version != stored_version) {
         return StatusCode::PRECONDITION_FAILED.into_response();
     }
     Json(content.store(&id, record)).into_response()

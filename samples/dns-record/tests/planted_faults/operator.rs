@@ -229,7 +229,7 @@ impl FaultyDnsRecords {
         wanted: &RecordContent,
     ) -> Result<StoredRecord, ReconcileError> {
         let path = format!("/records/{}", stored.id);
-        let patch = |fields: Value| {
+        let change = |fields: Value| {
             self.api
                 .call(http::Method::PATCH, &path, Some(fields), None)
         };
@@ -243,7 +243,7 @@ impl FaultyDnsRecords {
                 let put = self.api.call(http::Method::PUT, &path, content, None).await;
                 put.map(|_| assumed.clone())
             }
-            Fault::UpdatesPartially => patch(json!({"ttl": wanted.ttl}))
+            Fault::UpdatesPartially => change(json!({"ttl": wanted.ttl}))
                 .await
                 .map(|_| assumed.clone()),
             Fault::LosesLabel => {

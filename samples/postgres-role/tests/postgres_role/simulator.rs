@@ -1,4 +1,4 @@
-//! Simulator of the API that manages a PostgreSQL server.
+//! Simulator of the API that manages a Postgres server.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,10 +12,8 @@ use crate::chaos::process_state::{CallRecord, InjectedAnswer, ProcessState};
 /// process is left in memory.
 ///
 /// ```
-/// use lockstep_controller::{Leadership, SyncReconciler};
-/// # use lockstep_controller::{ReconcileError, Reconciler, SyncRequest, SyncResponse};
+/// use lockstep_controller::Leadership;
 /// use lockstep_test::chaos::Process;
-/// # use lockstep_shared_validation::ValidatedResource;
 ///
 /// /// Client of the external system.
 /// struct Storage {
