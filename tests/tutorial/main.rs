@@ -170,7 +170,7 @@ fn is_of_this_test(name: &str) -> bool {
 
 /// Compares the output of a command with the one shown, in which a line `...` matches any lines.
 fn compare(step: &Step, printed: &str) {
-    let (shown, printed_now) = (still(&step.output) + "\n", still(printed));
+    let (shown, printed_now) = (format!("\n{}\n", still(&step.output)), still(printed));
     let pieces: Vec<_> = shown.split("\n...\n").map(str::trim).collect();
     let mut rest = printed_now.as_str();
     let mut is_so = true;
