@@ -2,6 +2,7 @@
 
 pub(crate) mod elector;
 pub(crate) mod leadership;
+pub(crate) mod lease_lock;
 
 pub use crate::leader_election::elector::{LeaderElectionMetrics, LeaderElector};
 pub use crate::leader_election::leadership::Leadership;

@@ -103,6 +103,7 @@ pub mod predicate;
 mod protection;
 pub mod queue;
 mod reconcile;
+mod sharding;
 mod status;
 pub mod watch;
 
@@ -124,4 +125,5 @@ pub use crate::metrics::{ClientMetrics, Metrics};
 pub use crate::named_config_map::{MAX_CONFIG_MAP_BYTES, NamedConfigMap};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
+pub use crate::sharding::{ShardElector, Shards};
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};

@@ -121,7 +121,7 @@ pub(crate) struct ObjectChange<'a> {
 }
 
 impl<'a> ObjectChange<'a> {
-    fn of(
+    pub(crate) fn of(
         before: Option<&'a Arc<DynamicObject>>,
         after: Option<&'a Arc<DynamicObject>>,
         compressed: Option<&'a Arc<CompressedObject>>,
@@ -146,62 +146,100 @@ pub(crate) async fn run(
     store: &Store,
     handle: impl FnMut(WatchEvent<'_>),
 ) {
-    run_with_store(events, store, None, |object| store.compress(object), handle).await;
+    let intake = Intake {
+        store,
+        namespace: None,
+        compress: |object: &DynamicObject| store.compress(object),
+        keeps: |_: &DynamicObject| true,
+    };
+    intake.run(events, handle).await;
 }
 
-/// Does the same as [`run`], where another store may already contain an object, and where the events may be those of one
-/// namespace while the store contains the objects of others, too.
-pub(crate) async fn run_with_store(
-    events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
-    store: &Store,
-    namespace: Option<&str>,
-    compress: impl Fn(&DynamicObject) -> Arc<CompressedObject>,
-    mut handle: impl FnMut(WatchEvent<'_>),
-) {
-    let mut is_first = true;
-    // Objects of the list that is being received.
-    let mut listed = Objects::new();
-    let mut events = pin!(events);
-    while let Some(event) = events.next().await {
-        match event {
-            Err(error) => handle(WatchEvent::Failed(&error)),
-            Ok(Event::Apply(object)) => {
-                let compressed = compress(&object);
-                put(store, object, &compressed, true, &mut handle);
-            }
-            Ok(Event::Delete(object)) => {
-                store.remove(&ObjectKey::of(&object));
-                // The last state of the deleted object.
-                let before = Arc::new(object);
-                handle(WatchEvent::Changed(ObjectChange::of(
-                    Some(&before),
-                    None,
-                    None,
-                    true,
-                )));
-            }
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(object)) => {
-                let key = ObjectKey::of(&object);
-                let compressed = compress(&object);
-                // An unchanged object keeps its stored copy, which another store may share.
-                let existing = store
-                    .get(&key)
-                    .filter(|existing| existing.has_same_content_as(&compressed));
-                let compressed = existing.unwrap_or(compressed);
-                listed.insert(key, Arc::clone(&compressed));
-                if is_first {
-                    // In the first list every object is new, so it is reported before the list is complete.
-                    put(store, object, &compressed, false, &mut handle);
+/// Store that a watch keeps up to date.
+pub(crate) struct Intake<'a, C, K> {
+    pub(crate) store: &'a Store,
+    /// Namespace whose objects the watch delivers, if the store contains those of others, too.
+    pub(crate) namespace: Option<&'a str>,
+    /// Compresses an object, which another store may already contain.
+    pub(crate) compress: C,
+    /// Returns false for an object that is not stored: for this watch, it does not exist.
+    pub(crate) keeps: K,
+}
+
+impl<C, K> Intake<'_, C, K>
+where
+    C: Fn(&DynamicObject) -> Arc<CompressedObject>,
+    K: Fn(&DynamicObject) -> bool,
+{
+    /// Does the same as [`run`]. If the store has content from an earlier watch, only the differences are reported.
+    pub(crate) async fn run(
+        &self,
+        events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
+        mut handle: impl FnMut(WatchEvent<'_>),
+    ) {
+        let store = self.store;
+        let mut is_first = true;
+        // Objects of the list that is being received.
+        let mut listed = Objects::new();
+        let mut events = pin!(events);
+        while let Some(event) = events.next().await {
+            match event {
+                Err(error) => handle(WatchEvent::Failed(&error)),
+                Ok(Event::Apply(object)) if !(self.keeps)(&object) => {
+                    remove(store, &object, &mut handle);
+                }
+                Ok(Event::Apply(object)) => {
+                    let compressed = (self.compress)(&object);
+                    put(store, object, &compressed, true, &mut handle);
+                }
+                Ok(Event::Delete(object)) => {
+                    let stored = store.remove(&ObjectKey::of(&object));
+                    if stored.is_none() && !(self.keeps)(&object) {
+                        continue;
+                    }
+                    // The last state of the deleted object.
+                    let before = Arc::new(object);
+                    handle(WatchEvent::Changed(ObjectChange::of(
+                        Some(&before),
+                        None,
+                        None,
+                        true,
+                    )));
+                }
+                Ok(Event::Init) => listed.clear(),
+                Ok(Event::InitApply(object)) if !(self.keeps)(&object) => {}
+                Ok(Event::InitApply(object)) => {
+                    let key = ObjectKey::of(&object);
+                    let compressed = (self.compress)(&object);
+                    // An unchanged object keeps its stored copy, which another store may share.
+                    let existing = store
+                        .get(&key)
+                        .filter(|existing| existing.has_same_content_as(&compressed));
+                    let is_unchanged = existing.is_some();
+                    let compressed = existing.unwrap_or(compressed);
+                    listed.insert(key, Arc::clone(&compressed));
+                    if is_first && !is_unchanged {
+                        // In the first list every object is new, so it is reported before the list is complete.
+                        put(store, object, &compressed, false, &mut handle);
+                    }
+                }
+                Ok(Event::InitDone) => {
+                    let before = store.replace(self.namespace, std::mem::take(&mut listed));
+                    let is_new = !std::mem::take(&mut is_first);
+                    emit_diff_after_relist(store, self.namespace, &before, is_new, &mut handle);
+                    handle(WatchEvent::Initialized);
                 }
             }
-            Ok(Event::InitDone) => {
-                let before = store.replace(namespace, std::mem::take(&mut listed));
-                let is_new = !std::mem::take(&mut is_first);
-                emit_diff_after_relist(store, namespace, &before, is_new, &mut handle);
-                handle(WatchEvent::Initialized);
-            }
         }
+    }
+}
+
+/// Removes an object that is no longer kept, and reports that if it was stored.
+fn remove(store: &Store, object: &DynamicObject, handle: &mut impl FnMut(WatchEvent<'_>)) {
+    if let Some(before) = store.remove(&ObjectKey::of(object)) {
+        let before = Arc::new(before.decompress());
+        let seen = ObjectChange::of(Some(&before), None, None, true);
+        handle(WatchEvent::Changed(seen));
     }
 }
 

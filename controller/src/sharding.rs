@@ -1,0 +1,12 @@
+//! Sharding: the objects are distributed over the replicas, each of which reconciles those of its shards.
+
+pub(crate) mod balance;
+pub(crate) mod group_lock;
+pub(crate) mod hash;
+pub(crate) mod held_shards;
+pub(crate) mod lease_table;
+pub(crate) mod scope;
+pub(crate) mod shard_elector;
+
+pub use crate::sharding::held_shards::Shards;
+pub use crate::sharding::shard_elector::ShardElector;
