@@ -1,6 +1,8 @@
 //! Leader election by a Lease.
 
 pub(crate) mod elector;
+#[cfg(test)]
+pub(crate) mod fake_leases;
 pub(crate) mod leadership;
 pub(crate) mod lease_lock;
 

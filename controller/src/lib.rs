@@ -85,6 +85,12 @@
 //! time until which the replica is certain to be the only leader; an operator checks it before it writes to another
 //! system.
 //!
+//! # Sharding
+//!
+//! A [`ShardElector`] distributes the objects over the replicas: each object belongs to a shard by its UID, and each shard has
+//! a Lease. A controller [with these shards](Controller::with_shards) caches and reconciles the objects of the shards that the
+//! replica holds.
+//!
 //! # Metrics and rate limits
 //!
 //! [`Metrics`], [`ClientMetrics`] and [`LeaderElectionMetrics`] are the Prometheus metrics. A [`RateLimiter`] limits

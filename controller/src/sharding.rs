@@ -7,6 +7,8 @@ pub(crate) mod held_shards;
 pub(crate) mod lease_table;
 pub(crate) mod scope;
 pub(crate) mod shard_elector;
+#[cfg(test)]
+mod simulation;
 
 pub use crate::sharding::held_shards::Shards;
 pub use crate::sharding::shard_elector::ShardElector;

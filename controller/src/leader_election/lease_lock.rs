@@ -181,8 +181,14 @@ impl LeaseLock {
     /// Releases the lease, so that the next leader need not wait until it expires.
     pub(crate) async fn release(&self) {
         let released = async {
-            let lease = self.leases.get(&self.name).await?;
-            self.write_released(lease).await
+            loop {
+                let lease = self.leases.get(&self.name).await?;
+                match self.write_released(lease).await {
+                    // A renewal that was interrupted has been faster.
+                    Err(kube::Error::Api(status)) if status.code == 409 => {}
+                    released => return released,
+                }
+            }
         };
         if !matches!(timeout(RETRY_PERIOD, released).await, Ok(Ok(()))) {
             tracing::warn!(

@@ -12,7 +12,7 @@ pub(crate) struct Situation<'a> {
     pub(crate) identity: &'a str,
     /// Identities of all replicas that take shards, including this one.
     pub(crate) replicas: &'a BTreeSet<String>,
-    /// Holder of each shard; none if it can be acquired.
+    /// Other holder of each shard. If there is none, this replica holds it or can acquire it.
     pub(crate) holders: &'a BTreeMap<u32, Option<String>>,
     /// Shards that this replica holds, and whether it is about to release them.
     pub(crate) held: &'a BTreeMap<u32, bool>,
@@ -127,10 +127,14 @@ mod tests {
             let held = self.holders.iter();
             let held = held.filter(|(_, holder)| holder.as_deref() == Some(identity));
             let held = held.map(|(shard, _)| (*shard, false)).collect();
+            let mut holders = self.holders.clone();
+            for holder in holders.values_mut() {
+                holder.take_if(|holder| holder == identity);
+            }
             let situation = Situation {
                 identity,
                 replicas: &self.replicas,
-                holders: &self.holders,
+                holders: &holders,
                 held: &held,
             };
             situation.plan()
@@ -186,9 +190,8 @@ mod tests {
             for _ in 0..60 {
                 let before = world.replicas.len();
                 let name = format!("pod-{}", (b'a' + random.u8(0..7)) as char);
-                if !world.replicas.remove(&name) {
-                    world.replicas.insert(name.clone());
-                } else if world.replicas.is_empty() {
+                // At least one replica stays.
+                if !world.replicas.remove(&name) || world.replicas.is_empty() {
                     world.replicas.insert(name.clone());
                 }
                 for holder in world.holders.values_mut() {

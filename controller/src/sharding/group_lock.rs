@@ -4,7 +4,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
-use crate::leader_election::lease_lock::{LeaseLock, Lock, OtherHolder, RETRY_PERIOD};
+use crate::leader_election::lease_lock::{LeaseLock, Lock, OtherHolder, RENEW_DEADLINE};
 
 /// Attempts to renew the Lease, each after another replica was faster.
 const ATTEMPTS: usize = 3;
@@ -69,7 +69,7 @@ impl Lock for GroupLock {
         &self,
         other_holder: &mut Option<OtherHolder>,
     ) -> Result<Option<Instant>, kube::Error> {
-        let Ok(renewed) = timeout(RETRY_PERIOD, self.renew()).await else {
+        let Ok(renewed) = timeout(RENEW_DEADLINE, self.renew()).await else {
             return Ok(None);
         };
         if let Some(renewed) = renewed? {

@@ -27,8 +27,8 @@ pub(crate) fn shard_of(uid: &str, count: NonZeroU32) -> u32 {
 // The quotient is below 2^63 / 1 and is only compared with a 32-bit number: what a float cannot represent is beyond it.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
 fn jump(shard: i64, key: u64) -> i64 {
-    let share = (1_i64 << 31) as f64 / ((key >> 33) + 1) as f64;
-    ((shard + 1) as f64 * share) as i64
+    let factor = (1_i64 << 31) as f64 / ((key >> 33) + 1) as f64;
+    ((shard + 1) as f64 * factor) as i64
 }
 
 #[cfg(test)]

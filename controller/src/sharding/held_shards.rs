@@ -104,7 +104,8 @@ impl Shards {
             state.running += usize::from(!state.is_suspended);
             !state.is_suspended
         });
-        has_begun.then_some(ShardPermit(held))
+        // The permit ends what has begun, and must not exist otherwise.
+        has_begun.then(|| ShardPermit(held))
     }
 
     /// Returns the shards that this replica holds, and those of them that it is about to release.
@@ -174,6 +175,15 @@ impl Shards {
         self.0.releases.send_modify(|releases| *releases += 1);
     }
 
+    /// Records that this replica holds no shard any more, and returns those that it has held.
+    pub(crate) fn remove_all(&self) -> Vec<u32> {
+        let held = std::mem::take(&mut *self.0.held.lock());
+        if !held.is_empty() {
+            self.0.releases.send_modify(|releases| *releases += 1);
+        }
+        held.into_keys().collect()
+    }
+
     fn get(&self, shard: u32) -> Option<Arc<HeldShard>> {
         self.0.held.lock().get(&shard).cloned()
     }
@@ -222,4 +232,79 @@ fn deadline_checks() -> Interval {
     let mut checks = interval(DEADLINE_CHECKS);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     checks
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::FutureExt;
+    use tokio::time::{Instant, advance, sleep};
+
+    use super::*;
+
+    /// Returns a replica that has acquired the only shard, with the deadline of the shard.
+    fn shards() -> (Shards, Leadership) {
+        let shards = Shards::new(NonZeroU32::MIN);
+        let leadership = Leadership::pending();
+        leadership.extend_until(Instant::now() + Duration::from_secs(15));
+        shards.acquire([(0, leadership.clone())]);
+        (shards, leadership)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shard_is_drained_when_it_is_suspended_and_its_last_reconciliation_has_ended() {
+        let (shards, _) = shards();
+        let permit = shards.permit("a", 1).expect("the shard is held");
+        let other = shards.permit("b", 1).expect("the shard is held");
+        assert!(shards.drained(0).now_or_never().is_none(), "not suspended");
+        shards.suspend(0);
+        assert!(shards.permit("c", 1).is_none(), "it is suspended");
+        drop(permit);
+        assert!(shards.drained(0).now_or_never().is_none(), "one is left");
+        drop(other);
+        assert!(shards.drained(0).now_or_never().is_some());
+        assert!(shards.holds("a"), "the Lease is not released yet");
+        shards.remove(0);
+        assert!(!shards.holds("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_waits_until_the_objects_of_its_shard_are_listed() {
+        let (shards, leadership) = shards();
+        assert!(shards.permit("a", 0).is_none());
+        assert!(shards.permit("a", 1).is_some());
+        shards.remove(0);
+        shards.acquire([(0, leadership)]);
+        assert!(shards.permit("a", 1).is_none(), "acquired again");
+        assert!(shards.permit("a", 2).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reconciliation_takes_no_step_after_the_deadline() {
+        let (shards, leadership) = shards();
+        let permit = shards.permit("a", 1).expect("the shard is held");
+        let steps = AtomicU32::new(0);
+        let reconciliation = async {
+            loop {
+                steps.fetch_add(1, Ordering::Relaxed);
+                sleep(Duration::from_secs(2)).await;
+            }
+        };
+        let mut running = Box::pin(permit.run::<_>(reconciliation));
+        for expected in 1..=3 {
+            assert!(running.as_mut().now_or_never().is_none());
+            assert_eq!(steps.load(Ordering::Relaxed), expected);
+            advance(Duration::from_secs(2)).await;
+        }
+        // The process is suspended until another replica may have acquired the shard.
+        advance(Duration::from_secs(20)).await;
+        let none: Option<()> = running.await;
+        assert_eq!((none, steps.load(Ordering::Relaxed)), (None, 3));
+        leadership.extend_until(Instant::now() + Duration::from_secs(15));
+        let mut running = Box::pin(permit.run(std::future::pending::<()>()));
+        assert!(running.as_mut().now_or_never().is_none());
+        shards.revoke(0);
+        assert!(running.now_or_never().is_some(), "it is dropped at once");
+    }
 }

@@ -13,7 +13,7 @@ use crate::leader_election::lease_lock::{LEASE_DURATION, OtherHolder, holder};
 /// Label of the Leases of all shards and replicas, with the name of the Lease for leader election.
 const ELECTION_LABEL: &str = "lockstep.dev/leader-election-id";
 
-/// Label of the same Leases, with the number of shards.
+/// Label of the same Leases, with the number of shards. The Lease of a shard gets another value when the number changes.
 const SHARDS_LABEL: &str = "lockstep.dev/shards";
 
 /// Time after which the membership Lease of a replica that no longer renews it is deleted: far longer than all deadlines of
@@ -75,7 +75,7 @@ pub(crate) struct LeaseTable {
 pub(crate) struct LeaseView {
     /// Identities of the replicas that take shards, including this one.
     pub(crate) replicas: BTreeSet<String>,
-    /// Holders of the shards; none if a shard can be acquired.
+    /// Other holders of the shards. If there is none, this replica holds the shard or can acquire it.
     pub(crate) holders: BTreeMap<u32, Option<String>>,
     /// Existing Leases of the shards.
     shards: BTreeMap<u32, Lease>,
@@ -122,12 +122,13 @@ impl LeaseTable {
         for shard in 0..self.names.count.get() {
             let lease = by_name.remove(&self.names.shard(shard));
             let holder = lease.as_ref().and_then(|lease| self.live_holder(lease));
+            // A shard that this replica does not hold, although its Lease says so, is left from an earlier time.
+            let holder = holder.filter(|holder| *holder != self.identity);
             view.holders.insert(shard, holder);
             view.shards.extend(lease.map(|lease| (shard, lease)));
         }
-        let prefix = self.names.replica("");
         for (name, lease) in by_name {
-            if name.starts_with(&prefix) {
+            if self.is_member(&lease) {
                 view.replicas.extend(self.live_holder(&lease));
                 self.delete_if_abandoned(&name, &lease).await;
             }
@@ -138,10 +139,9 @@ impl LeaseTable {
     /// Returns true if no other replica has a membership Lease, whether it renews it or not.
     pub(crate) async fn is_alone(&self) -> Result<bool, kube::Error> {
         let own = self.names.replica(&self.identity);
-        let prefix = self.names.replica("");
         let all = self.list().await?;
-        let mut names = all.iter().map(ResourceExt::name_any);
-        Ok(names.all(|name| name == own || !name.starts_with(&prefix)))
+        let mut members = all.iter().filter(|lease| self.is_member(lease));
+        Ok(members.all(|lease| lease.name_any() == own))
     }
 
     /// Deletes the membership Lease of this replica.
@@ -154,13 +154,17 @@ impl LeaseTable {
     }
 
     async fn list(&self) -> Result<Vec<Lease>, kube::Error> {
-        let labels = self.names.labels().into_iter();
-        let selector: Vec<_> = labels
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
+        let selector = format!("{ELECTION_LABEL}={}", self.names.election);
         // Without a resource version, the list is not older than the request.
-        let params = ListParams::default().labels(&selector.join(","));
+        let params = ListParams::default().labels(&selector);
         Ok(self.leases.list(&params).await?.items)
+    }
+
+    /// Returns true for the membership Lease of a replica with the same number of shards.
+    fn is_member(&self, lease: &Lease) -> bool {
+        let shards = lease.labels().get(SHARDS_LABEL);
+        lease.name_any().starts_with(&self.names.replica(""))
+            && shards == Some(&self.names.count.to_string())
     }
 
     /// Returns the holder of a Lease, unless it has not been renewed for its duration.

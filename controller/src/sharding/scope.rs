@@ -88,3 +88,40 @@ impl ShardScope {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn a_shard_is_ready_when_all_watches_have_listed_its_objects() {
+        let scope = ShardScope::new(Shards::new(NonZeroU32::MIN));
+        let ready = scope.ready();
+        let (parents, children) = (ShardedWatch::Parents, ShardedWatch::Children(0));
+        let of_namespace = ShardedWatch::ChildrenIn(1, "a".to_owned());
+        scope.start_watch(parents.clone());
+        scope.start_watch(children.clone());
+        scope.set_listed(&parents, 1);
+        assert_eq!(*ready.borrow(), 0, "the children are missing");
+        scope.set_listed(&children, 1);
+        assert_eq!(*ready.borrow(), 1);
+        // Objects of earlier acquisitions are not held back by a watch that starts later.
+        scope.start_watch(of_namespace.clone());
+        assert_eq!(*ready.borrow(), 1);
+        scope.set_listed(&parents, 3);
+        scope.set_listed(&children, 2);
+        assert_eq!(*ready.borrow(), 1, "the namespace is not listed");
+        scope.set_listed(&of_namespace, 3);
+        assert_eq!(*ready.borrow(), 2);
+        scope.set_listed(&children, 3);
+        assert_eq!(*ready.borrow(), 3);
+        scope.start_watch(of_namespace.clone());
+        scope.set_listed(&parents, 4);
+        scope.set_listed(&children, 4);
+        assert_eq!(*ready.borrow(), 3);
+        scope.end_watch(&of_namespace);
+        assert_eq!(*ready.borrow(), 4, "nothing waits for an ended watch");
+    }
+}

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::leader_election::lease_lock::{
-    LEASE_DURATION, LeaseLock, Lock, RENEW_DEADLINE, RETRY_PERIOD, retry_interval,
+    LEASE_DURATION, LeaseLock, Lock, RENEW_DEADLINE, retry_interval,
 };
 use crate::leader_election::{LeaderElectionMetrics, LeaderElector, Leadership};
 use crate::sharding::balance::Situation;
@@ -108,7 +108,7 @@ impl ShardElector {
             };
             extend(joined);
             let (end, ending) = watch::channel(false);
-            let mut work = pin!(self.work(ending, &controllers, &leader));
+            let mut work = Box::pin(self.work(ending, &controllers, &leader));
             let mut renewals = pin!(self.group.renew_until_lost(joined, extend));
             let is_stopped = tokio::select! {
                 _ = &mut renewals => false,
@@ -137,6 +137,10 @@ impl ShardElector {
                 has_ended = timeout_at(expires, &mut work).await.is_ok();
             }
             self.of_group.end();
+            // What has not ended by now is not polled any more, and dropped.
+            for shard in self.shards.remove_all() {
+                self.metrics.of(&self.names.shard(shard)).set(0);
+            }
             if is_stopped {
                 if has_ended {
                     self.leave().await;
@@ -153,7 +157,7 @@ impl ShardElector {
         loop {
             retries.tick().await;
             self.group.acquire().await;
-            match timeout(RETRY_PERIOD, self.confirm_membership()).await {
+            match timeout(RENEW_DEADLINE, self.confirm_membership()).await {
                 Ok(Ok(Some(joined))) => return joined,
                 // Another group was faster, or there was no response in time.
                 Ok(Ok(None)) | Err(_) => {}
@@ -182,7 +186,7 @@ impl ShardElector {
             self.group.release_if_alone(table.is_alone()).await?;
             table.delete_member().await
         };
-        match timeout(RETRY_PERIOD, left).await {
+        match timeout(RENEW_DEADLINE, left).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(%error, "could not delete the membership Lease; it will expire");
@@ -241,7 +245,7 @@ impl ShardElector {
                 _ = ending.wait_for(|ending| *ending) => break,
             }
             // Not interrupted: a shard that was acquired is held.
-            match self.rebalance(&mut table).await {
+            match self.rebalance(&mut table, &ending).await {
                 Ok(all) => {
                     for one in all {
                         // The receiver lives as long as this future.
@@ -258,9 +262,16 @@ impl ShardElector {
     }
 
     /// Renews the membership and carries out the next step towards the balance. Returns the shards that were acquired.
-    async fn rebalance(&self, table: &mut LeaseTable) -> Result<Vec<Acquired>, kube::Error> {
+    async fn rebalance(
+        &self,
+        table: &mut LeaseTable,
+        ending: &watch::Receiver<bool>,
+    ) -> Result<Vec<Acquired>, kube::Error> {
         let view = table.read().await?;
         self.member().write(view.member()).await?;
+        if *ending.borrow() {
+            return Ok(Vec::new());
+        }
         let held: BTreeMap<_, _> = self.shards.held().into_iter().collect();
         let situation = Situation {
             identity: &self.identity,

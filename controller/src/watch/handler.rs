@@ -231,12 +231,13 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         !self.protections.is_empty() || watches.any(|at| self.is_on_parents(at))
     }
 
-    /// Enqueues the objects of the shards with these acquisitions: all watches have listed them.
+    /// Enqueues the objects of the shards with these acquisitions: all watches have listed them. They do not wait behind
+    /// the objects of the other shards: another replica has reconciled them until now.
     pub(crate) fn enqueue_acquired(&self, shards: &ShardScope, acquisitions: RangeInclusive<u64>) {
         for (key, stored) in self.stores.parents.entries() {
             let acquisition = shards.shards().acquisition_of(stored.uid());
             if acquisition.is_some_and(|it| acquisitions.contains(&it)) {
-                self.queue.add(key, Priority::Initial, Duration::ZERO);
+                self.queue.add(key, Priority::Requeue, Duration::ZERO);
             }
         }
         for protection in &self.protections {

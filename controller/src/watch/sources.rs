@@ -22,8 +22,10 @@ use crate::controller::context::Context;
 use crate::queue::priority_queue::Queue;
 use crate::sharding::scope::ShardedWatch;
 use crate::watch::event_stream;
-use crate::watch::event_stream::{Intake, WatchEvent};
+use crate::watch::event_stream::WatchEvent;
 use crate::watch::handler::{EventHandler, Watched, Watching};
+use crate::watch::intake;
+use crate::watch::intake::Intake;
 use crate::watch::namespace_watches::NamespacesOfType;
 use crate::watch::read_watches;
 use crate::watch::stores::Stores;
@@ -302,7 +304,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
         let mut watch = self.handler.watch(Watched::Related(at), resource);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
-        event_stream::run(events, &self.stores.related[at].store, handle).await;
+        intake::run(events, &self.stores.related[at].store, handle).await;
     }
 
     fn events(
