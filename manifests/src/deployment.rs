@@ -188,6 +188,7 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
     ];
     args.extend(more);
     args.extend(install.common_args());
+    args.extend(install.shards.map(|shards| format!("--shards={shards}")));
     args.extend(install.controller_args.iter().cloned());
     json!({
         "name": "controller",
