@@ -32,6 +32,8 @@ use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
+use crate::sharding::held_shards::Shards;
+use crate::sharding::scope::ShardScope;
 use crate::status::reconcile_request::ReconcileRequests;
 use crate::status::unconfirmed::UnconfirmedStatuses;
 use crate::watch::namespace_watches::NamespaceWatches;
@@ -119,6 +121,7 @@ impl<R: Reconciler> Controller<R> {
             owned_types: child_types,
             watches,
             read_objects: ReadObjects::default(),
+            shards: None,
             finalizer,
             deletion_timeouts: DeletionTimeouts::default(),
             written: WriteThrough::new(resource),
@@ -160,6 +163,13 @@ impl<R: Reconciler> Controller<R> {
         );
         context.name = format!("{}/{namespace}", context.controller);
         context.namespace = Some(namespace.to_owned());
+        self
+    }
+
+    /// Restricts the controller to the objects of the shards that this replica holds, whichever these are at a time.
+    #[must_use]
+    pub fn with_shards(mut self, shards: Shards) -> Self {
+        self.context.shards = Some(ShardScope::new(shards));
         self
     }
 
@@ -241,6 +251,7 @@ impl<R: Reconciler> Runnable for Controller<R> {
                 _ = stop.wait_for(|stop| *stop) => {}
                 () = sources.run() => {}
                 () = sources.collect_orphans() => {}
+                () = sources.follow_shards() => {}
             }
             sources.close();
         };

@@ -85,6 +85,12 @@
 //! time until which the replica is certain to be the only leader; an operator checks it before it writes to another
 //! system. A [`SimulatedElection`] gives and takes it in tests.
 //!
+//! # Sharding
+//!
+//! A [`ShardElector`] distributes the objects over the replicas: each object belongs to a shard by its UID, and each shard has
+//! a Lease. A controller [with these shards](Controller::with_shards) caches and reconciles the objects of the shards that the
+//! replica holds.
+//!
 //! # Metrics and rate limits
 //!
 //! [`Metrics`], [`ClientMetrics`] and [`LeaderElectionMetrics`] are the Prometheus metrics. A [`RateLimiter`] limits
@@ -103,6 +109,7 @@ pub mod predicate;
 mod protection;
 pub mod queue;
 mod reconcile;
+mod sharding;
 mod simulated_election;
 mod status;
 pub mod watch;
@@ -125,5 +132,6 @@ pub use crate::metrics::{ClientMetrics, Metrics};
 pub use crate::named_config_map::{MAX_CONFIG_MAP_BYTES, NamedConfigMap};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
+pub use crate::sharding::{ShardElector, Shards};
 pub use crate::simulated_election::SimulatedElection;
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};

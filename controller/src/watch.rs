@@ -3,6 +3,7 @@
 pub(crate) mod dependency;
 pub(crate) mod event_stream;
 pub(crate) mod handler;
+pub(crate) mod intake;
 pub(crate) mod namespace_watches;
 pub(crate) mod read_objects;
 pub(crate) mod read_watches;

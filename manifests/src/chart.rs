@@ -95,6 +95,7 @@ fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
         "webhookOnly": mode(true, false),
         "controllerOnly": mode(false, true),
         "secretReader": rbac::secret_rules(install),
+        "sharding": [rbac::sharding_rule()],
         "watchedNamespace": rbac::namespace_rules(install),
     });
     manifest("rbac.yaml", &[rules])

@@ -192,6 +192,7 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
     ];
     args.extend(more);
     args.extend(install.common_args());
+    args.extend(install.shards.map(|shards| format!("--shards={shards}")));
     args.extend(install.controller_args.iter().cloned());
     let mut container = json!({
         "name": "controller",

@@ -1,5 +1,7 @@
 //! Options of an installation.
 
+use std::num::NonZeroU32;
+
 use lockstep_shared_validation::ValidatorRegistry;
 use serde_json::{Value, json};
 
@@ -43,6 +45,8 @@ pub struct InstallOptions<'a> {
     pub webhook_only: bool,
     /// If true, only the controller is installed.
     pub no_webhook: bool,
+    /// Number of shards of the objects; without it, the leader reconciles all of them.
+    pub shards: Option<NonZeroU32>,
 }
 
 impl InstallOptions<'_> {

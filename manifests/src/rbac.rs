@@ -113,11 +113,15 @@ pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
 /// Returns the rights that `admin` needs to grant the controller its rights in a namespace.
 pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules = namespace_rules(install);
-    rules.push(json!({
-        "apiGroups": ["coordination.k8s.io"],
-        "resources": ["leases"],
-        "verbs": ["create", "get", "update"],
-    }));
+    rules.push(if install.shards.is_some() {
+        sharding_rule()
+    } else {
+        json!({
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["create", "get", "update"],
+        })
+    });
     rules
 }
 
@@ -127,7 +131,7 @@ pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) 
     let names = &install.names;
     let mut rules = namespace_rules(install);
     if namespace == home {
-        rules.extend(lease_rules(names));
+        rules.extend(lease_rules(install, names));
         rules.extend(install.own_namespace_rules.iter().cloned());
     }
     vec![
@@ -179,14 +183,27 @@ fn object_rules(install: &InstallOptions<'_>) -> Vec<Value> {
 }
 
 /// Returns the rights for leader election.
-pub(crate) fn lease_rules(names: &Names) -> [Value; 2] {
+fn lease_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
+    if install.shards.is_some() {
+        return vec![sharding_rule()];
+    }
     let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]});
     let (mut create, mut update) = (leases.clone(), leases);
     // RBAC cannot bind `create` to a name.
     create["verbs"] = json!(["create"]);
     update["resourceNames"] = json!([names.lease]);
     update["verbs"] = json!(["get", "update"]);
-    [create, update]
+    vec![create, update]
+}
+
+/// Returns the rights on the Leases of the shards and of the replicas. Their names contain those of the Pods, so that RBAC
+/// cannot list them.
+pub(crate) fn sharding_rule() -> Value {
+    json!({
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["create", "delete", "get", "list", "update"],
+    })
 }
 
 /// Returns the rights of the controller in the whole cluster.
@@ -241,7 +258,7 @@ fn role(names: &Names, kind: &str, namespace: Option<&str>, rules: &[Value]) -> 
 /// Returns the rights in the own namespace: for the webhook's certificates, the Lease, admission probes, and the operators.
 pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
     if install.no_webhook {
-        let leases = lease_rules(names).into_iter();
+        let leases = lease_rules(install, names).into_iter();
         return leases
             .chain(install.own_namespace_rules.iter().cloned())
             .collect();
@@ -256,7 +273,7 @@ pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -
         json!({"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}),
     ];
     if !install.webhook_only {
-        rules.extend(lease_rules(names));
+        rules.extend(lease_rules(install, names));
         rules.extend(install.own_namespace_rules.iter().cloned());
     }
     rules.extend(admission_probe_rules(install, true));

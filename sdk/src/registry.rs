@@ -7,7 +7,7 @@ use clap::ArgMatches;
 use kube::Client;
 use kube::api::ApiResource;
 use lockstep_controller::{
-    Config, ControllerRegistry, DeletionTimeouts, Metrics, Runnable, api_resource,
+    Config, ControllerRegistry, DeletionTimeouts, Metrics, Runnable, Shards, api_resource,
 };
 use lockstep_shared_validation::{PolicyHandle, Validator, ValidatorRegistry};
 use serde_json::Value;
@@ -333,11 +333,12 @@ impl Operators {
     }
 
     /// Creates the controllers for one leadership term: one for each kind, and for each watched namespace if only
-    /// some are watched. The other tasks of the leader follow.
+    /// some are watched. With shards, they reconcile the objects of the held ones.
     pub(crate) fn controllers(
         &self,
         metrics: &Metrics,
         directory: &ControllerRegistry,
+        shards: Option<&Shards>,
     ) -> Vec<Box<dyn Runnable>> {
         let named = self.namespaces.iter().map(|name| Some(name.as_str()));
         let everywhere = self.namespaces.is_empty().then_some(None);
@@ -348,13 +349,19 @@ impl Operators {
             config: self.config,
             metrics,
             registry: directory,
+            shards,
             namespace: within,
         });
         let controllers = wirings.flat_map(|wiring| {
             let controllers = self.controllers.iter();
             controllers.map(move |(ruleset, start)| start(Arc::clone(ruleset), &wiring))
         });
-        let leader_tasks = self.leader_tasks.iter().filter_map(|create| create());
-        controllers.chain(leader_tasks).collect()
+        controllers.collect()
+    }
+
+    /// Creates the other tasks of the leader for one leadership term.
+    pub(crate) fn leader_tasks(&self) -> Vec<Box<dyn Runnable>> {
+        let tasks = self.leader_tasks.iter().filter_map(|create| create());
+        tasks.collect()
     }
 }

@@ -55,8 +55,8 @@ impl Implementation {
         let log = File::create(logs.join(format!("{}.log", self.name)))?;
         let child = Command::new(&self.program)
             .args(self.arguments)
-            .arg(format!("--webhook-bind-address={address}"))
-            .arg(format!("--max-concurrent-reconciles={CONCURRENCY}"))
+            .arg(format!("--listen={address}"))
+            .arg(format!("--concurrency={CONCURRENCY}"))
             .env("KUBECONFIG", kubeconfig)
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -68,6 +68,10 @@ impl Implementation {
 }
 
 impl Running {
+    pub(crate) fn new(child: Child, metrics: Client) -> Self {
+        Self { child, metrics }
+    }
+
     /// Returns the number of completed reconciliations and of queued or active objects, once the metrics are available.
     pub(crate) async fn reconciliations(&mut self) -> anyhow::Result<Option<(u64, u64)>> {
         if let Some(status) = self.child.try_wait()? {

@@ -7,6 +7,8 @@ mod implementations;
 mod measure;
 mod operator;
 mod report;
+mod shards;
+mod slow_operator;
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -42,14 +44,22 @@ enum Command {
     /// Run the operator on the controller of Lockstep.
     #[command(hide = true)]
     Operate(operator::Args),
+    /// Compare one replica with several that share the objects by shards, with a slow external system.
+    Shards(shards::Args),
+    /// Run the operator that waits for a slow external system.
+    #[command(hide = true)]
+    OperateSlowly(slow_operator::Args),
 }
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
-    if let Some(Command::Operate(args)) = cli.command {
-        return operator::run(&args).await;
+    match cli.command {
+        Some(Command::Operate(args)) => return operator::run(&args).await,
+        Some(Command::Shards(args)) => return shards::run(&args).await,
+        Some(Command::OperateSlowly(args)) => return slow_operator::run(&args).await,
+        None => {}
     }
     let implementations = [
         implementations::lockstep()?,

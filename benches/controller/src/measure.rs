@@ -78,7 +78,7 @@ fn part(running: &Running, seconds: f64, calls: Calls) -> anyhow::Result<Part> {
     })
 }
 
-async fn make(cluster: &Cluster, objects: usize) -> anyhow::Result<Api<DynamicObject>> {
+pub(crate) async fn make(cluster: &Cluster, objects: usize) -> anyhow::Result<Api<DynamicObject>> {
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let crd = serde_json::from_value(Batch::crd())?;
     crds.create(&PostParams::default(), &crd).await?;

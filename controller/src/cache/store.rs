@@ -152,8 +152,8 @@ impl Store {
         self.objects.lock().insert(key, compressed)
     }
 
-    pub(crate) fn remove(&self, key: &ObjectKey) {
-        self.objects.lock().remove(key);
+    pub(crate) fn remove(&self, key: &ObjectKey) -> Option<Arc<CompressedObject>> {
+        self.objects.lock().remove(key)
     }
 
     /// Replaces all objects, or those of one namespace, and returns the previous ones.
@@ -167,6 +167,15 @@ impl Store {
             .collect();
         objects.extend(all);
         before
+    }
+
+    /// Returns all objects with their keys, in no particular order.
+    pub(crate) fn entries(&self) -> Vec<(ObjectKey, Arc<CompressedObject>)> {
+        let objects = self.objects.lock();
+        let entries = objects.iter();
+        entries
+            .map(|(key, compressed)| (key.clone(), Arc::clone(compressed)))
+            .collect()
     }
 
     /// Returns the current keys, or those of one namespace.

@@ -49,10 +49,9 @@ impl<R> OrphanCollector<'_, R> {
                     continue;
                 };
                 let uid = child.uid().unwrap_or_default();
+                let deletion = self.delete_children_of(&controller.name, &owner, &key, &child);
                 if before.contains(&uid)
-                    && let Err(error) = self
-                        .delete_children_of(&controller.name, &owner, &key, &child)
-                        .await
+                    && let Some(Err(error)) = self.context.within_shard(&owner, deletion).await
                 {
                     tracing::warn!(%error, child = key.name, "an orphaned child cannot be deleted");
                 }

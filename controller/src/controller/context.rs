@@ -14,6 +14,7 @@ use crate::dynamic_object;
 use crate::events::recorder::EventRecorder;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
+use crate::sharding::scope::ShardScope;
 use crate::status::reconcile_request::ReconcileRequests;
 use crate::status::unconfirmed::UnconfirmedStatuses;
 use crate::watch::dependency::Watch;
@@ -38,6 +39,8 @@ pub(crate) struct Context<R> {
     pub(crate) watches: Vec<Watch>,
     /// Objects that reconciliations have read by their names.
     pub(crate) read_objects: ReadObjects,
+    /// Shards whose objects are reconciled; all objects, if there are none.
+    pub(crate) shards: Option<ShardScope>,
     /// If true, the kind is namespaced.
     pub(crate) is_namespaced: bool,
     /// If true, the kind has the status subresource.
@@ -109,6 +112,24 @@ impl<R> Context<R> {
         let generation = object.metadata.generation.unwrap_or_default();
         let uid = object.uid().unwrap_or_default();
         self.backoffs.record_failure(&uid, generation, deleting)
+    }
+
+    /// Does work for an object. Returns none if another replica holds the shard of its UID, or if the work was stopped because
+    /// this replica loses the shard.
+    pub(crate) async fn within_shard<F: Future>(&self, uid: &str, work: F) -> Option<F::Output> {
+        let Some(shards) = &self.shards else {
+            return Some(work.await);
+        };
+        let permit = shards.permit(uid)?;
+        let done = permit.run(work).await;
+        if done.is_none() {
+            tracing::warn!(
+                controller = self.name,
+                uid,
+                "work on an object was stopped: the lease of its shard expires"
+            );
+        }
+        done
     }
 
     /// Removes all state of an object that no longer exists.

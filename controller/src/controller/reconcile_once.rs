@@ -14,8 +14,8 @@ use crate::controller::worker::Worker;
 use crate::dynamic_object;
 use crate::queue::priority_queue::Queue;
 use crate::reconcile::action::Action;
-use crate::watch::event_stream;
 use crate::watch::event_stream::WatchEvent;
+use crate::watch::intake;
 
 impl<R: Reconciler> Controller<R> {
     /// Reconciles an object once, on the current state of the API server. Nothing is watched and nothing is
@@ -121,5 +121,5 @@ async fn deliver(all: Vec<DynamicObject>, store: &Store, on_event: impl FnMut(Wa
         .into_iter()
         .chain(all)
         .chain([Event::InitDone]);
-    event_stream::run(stream::iter(events.map(Ok)), store, on_event).await;
+    intake::run(stream::iter(events.map(Ok)), store, on_event).await;
 }

@@ -14,7 +14,7 @@ use tracing::Instrument;
 use crate::api::reconciler::Reconciler;
 use crate::cache::object_key::ObjectKey;
 use crate::cache::related::RelatedCache;
-use crate::cache::store::Store;
+use crate::cache::store::{CompressedObject, Store};
 use crate::controller::context::Context;
 use crate::queue::priority_queue::Queue;
 use crate::reconcile::action::Action;
@@ -39,14 +39,14 @@ impl<R: Reconciler> Worker<'_, R> {
             () = self.queue.closed() => {}
         }
         while let Some(key) = self.queue.next().await {
-            let next = match self.stored(&key) {
-                Some(object) => {
-                    let next = self.reconcile(&object).await;
-                    let uid = object.uid().unwrap_or_default();
+            let next = match self.store.get(&key) {
+                Some(stored) => {
+                    let next = self.reconcile_stored(&stored).await;
+                    let uid = stored.uid();
                     let stored = self.store.get(&key);
                     if stored.is_none_or(|stored| stored.uid() != uid) {
                         // The object was deleted, and its state removed, before the reconciliation ended.
-                        self.context.forget(&uid);
+                        self.context.forget(uid);
                     }
                     next
                 }
@@ -66,14 +66,21 @@ impl<R: Reconciler> Worker<'_, R> {
         }
     }
 
-    fn stored(&self, key: &ObjectKey) -> Option<Arc<DynamicObject>> {
-        let stored = self.store.get(key)?.decompress();
-        Some(
-            self.context
-                .written
-                .objects
-                .resolve_and_prune(Arc::new(stored)),
-        )
+    /// Reconciles an object once, unless this replica does not hold its shard.
+    async fn reconcile_stored(&self, stored: &CompressedObject) -> Action {
+        let reconciliation = async {
+            let object = self.latest(stored);
+            self.reconcile(&object).await
+        };
+        let within_shard = self.context.within_shard(stored.uid(), reconciliation);
+        // An object of a shard that is not ready is enqueued when it is, and the others are those of other replicas.
+        within_shard.await.unwrap_or(Action::AwaitChange)
+    }
+
+    /// Returns the latest known state of an object.
+    fn latest(&self, stored: &CompressedObject) -> Arc<DynamicObject> {
+        let stored = Arc::new(stored.decompress());
+        self.context.written.objects.resolve_and_prune(stored)
     }
 
     /// Reconciles an object once. A failure becomes a back-off.

@@ -4,7 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::task_local;
 use tokio::time::Instant;
+
+task_local! {
+    /// Deadline of the object that this task reconciles, or of the leader whose work it is.
+    static OF_TASK: Leadership;
+}
 
 /// Time until which this replica is certain to be the only leader.
 ///
@@ -13,8 +19,15 @@ use tokio::time::Instant;
 /// An operator checks it before each write to another system. A call that is sent just before the lease expires
 /// could be executed concurrently with those of the next leader.
 #[derive(Clone, Debug)]
-pub struct Leadership {
-    deadline: Arc<Mutex<Deadline>>,
+pub struct Leadership(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    One(Arc<Mutex<Deadline>>),
+    /// The earlier of two deadlines.
+    Both(Arc<[Leadership; 2]>),
+    /// The deadline of the current task.
+    OfTask,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,29 +50,60 @@ impl Leadership {
         Self::from(Deadline::Before)
     }
 
+    /// Returns the deadline of the shard whose object is being reconciled, for replicas that share the objects. Outside of
+    /// reconciliations and of the work of the leader, it has always passed.
+    ///
+    /// # Assumptions
+    ///
+    /// It is checked in the task of the reconciliation, and not in one that the reconciliation has spawned.
+    pub fn of_reconciliation() -> Self {
+        Self(Source::OfTask)
+    }
+
     /// Returns true if a call that takes at most this long ends before the deadline.
     pub fn outlasts(&self, call: Duration) -> bool {
-        match *self.deadline.lock() {
-            Deadline::Never => true,
-            Deadline::Before => false,
-            Deadline::At(end) => Instant::now() + call < end,
+        match &self.0 {
+            Source::One(deadline) => match *deadline.lock() {
+                Deadline::Never => true,
+                Deadline::Before => false,
+                Deadline::At(end) => Instant::now() + call < end,
+            },
+            Source::Both(both) => both.iter().all(|one| one.outlasts(call)),
+            Source::OfTask => OF_TASK
+                .try_with(Self::clone)
+                .is_ok_and(|of_task| of_task.outlasts(call)),
         }
     }
 
+    /// Runs a future as work of this leadership: in it, [`of_reconciliation`](Self::of_reconciliation) is this deadline.
+    pub(crate) async fn scope<F: Future>(self, work: F) -> F::Output {
+        OF_TASK.scope(self, work).await
+    }
+
+    /// Returns the earlier of two deadlines.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self(Source::Both(Arc::new([self.clone(), other.clone()])))
+    }
+
     pub(crate) fn extend_until(&self, end: Instant) {
-        *self.deadline.lock() = Deadline::At(end);
+        self.set(Deadline::At(end));
     }
 
     pub(crate) fn end(&self) {
-        *self.deadline.lock() = Deadline::Before;
+        self.set(Deadline::Before);
+    }
+
+    /// Sets the deadline of one Lease.
+    fn set(&self, to: Deadline) {
+        if let Source::One(deadline) = &self.0 {
+            *deadline.lock() = to;
+        }
     }
 }
 
 impl From<Deadline> for Leadership {
     fn from(ends: Deadline) -> Self {
-        Self {
-            deadline: Arc::new(Mutex::new(ends)),
-        }
+        Self(Source::One(Arc::new(Mutex::new(ends))))
     }
 }
 
@@ -81,5 +125,25 @@ mod tests {
         leadership.end();
         assert!(!leadership.outlasts(Duration::ZERO));
         assert!(Leadership::always().outlasts(call));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_deadline_of_a_reconciliation_is_the_earlier_one_of_its_leases() {
+        let call = Duration::from_secs(10);
+        let (shard, group) = (Leadership::pending(), Leadership::pending());
+        let of_reconciliation = Leadership::of_reconciliation();
+        assert!(!of_reconciliation.outlasts(Duration::ZERO), "no work");
+        shard.extend_until(Instant::now() + Duration::from_secs(15));
+        let both = shard.and(&group);
+        assert!(!both.outlasts(Duration::ZERO));
+        group.extend_until(Instant::now() + Duration::from_secs(12));
+        let outlasts = async |advance| {
+            tokio::time::advance(Duration::from_secs(advance)).await;
+            of_reconciliation.outlasts(call)
+        };
+        assert!(both.clone().scope(outlasts(1)).await);
+        assert!(!both.clone().scope(outlasts(2)).await);
+        assert!(shard.clone().scope(outlasts(0)).await);
+        assert!(!of_reconciliation.outlasts(Duration::ZERO), "no work");
     }
 }

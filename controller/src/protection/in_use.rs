@@ -180,6 +180,19 @@ impl<'a, R> InUseProtection<'a, R> {
             };
             (object, BTreeSet::new())
         };
+        let uid = object.uid().unwrap_or_default();
+        let update = self.update(key, &object, &users);
+        let updated = self.context.within_shard(&uid, update).await;
+        updated.unwrap_or(Ok(None))
+    }
+
+    /// Adds our finalizer to an object that others refer to, or removes it from one to which none does.
+    async fn update(
+        &self,
+        key: &ObjectKey,
+        object: &DynamicObject,
+        users: &BTreeSet<ObjectKey>,
+    ) -> Result<Option<Duration>, kube::Error> {
         let is_protected = object.finalizers().contains(&self.finalizer);
         if users.is_empty() {
             if is_protected && self.referrers.has_unknown() {
@@ -199,7 +212,7 @@ impl<'a, R> InUseProtection<'a, R> {
         }
         if object.metadata.deletion_timestamp.is_some() {
             if is_protected {
-                self.report(&object, &users).await;
+                self.report(object, users).await;
             }
             return Ok(is_protected.then_some(RENEW_AFTER));
         }

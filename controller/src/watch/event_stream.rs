@@ -1,7 +1,6 @@
 //! Watch streams, as changes of single objects.
 
 use std::future::ready;
-use std::pin::pin;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt, TryStreamExt};
@@ -13,8 +12,7 @@ use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
 use serde_json::{Map, Value};
 
-use crate::cache::object_key::ObjectKey;
-use crate::cache::store::{CompressedObject, Objects, Store};
+use crate::cache::store::CompressedObject;
 use crate::dynamic_object;
 use crate::predicate::UpdateEvent;
 
@@ -121,7 +119,7 @@ pub(crate) struct ObjectChange<'a> {
 }
 
 impl<'a> ObjectChange<'a> {
-    fn of(
+    pub(crate) fn of(
         before: Option<&'a Arc<DynamicObject>>,
         after: Option<&'a Arc<DynamicObject>>,
         compressed: Option<&'a Arc<CompressedObject>>,
@@ -132,221 +130,5 @@ impl<'a> ObjectChange<'a> {
             stored: compressed,
             is_new,
         }
-    }
-}
-
-/// Keeps a store up to date and reports every change, once the store contains it. Ends with the stream.
-///
-/// # Guarantees
-///
-/// Every change is reported, even if it happened while the watch was interrupted. For such a time the difference
-/// of each object is reported, and not its intermediate states.
-pub(crate) async fn run(
-    events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
-    store: &Store,
-    handle: impl FnMut(WatchEvent<'_>),
-) {
-    run_with_store(events, store, None, |object| store.compress(object), handle).await;
-}
-
-/// Does the same as [`run`], where another store may already contain an object, and where the events may be those of one
-/// namespace while the store contains the objects of others, too.
-pub(crate) async fn run_with_store(
-    events: impl Stream<Item = Result<Event<DynamicObject>, Error>>,
-    store: &Store,
-    namespace: Option<&str>,
-    compress: impl Fn(&DynamicObject) -> Arc<CompressedObject>,
-    mut handle: impl FnMut(WatchEvent<'_>),
-) {
-    let mut is_first = true;
-    // Objects of the list that is being received.
-    let mut listed = Objects::new();
-    let mut events = pin!(events);
-    while let Some(event) = events.next().await {
-        match event {
-            Err(error) => handle(WatchEvent::Failed(&error)),
-            Ok(Event::Apply(object)) => {
-                let compressed = compress(&object);
-                put(store, object, &compressed, true, &mut handle);
-            }
-            Ok(Event::Delete(object)) => {
-                store.remove(&ObjectKey::of(&object));
-                // The last state of the deleted object.
-                let before = Arc::new(object);
-                handle(WatchEvent::Changed(ObjectChange::of(
-                    Some(&before),
-                    None,
-                    None,
-                    true,
-                )));
-            }
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(object)) => {
-                let key = ObjectKey::of(&object);
-                let compressed = compress(&object);
-                // An unchanged object keeps its stored copy, which another store may share.
-                let existing = store
-                    .get(&key)
-                    .filter(|existing| existing.has_same_content_as(&compressed));
-                let compressed = existing.unwrap_or(compressed);
-                listed.insert(key, Arc::clone(&compressed));
-                if is_first {
-                    // In the first list every object is new, so it is reported before the list is complete.
-                    put(store, object, &compressed, false, &mut handle);
-                }
-            }
-            Ok(Event::InitDone) => {
-                let before = store.replace(namespace, std::mem::take(&mut listed));
-                let is_new = !std::mem::take(&mut is_first);
-                emit_diff_after_relist(store, namespace, &before, is_new, &mut handle);
-                handle(WatchEvent::Initialized);
-            }
-        }
-    }
-}
-
-/// Stores an object and reports the change.
-fn put(
-    store: &Store,
-    object: DynamicObject,
-    compressed: &Arc<CompressedObject>,
-    is_new: bool,
-    handle: &mut impl FnMut(WatchEvent<'_>),
-) {
-    let before = store.put(ObjectKey::of(&object), Arc::clone(compressed));
-    let before = before.map(|before| Arc::new(before.decompress()));
-    let after = Arc::new(object);
-    let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(compressed), is_new);
-    handle(WatchEvent::Changed(seen));
-}
-
-/// Reports each object that differs from the previous content of the store, unless it was reported before.
-fn emit_diff_after_relist(
-    store: &Store,
-    namespace: Option<&str>,
-    before: &Objects,
-    is_new: bool,
-    handle: &mut impl FnMut(WatchEvent<'_>),
-) {
-    for key in store.keys(namespace) {
-        let Some(compressed) = store.get(&key) else {
-            continue;
-        };
-        let before = before.get(&key);
-        // Already reported, or unchanged.
-        if before.is_some_and(|before| Arc::ptr_eq(before, &compressed)) {
-            continue;
-        }
-        let before = before.map(|before| Arc::new(before.decompress()));
-        let after = Arc::new(compressed.decompress());
-        let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(&compressed), is_new);
-        handle(WatchEvent::Changed(seen));
-    }
-    for (_, gone) in before.iter().filter(|(key, _)| store.get(key).is_none()) {
-        let before = Arc::new(gone.decompress());
-        let seen = ObjectChange::of(Some(&before), None, None, is_new);
-        handle(WatchEvent::Changed(seen));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures::stream;
-    use kube::core::GroupVersionKind;
-    use serde_json::json;
-
-    use super::*;
-
-    fn resource() -> ApiResource {
-        ApiResource::from_gvk(&GroupVersionKind::gvk("g", "v1", "K"))
-    }
-
-    fn object(name: &str, version: i64) -> DynamicObject {
-        let mut object = DynamicObject::new(name, &resource());
-        object.metadata.generation = Some(version);
-        object.data(json!({}))
-    }
-
-    /// Returns what is reported for these events: name, generation before and after, and whether it was in the
-    /// initial list.
-    async fn observe(events: Vec<Event<DynamicObject>>) -> Vec<String> {
-        let mut observed = Vec::new();
-        let store = Store::default();
-        let of = |object: Option<&Arc<DynamicObject>>| {
-            let generation = object.and_then(|object| object.metadata.generation);
-            generation.map_or("-".to_owned(), |generation| generation.to_string())
-        };
-        let lists = events.iter().filter(|event| matches!(event, Event::Init));
-        let lists = lists.count();
-        let failures = vec![Err(Error::NoResourceVersion)];
-        let events = stream::iter(failures).chain(stream::iter(events.into_iter().map(Ok)));
-        let mut failed = 0;
-        let mut completed = 0;
-        let handle = |news: WatchEvent<'_>| {
-            let seen = match news {
-                WatchEvent::Changed(seen) => seen,
-                WatchEvent::Initialized => return completed += 1,
-                WatchEvent::Failed(_) => return failed += 1,
-            };
-            let UpdateEvent { before, after } = seen.change;
-            let name = after
-                .or(before)
-                .and_then(|object| object.metadata.name.clone());
-            let name = name.unwrap_or_default();
-            let stored = store.get(&ObjectKey::new("", &name));
-            let stored = stored.map(|stored| Arc::new(stored.decompress()));
-            assert_eq!(stored.as_ref(), after, "the store contains it");
-            let news = if seen.is_new { "" } else { " at the start" };
-            observed.push(format!("{name} {}>{}{news}", of(before), of(after)));
-        };
-        run(events, &store, handle).await;
-        assert_eq!((failed, completed), (1, lists));
-        observed.sort_unstable();
-        observed
-    }
-
-    #[tokio::test]
-    async fn every_change_is_reported_with_the_state_before() {
-        let observed = observe(vec![
-            Event::Init,
-            Event::InitApply(object("a", 1)),
-            Event::InitDone,
-            Event::Apply(object("a", 2)),
-            Event::Apply(object("b", 1)),
-            Event::Delete(object("b", 1)),
-        ])
-        .await;
-        let expected = ["a 1>2", "a ->1 at the start", "b ->1", "b 1>-"];
-        let mut expected = expected.map(String::from);
-        expected.sort_unstable();
-        assert_eq!(observed, expected);
-    }
-
-    #[tokio::test]
-    async fn a_change_during_an_interruption_is_reported_afterwards() {
-        let observed = observe(vec![
-            Event::Init,
-            Event::InitApply(object("a", 1)),
-            Event::InitApply(object("b", 1)),
-            Event::InitApply(object("d", 1)),
-            Event::InitDone,
-            Event::Init,
-            Event::InitApply(object("d", 1)),
-            Event::InitApply(object("b", 2)),
-            Event::InitApply(object("c", 1)),
-            Event::InitDone,
-        ])
-        .await;
-        let expected = [
-            "a ->1 at the start",
-            "b ->1 at the start",
-            "a 1>-",
-            "b 1>2",
-            "c ->1",
-            "d ->1 at the start",
-        ];
-        let mut expected = expected.map(String::from);
-        expected.sort_unstable();
-        assert_eq!(observed, expected);
     }
 }

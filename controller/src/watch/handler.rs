@@ -1,6 +1,7 @@
 //! Handler of watch events: updates caches and indexes, and enqueues the affected objects.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,15 +9,19 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::task::yield_now;
 
 use crate::api::reconciler::Reconciler;
 use crate::cache::object_key::ObjectKey;
 use crate::cache::reference_index::{ReferenceIndex, targets};
+use crate::children::OWNER_LABEL;
+use crate::children::owner::label;
 use crate::controller::context::Context;
 use crate::metrics::WatchState;
 use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
 use crate::protection::in_use::InUseProtection;
 use crate::queue::priority_queue::{Priority, Queue};
+use crate::sharding::scope::ShardScope;
 use crate::status::{paused, reconcile_request};
 use crate::watch::event_stream;
 use crate::watch::event_stream::{ObjectChange, WatchEvent};
@@ -199,6 +204,69 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
     /// Returns true if a watch delivers the reconciled objects themselves, which are not watched twice.
     pub(crate) fn is_on_parents(&self, at: usize) -> bool {
         self.context.watches[at].watches_all_of(&self.context.resource)
+    }
+
+    /// Returns true if an object is kept in the cache: this replica holds its shard, or the objects of all shards are needed to
+    /// see which of them refer to a related object.
+    pub(crate) fn keeps(&self, object: &DynamicObject) -> bool {
+        let uid = object.metadata.uid.as_deref().unwrap_or_default();
+        self.keeps_uid(uid)
+    }
+
+    /// Returns true if a child is kept in the cache: this replica holds the shard of its owner.
+    pub(crate) fn keeps_child(&self, child: &DynamicObject) -> bool {
+        let shards = self.context.shards.as_ref();
+        shards.is_none_or(|shards| {
+            label(child, OWNER_LABEL).is_some_and(|owner| shards.shards().holds(owner))
+        })
+    }
+
+    fn keeps_uid(&self, uid: &str) -> bool {
+        let shards = self.context.shards.as_ref();
+        shards.is_none_or(|shards| shards.shards().holds(uid)) || self.needs_all_parents()
+    }
+
+    fn needs_all_parents(&self) -> bool {
+        let mut watches = 0..self.context.watches.len();
+        !self.protections.is_empty() || watches.any(|at| self.is_on_parents(at))
+    }
+
+    /// Enqueues the objects of the shards with these acquisitions: all watches have listed them. They do not wait behind
+    /// the objects of the other shards: another replica has reconciled them until now.
+    pub(crate) fn enqueue_acquired(&self, shards: &ShardScope, acquisitions: RangeInclusive<u64>) {
+        for (key, stored) in self.stores.parents.entries() {
+            let acquisition = shards.shards().acquisition_of(stored.uid());
+            if acquisition.is_some_and(|it| acquisitions.contains(&it)) {
+                self.queue.add(key, Priority::Requeue, Duration::ZERO);
+            }
+        }
+        for protection in &self.protections {
+            protection.enqueue_all();
+        }
+    }
+
+    /// Removes the objects of shards that this replica no longer holds, and their children, from all caches.
+    pub(crate) async fn remove_released(&self, shards: &ShardScope) {
+        let is_held = |uid: &str| shards.shards().holds(uid);
+        let children = self.context.written.children.retain_owners(is_held);
+        for child in children {
+            let key = ObjectKey::new(&child.namespace, &child.name);
+            self.stores.children[child.type_index].remove(&key);
+        }
+        for (key, stored) in self.stores.parents.entries() {
+            if is_held(stored.uid()) {
+                continue;
+            }
+            if self.keeps_uid(stored.uid()) {
+                self.context.forget(stored.uid());
+                self.queue.remove(&key);
+            } else if let Some(removed) = self.stores.parents.remove(&key) {
+                let before = Arc::new(removed.decompress());
+                self.on_event(&ObjectChange::of(Some(&before), None, None, true));
+                // There may be thousands of them, and the Leases are renewed in between.
+                yield_now().await;
+            }
+        }
     }
 
     /// Handles a change of a reconciled object: enqueues it if the change needs a reconciliation.

@@ -1,24 +1,31 @@
 //! Event sources of a controller: its objects, their children and related objects.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::iter::once;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt};
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
+use kube::runtime::watcher::Event;
 use tokio::sync::{Notify, watch};
 
 use crate::api::reconciler::Reconciler;
 use crate::cache::object_key::ObjectKey;
+use crate::cache::store::CompressedObject;
 use crate::children::CONTROLLER_LABEL;
 use crate::children::orphans::OrphanCollector;
 use crate::controller::context::Context;
 use crate::queue::priority_queue::Queue;
+use crate::sharding::scope::ShardedWatch;
 use crate::watch::event_stream;
 use crate::watch::event_stream::WatchEvent;
 use crate::watch::handler::{EventHandler, Watched, Watching};
+use crate::watch::intake;
+use crate::watch::intake::Intake;
 use crate::watch::namespace_watches::NamespacesOfType;
 use crate::watch::read_watches;
 use crate::watch::stores::Stores;
@@ -36,6 +43,13 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         stores: &'a Stores,
         queue: &'a Queue<ObjectKey>,
     ) -> Self {
+        if let Some(shards) = &context.shards {
+            shards.start_watch(ShardedWatch::Parents);
+            let types = 0..context.owned_types.len();
+            for type_ in types.filter(|at| context.namespace_watches.of_type(*at).is_none()) {
+                shards.start_watch(ShardedWatch::Children(type_));
+            }
+        }
         Self {
             context,
             stores,
@@ -69,6 +83,26 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         }
     }
 
+    /// Enqueues the objects of acquired shards and removes those of released ones, for as long as it is polled.
+    pub(crate) async fn follow_shards(&self) {
+        let Some(shards) = &self.context.shards else {
+            return pending().await;
+        };
+        let (mut ready, mut releases) = (shards.ready(), shards.shards().releases());
+        let mut enqueued = 0;
+        loop {
+            tokio::select! {
+                // The senders live as long as the controller.
+                _ = ready.changed() => {
+                    let listed = *ready.borrow_and_update();
+                    self.handler.enqueue_acquired(shards, enqueued + 1..=listed);
+                    enqueued = listed;
+                }
+                _ = releases.changed() => self.handler.remove_released(shards).await,
+            }
+        }
+    }
+
     /// Closes all queues.
     pub(crate) fn close(&self) {
         self.handler.close();
@@ -91,10 +125,67 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     async fn parents(&self) {
         let resource = &self.context.resource;
         let config = watcher::Config::default();
-        let events = self.events(resource, &config, false);
+        let begin = || self.events(resource, &config, false);
         let mut watch = self.handler.watch(Watched::Parents, resource);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
-        event_stream::run(events, &self.stores.parents, handle).await;
+        let store = &self.stores.parents;
+        let intake = Intake {
+            store,
+            namespace: None,
+            compress: |object: &DynamicObject| store.compress(object),
+            keeps: |object: &DynamicObject| self.handler.keeps(object),
+        };
+        self.follow(ShardedWatch::Parents, begin, &intake, handle)
+            .await;
+    }
+
+    /// Runs a watch. After each acquisition of shards it starts again, to list their objects.
+    async fn follow<S, C, K>(
+        &self,
+        watch: ShardedWatch,
+        begin: impl Fn() -> S,
+        intake: &Intake<'_, C, K>,
+        mut handle: impl FnMut(WatchEvent<'_>),
+    ) where
+        S: Stream<Item = watcher::Result<Event<DynamicObject>>>,
+        C: Fn(&DynamicObject) -> Arc<CompressedObject>,
+        K: Fn(&DynamicObject) -> bool,
+    {
+        let Some(shards) = &self.context.shards else {
+            return intake.run(begin(), handle).await;
+        };
+        let namespace = match &watch {
+            ShardedWatch::Parents | ShardedWatch::Children(_) => None,
+            ShardedWatch::ChildrenIn(type_, namespace) => Some((*type_, namespace)),
+        };
+        let mut acquisitions = shards.shards().acquisitions();
+        // The sender lives as long as the controller. Before the first acquisition there is nothing to list.
+        let _ = acquisitions.wait_for(|acquisition| *acquisition > 0).await;
+        loop {
+            let acquisition = *acquisitions.borrow_and_update();
+            let handle = |event: WatchEvent<'_>| {
+                let is_listed = match event {
+                    WatchEvent::Initialized => true,
+                    // The owners of the children in the namespace report it.
+                    WatchEvent::Failed(_) => namespace.is_some(),
+                    WatchEvent::Changed(_) => false,
+                };
+                handle(event);
+                if is_listed {
+                    shards.set_listed(&watch, acquisition);
+                }
+            };
+            tokio::select! {
+                () = intake.run(begin(), handle) => return,
+                _ = acquisitions.changed() => {}
+            }
+            // The children of the acquired objects in this namespace are not known until they are listed.
+            if let Some((type_, namespace)) = namespace
+                && let Some(namespaces) = self.context.namespace_watches.of_type(type_)
+            {
+                namespaces.set_ended(namespace);
+            }
+        }
     }
 
     /// Watches their children of one type.
@@ -153,6 +244,10 @@ impl<'a, R: Reconciler> Sources<'a, R> {
                 }
             }
         };
+        let sharded = ShardedWatch::ChildrenIn(type_, namespace.clone());
+        if let Some(shards) = &self.context.shards {
+            shards.start_watch(sharded.clone());
+        }
         let watch = self.handler.watch_namespace(type_, &namespace);
         let watching = self.children_in(type_, Some(&namespace), watch, || changed.notify_one());
         tokio::select! {
@@ -160,6 +255,9 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             () = is_unused => {}
         }
         namespaces.set_ended(&namespace);
+        if let Some(shards) = &self.context.shards {
+            shards.end_watch(&sharded);
+        }
         namespace
     }
 
@@ -174,8 +272,8 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let resource = self.context.owned_types[type_].api_resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.context.controller);
         let config = watcher::Config::default().labels(&ours);
-        let events =
-            event_stream::events(&self.context.client, resource, namespace, &config, false);
+        let begin =
+            || event_stream::events(&self.context.client, resource, namespace, &config, false);
         let store = &self.stores.children[type_];
         let compress = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
@@ -186,7 +284,17 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             self.handler.handle(&mut watch, event);
             after_change();
         };
-        event_stream::run_with_store(events, store, namespace, compress, handle).await;
+        let intake = Intake {
+            store,
+            namespace,
+            compress,
+            keeps: |child: &DynamicObject| self.handler.keeps_child(child),
+        };
+        let of_namespace = |name: &str| ShardedWatch::ChildrenIn(type_, name.to_owned());
+        let is_by_namespace = self.context.namespace_watches.of_type(type_).is_some();
+        let sharded = namespace.filter(|_| is_by_namespace).map(of_namespace);
+        let sharded = sharded.unwrap_or(ShardedWatch::Children(type_));
+        self.follow(sharded, begin, &intake, handle).await;
     }
 
     /// Watches related objects of one type.
@@ -196,7 +304,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let events = self.events(resource, &watch.config, watch.is_metadata_only);
         let mut watch = self.handler.watch(Watched::Related(at), resource);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
-        event_stream::run(events, &self.stores.related[at].store, handle).await;
+        intake::run(events, &self.stores.related[at].store, handle).await;
     }
 
     fn events(

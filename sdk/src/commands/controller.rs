@@ -2,6 +2,7 @@
 //! cluster credentials.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use lockstep_certs::CertificateManager;
 use lockstep_controller::{
-    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, LeaderElector, Metrics, RateLimiter,
+    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter,
 };
 use lockstep_manifests::names::Names;
 use lockstep_shared_validation::ValidatorRegistry;
@@ -19,7 +20,6 @@ use lockstep_webhook_lifecycle::{
     BackendProbe, CrdStatusReporter, FailurePolicyController, FailurePolicyMetrics,
 };
 use prometheus_client::registry::Registry;
-use tokio::sync::watch;
 
 use crate::admission_checks;
 use crate::args::cert::CertArgs;
@@ -29,6 +29,7 @@ use crate::args::metrics::SecureMetricsArgs;
 use crate::args::policy;
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::args::scope::InstallScopeArgs;
+use crate::election::Election;
 use crate::environment::Environment;
 use crate::logging;
 use crate::operator::context::{OperatorContext, OperatorMetrics};
@@ -58,6 +59,10 @@ pub(crate) struct Args {
     /// Identity of this replica in the Lease. It must be unique among the replicas.
     #[arg(long, help_heading = LEADER_ELECTION, env = "POD_NAME")]
     leader_election_identity: String,
+    /// Distribute the objects over the replicas by this number of shards, about three times the number of replicas. Each
+    /// shard has a Lease, whose holder reconciles its objects. Default: the leader reconciles all objects.
+    #[arg(long, help_heading = LEADER_ELECTION, value_name = "NUMBER")]
+    shards: Option<NonZeroU32>,
     #[command(flatten)]
     certs: CertArgs,
     /// Deployment of the webhook. If it is deleted or scaled to zero when the controller stops, `failurePolicy` is
@@ -120,18 +125,12 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let extensions = environment.registry();
     extensions.watch_extensions(&mut registry, policy::POLL_INTERVAL, enqueue_all.clone());
     let policy = args.policy.watch(&kinds.all, &mut registry, enqueue_all);
-    let elector = LeaderElector::new(
-        client.clone(),
-        &args.namespace,
-        &args.leader_election_id,
-        &args.leader_election_identity,
-        &LeaderElectionMetrics::register(&mut registry),
-    );
+    let election = args.election(&client, &LeaderElectionMetrics::register(&mut registry));
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
     let of_operators = OperatorMetrics::new(registry);
     let context = OperatorContext {
         client: rate_limited,
-        leadership: elector.leadership(),
+        leadership: election.leadership(),
         namespace: args.namespace.clone(),
         namespaces: namespaces.to_vec(),
         installed_kinds: kinds.api_resources(),
@@ -176,17 +175,10 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         tokio::spawn(webhook_tasks.crd_status.run());
         tokio::spawn(webhook_tasks.failure_policy.run(stop.clone()))
     });
-    let term = |ending: watch::Receiver<bool>| {
-        let controllers = operators.controllers(&metrics, &directory);
-        async move {
-            futures::future::join_all(controllers.into_iter().map(|one| one.run(ending.clone())))
-                .await;
-        }
-    };
     if args.scope.is_webhook_only() {
         runtime::stopped(stop).await;
     } else {
-        elector.run(stop, term).await;
+        election.run(stop, &operators, &metrics, &directory).await;
     }
     if let Some(failure_policy) = failure_policy {
         // Only a few API calls; the termination grace period of a Pod is longer.
@@ -212,6 +204,18 @@ fn client(config: Config, calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow
 }
 
 impl Args {
+    /// Returns the election in which this replica takes part.
+    fn election(&self, client: &Client, metrics: &LeaderElectionMetrics) -> Election {
+        Election::new(
+            client,
+            &self.namespace,
+            &self.leader_election_id,
+            &self.leader_election_identity,
+            self.shards,
+            metrics,
+        )
+    }
+
     fn webhook_tasks(
         &self,
         client: &Client,
@@ -278,7 +282,7 @@ mod tests {
                 "admission-check-socket"
             ]
         );
-        let expected = ["leader-election-id", "leader-election-identity"];
+        let expected = ["leader-election-id", "leader-election-identity", "shards"];
         assert_eq!(below(Some(LEADER_ELECTION)), expected);
         let expected = [
             "webhook-deployment",

@@ -1,6 +1,7 @@
 //! `lockstep manifests`: writes the YAML files that install Lockstep.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -25,10 +26,20 @@ pub(crate) struct Args {
     kinds: KindArgs,
     #[command(flatten)]
     scope: InstallScopeArgs,
+    /// Distribute the objects over the replicas by this number of shards. Default: the leader reconciles all objects.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "webhook_only")]
+    shards: Option<NonZeroU32>,
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> {
-    let files = with_options(environment, &args.kinds, Some(&args.scope), render)?;
+    let with_shards = |install: &InstallOptions<'_>| {
+        let shards = args.shards;
+        render(&InstallOptions {
+            shards,
+            ..install.clone()
+        })
+    };
+    let files = with_options(environment, &args.kinds, Some(&args.scope), with_shards)?;
     let mut all = vec![(&args.directory, files)];
     if let Some(charts) = &args.charts {
         // The values of a chart select its scope.
@@ -108,5 +119,6 @@ fn with_options(
         webhook_only: scope.is_some_and(InstallScopeArgs::is_webhook_only),
         no_webhook: scope.is_some_and(InstallScopeArgs::is_without_webhook),
         namespaces: namespaces.unwrap_or_default().to_vec(),
+        shards: None,
     }))
 }

@@ -11,6 +11,7 @@ use crate::environment::Environment;
 use crate::installation::{self, Installation};
 use crate::printer;
 use crate::server::runtime;
+use crate::status::leader::LeaderReport;
 use crate::status::report::Report;
 use crate::status::visible::Visible;
 use crate::status::{certificate, crds, leader, objects, pods, queue, webhooks};
@@ -77,8 +78,9 @@ async fn read(
         let found = leader::read(installation)
             .await?
             .into_content(&mut problems);
-        let holder = found.known().and_then(|leader| leader.holder.as_deref());
-        queues = Some(queue::read(installation, &pods, holder).await?);
+        let reconciling = found.known().map(LeaderReport::reconciling);
+        let reconciling = reconciling.unwrap_or_default();
+        queues = Some(queue::read(installation, &pods, &reconciling).await?);
         leader = Some(found);
     }
     let mut webhooks = None;

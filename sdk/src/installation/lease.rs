@@ -1,4 +1,4 @@
-//! Lease of the leader election.
+//! Leases of the leader election and of the shards.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -31,6 +31,29 @@ impl Leader {
         let leases: Api<Lease> = Api::namespaced(client, &installation.home);
         let lease = leases.get_opt(installation.names.lease()).await?;
         Ok(lease.map_or(Self::NoLease, |lease| Self::of(lease, Timestamp::now())))
+    }
+
+    /// Reads the Leases of the shards, in their order, if replicas share the objects by shards.
+    pub(crate) async fn read_shards(
+        &self,
+        installation: &Installation<'_>,
+    ) -> Result<Vec<Self>, kube::Error> {
+        let leases: Api<Lease> = Api::namespaced(installation.client.clone(), &installation.home);
+        let mut shards = Vec::new();
+        for shard in 0..self.shards().unwrap_or_default() {
+            let name = format!("{}-shard-{shard}", installation.names.lease());
+            let lease = leases.get_opt(&name).await?;
+            shards.push(lease.map_or(Self::NoLease, |lease| Self::of(lease, Timestamp::now())));
+        }
+        Ok(shards)
+    }
+
+    /// Returns the number of shards, if the Lease is held by all replicas with that number.
+    fn shards(&self) -> Option<u32> {
+        match self {
+            Self::Held { holder, .. } => holder.strip_prefix("shards/")?.parse().ok(),
+            _ => None,
+        }
     }
 
     fn of(lease: Lease, now: Timestamp) -> Self {
@@ -68,6 +91,17 @@ mod tests {
         let lease = serde_json::from_value(json!({"spec": spec})).expect("a Lease");
         let now = "2030-01-01T00:01:00Z".parse().expect("a time");
         Leader::of(lease, now)
+    }
+
+    #[test]
+    fn replicas_with_shards_hold_the_lease_together() {
+        let held = |holder: &str| Leader::Held {
+            holder: holder.to_owned(),
+            since: None,
+        };
+        assert_eq!(held("shards/9").shards(), Some(9));
+        assert_eq!(held("pod-0").shards(), None);
+        assert_eq!(Leader::Released.shards(), None);
     }
 
     #[test]

@@ -116,6 +116,7 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         namespaces: installation.namespaces.clone(),
         webhook_only: installation.is_webhook_only,
         no_webhook: !installation.has_webhook && !installation.is_namespaced(),
+        shards: None,
     });
     let home = installation.home.as_str();
     let mut objects: Vec<ManifestObject> = Vec::new();

@@ -20,7 +20,8 @@ use crate::operator::extension_files::Extension;
 pub struct OperatorContext {
     /// Client of the API server. Its calls are limited by `--kube-api-qps`.
     pub client: Client,
-    /// Time until which this replica is certain to be the only leader. Check it before each write to another system.
+    /// Time until which this replica is certain to be the only one that reconciles the object. Check it before each write to
+    /// another system, in the task of the reconciliation: with `--shards` it is the time of the object's shard.
     pub leadership: Leadership,
     /// Namespace of the installation.
     pub namespace: String,

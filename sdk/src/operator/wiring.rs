@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use lockstep_controller::{
-    Config, Controller, ControllerRegistry, DeletionTimeouts, Metrics, Reconciler, Runnable,
+    Config, Controller, ControllerRegistry, DeletionTimeouts, Metrics, Reconciler, Runnable, Shards,
 };
 use lockstep_shared_validation::{PolicyHandle, Validator};
 
@@ -16,6 +16,8 @@ pub(crate) struct Wiring<'a> {
     pub(crate) config: Config,
     pub(crate) metrics: &'a Metrics,
     pub(crate) registry: &'a ControllerRegistry,
+    /// Shards whose objects the controllers reconcile; `None` for all objects.
+    pub(crate) shards: Option<&'a Shards>,
     /// The only namespace that the controllers watch; `None` for all.
     pub(crate) namespace: Option<&'a str>,
 }
@@ -38,6 +40,10 @@ impl Wiring<'_> {
             .with_deletion_timeouts(self.deletion_timeouts)
             .with_config(self.config);
         let run = run.register_in(self.registry);
+        let run = match self.shards {
+            Some(shards) => run.with_shards(shards.clone()),
+            None => run,
+        };
         Box::new(match self.namespace {
             Some(namespace) => run.namespaced(namespace),
             None => run,

@@ -1,4 +1,4 @@
-//! Queues of the leader, from its metrics.
+//! Queues of the leader, or of the replicas that share the objects, from their metrics.
 
 use http::Request;
 use serde::Serialize;
@@ -17,34 +17,38 @@ pub(crate) struct QueueDepth {
     pub(crate) depth: u64,
 }
 
-/// Reads the metrics of the leader through the API server's proxy to its Pod.
+/// Reads the metrics of the Pods that reconcile objects through the API server's proxy to each.
 pub(crate) async fn read(
     installation: &Installation<'_>,
     pods: &Visible<Vec<PodStatus>>,
-    holder: Option<&str>,
+    reconciling: &[&str],
 ) -> anyhow::Result<Visible<Vec<QueueDepth>>> {
-    let Some(holder) = holder else {
+    if reconciling.is_empty() {
         return Ok(Visible::because("no leader"));
-    };
+    }
     let pods = match pods {
         Visible::Known(pods) => pods,
         Visible::Unknown { unknown } => return Ok(Visible::because(unknown)),
     };
-    let pod = pods.iter().find(|pod| pod.name == holder);
-    let Some((pod, port)) = pod.and_then(|pod| Some((pod, pod.metrics_port?))) else {
-        return Ok(Visible::because("no Pod of the leader"));
-    };
-    let path = format!(
-        "/api/v1/namespaces/{}/pods/http:{}:{port}/proxy/metrics",
-        installation.home, pod.name
-    );
-    let request = Request::get(path).body(Vec::new())?;
-    // Networks need not let the API server reach the port of the metrics.
-    Ok(match installation.client.request_text(request).await {
-        Ok(text) => Visible::Known(parse(&text)),
-        Err(kube::Error::Api(status)) if status.code == 403 => Visible::forbidden(),
-        Err(_) => Visible::because("unreachable"),
-    })
+    let mut metrics = String::new();
+    for name in reconciling {
+        let pod = pods.iter().find(|pod| pod.name == *name);
+        let Some((pod, port)) = pod.and_then(|pod| Some((pod, pod.metrics_port?))) else {
+            return Ok(Visible::because("no Pod of the leader"));
+        };
+        let path = format!(
+            "/api/v1/namespaces/{}/pods/http:{}:{port}/proxy/metrics",
+            installation.home, pod.name
+        );
+        let request = Request::get(path).body(Vec::new())?;
+        // Networks need not let the API server reach the port of the metrics.
+        match installation.client.request_text(request).await {
+            Ok(text) => metrics = metrics + &text + "\n",
+            Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Visible::forbidden()),
+            Err(_) => return Ok(Visible::because("unreachable")),
+        }
+    }
+    Ok(Visible::Known(parse(&metrics)))
 }
 
 /// Sums the depths by controller: a queue may have one sample for each priority.

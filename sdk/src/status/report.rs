@@ -99,11 +99,6 @@ impl Report {
             return String::new();
         };
         let mut table = plain_table(["LEADER", "SINCE", "QUEUE DEPTH"]);
-        let holder = |leader: &LeaderReport| match &leader.holder {
-            Some(holder) => holder.clone(),
-            None if leader.handover => "none (handover)".to_owned(),
-            None => "none".to_owned(),
-        };
         let since = leader.known().and_then(|leader| leader.since);
         let since = since.map_or(String::new(), |since| age(since, now));
         let queues = queues.text(|queues| {
@@ -111,7 +106,7 @@ impl Report {
             let each = each.map(|queue| format!("{} {}", queue.controller, queue.depth));
             each.collect::<Vec<_>>().join(", ")
         });
-        table.add_row([leader.text(holder), since, queues]);
+        table.add_row([leader.text(LeaderReport::text), since, queues]);
         format!("{}\n\n", table.trim_fmt())
     }
 

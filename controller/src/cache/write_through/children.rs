@@ -183,6 +183,14 @@ impl ChildCache {
         state.dictionaries.entry(type_).or_default().clone()
     }
 
+    /// Removes the children of the owners that a function rejects, and returns their keys.
+    pub(crate) fn retain_owners(&self, is_kept: impl Fn(&str) -> bool) -> Vec<ChildKey> {
+        let mut state = self.state.lock();
+        let removed = state.by_owner.extract_if(|uid, _| !is_kept(uid));
+        let keys = removed.flat_map(|(_, children)| children.into_iter().map(|(key, _)| key));
+        keys.collect()
+    }
+
     /// Returns the UIDs of the owners that are not known.
     pub(crate) fn unknown_owners(&self, is_known: impl Fn(&str) -> bool) -> Vec<String> {
         let state = self.state.lock();

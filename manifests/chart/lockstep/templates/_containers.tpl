@@ -117,6 +117,9 @@ because it must not make the webhook's Pod unready. */}}
     - --webhook-metrics-url=http://127.0.0.1:{{ .webhookPort }}
     {{- end }}
     {{- end }}
+    {{- with $values.controller.shards }}
+    - --shards={{ . }}
+    {{- end }}
     {{- range $values.controller.extraArgs }}
     - {{ . | quote }}
     {{- end }}
