@@ -183,15 +183,16 @@ impl ShardElector {
     async fn leave(&self) {
         let table = self.table();
         let left = async {
-            self.group.release_if_alone(table.is_alone()).await?;
-            table.delete_member().await
+            // In this order, the last of several replicas that end at the same time finds no other.
+            table.delete_member().await?;
+            self.group.release_if_alone(table.is_alone()).await
         };
         match timeout(RENEW_DEADLINE, left).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "could not delete the membership Lease; it will expire");
+                tracing::warn!(%error, "could not release the Lease of the group; it will expire");
             }
-            Err(_) => tracing::warn!("could not delete the membership Lease; it will expire"),
+            Err(_) => tracing::warn!("could not release the Lease of the group; it will expire"),
         }
     }
 

@@ -117,27 +117,29 @@ async fn replicas_with_other_numbers_of_shards_or_none_are_not_active_at_the_sam
 
 #[tokio::test(start_paused = true)]
 async fn replicas_that_stop_hand_over_to_those_with_another_number_of_shards_at_once() {
-    let mut simulation = Simulation::new(1);
-    for mode in [None, Some(4), Some(9), None] {
-        let before = std::mem::take(&mut simulation.replicas);
-        simulation.start(mode);
-        simulation.start(mode);
-        simulation.pass(10..11).await;
-        join_all(before.into_iter().map(Replica::stop)).await;
-        sleep(Duration::from_secs(12)).await;
-        // No Lease can have expired in this time.
-        simulation
-            .external
-            .check(Duration::from_secs(6), "the handover");
-        let holder = simulation.leases.holder(LEASE).unwrap_or_default();
-        let group = mode.map(|shards| format!("shards/{shards}"));
-        assert!(group.is_none_or(|group| group == holder), "{holder}");
-    }
-    let all = std::mem::take(&mut simulation.replicas);
-    join_all(all.into_iter().map(Replica::stop)).await;
-    for name in simulation.leases.names() {
-        let holder = simulation.leases.holder(&name);
-        assert_eq!(holder, None, "{name} is released");
-        assert!(!name.contains("-replica-"), "{name} is deleted");
+    for seed in 0..10 {
+        let mut simulation = Simulation::new(seed);
+        for mode in [None, Some(4), Some(9), None] {
+            let before = std::mem::take(&mut simulation.replicas);
+            simulation.start(mode);
+            simulation.start(mode);
+            simulation.pass(10..11).await;
+            join_all(before.into_iter().map(Replica::stop)).await;
+            sleep(Duration::from_secs(12)).await;
+            // No Lease can have expired in this time.
+            simulation
+                .external
+                .check(Duration::from_secs(6), "the handover");
+            let holder = simulation.leases.holder(LEASE).unwrap_or_default();
+            let group = mode.map(|shards| format!("shards/{shards}"));
+            assert!(group.is_none_or(|group| group == holder), "{holder}");
+        }
+        let all = std::mem::take(&mut simulation.replicas);
+        join_all(all.into_iter().map(Replica::stop)).await;
+        for name in simulation.leases.names() {
+            let holder = simulation.leases.holder(&name);
+            assert_eq!(holder, None, "{name} is released");
+            assert!(!name.contains("-replica-"), "{name} is deleted");
+        }
     }
 }
