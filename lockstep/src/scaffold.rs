@@ -18,10 +18,11 @@ pub(crate) fn new(args: &NewArgs) -> ExitCode {
 /// Adds to the repository in the current folder.
 pub(crate) fn add(args: &AddArgs) -> ExitCode {
     report(lockstep_scaffold::add(args, Path::new(".")).map(|changed| {
-        changed
-            .iter()
+        let changed = changed.iter();
+        let lines: Vec<_> = changed
             .map(|path| format!("Changed {}\n", path.display()))
-            .collect()
+            .collect();
+        lines.concat()
     }))
 }
 

@@ -1,5 +1,7 @@
 //! Generated files.
 
+use std::path::Path;
+
 use lockstep_shared_validation::Validator;
 use serde_json::Value;
 
@@ -26,7 +28,7 @@ pub(crate) fn crd_file(ruleset: &dyn Validator, crd: &Value) -> Manifest {
 impl Manifest {
     /// Returns the same file with a comment that names the program that writes it, if it is YAML.
     pub(crate) fn with_header(mut self, names: &Names) -> Self {
-        if self.name.ends_with(".yaml") {
+        if Path::new(&self.name).extension() == Some("yaml".as_ref()) {
             let header = format!("# Written by `{} manifests`; do not edit.\n", names.program);
             self.content.insert_str(0, &header);
         }

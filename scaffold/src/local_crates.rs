@@ -25,11 +25,12 @@ pub(crate) fn patches(checkout: &Path) -> Result<String, Error> {
             problem: "the folder does not contain the crate lockstep-sdk",
         });
     }
-    let lines: String = found
-        .iter()
-        .map(|(name, path)| format!("{name} = {{ path = {:?} }}\n", path.display().to_string()))
-        .collect();
-    Ok(format!("\n[patch.crates-io]\n{lines}"))
+    let mut patches = "\n[patch.crates-io]\n".to_owned();
+    for (name, path) in found {
+        let path = path.display().to_string();
+        patches += &format!("{name} = {{ path = {path:?} }}\n");
+    }
+    Ok(patches)
 }
 
 /// Collects the names and folders of the library crates below a folder.

@@ -33,7 +33,7 @@ impl Project {
     pub(crate) fn write(&self, templates: &[Template], names: &Names) -> Result<(), Error> {
         let files = templates.iter().map(|template| {
             // A file whose name begins with the kind has the words of the kind separated by `-`, unless it is Rust.
-            let is_rust = template.path.ends_with(".rs") || template.path.contains("/greeting/");
+            let is_rust = Path::new(template.path).extension() == Some("rs".as_ref());
             let names_of_file = Names {
                 module: if is_rust {
                     names.module.clone()

@@ -166,8 +166,7 @@ impl Program {
             command = command.subcommands(subcommands.map(|subcommand| subcommand.command.clone()));
         }
         let own = self.environment.registry.subcommands.iter();
-        let command = command.subcommands(own.map(|subcommand| subcommand.command.clone()));
-        command
+        command.subcommands(own.map(|subcommand| subcommand.command.clone()))
     }
 
     /// Reads the command line and runs the subcommand. Returns the exit code of the process.

@@ -41,7 +41,8 @@ pub fn add_member(copy: &Path, member: &str, packages: &[Package]) {
     let mut text = text.replacen(members, &format!("{members}  \"{member}\",\n"), 1);
     text += "\n[patch.crates-io]\n";
     for Package { name, folder, .. } in packages {
-        writeln!(text, "{name} = {{ path = {folder:?} }}").expect("a text");
+        let folder = folder.display();
+        writeln!(text, "{name} = {{ path = \"{folder}\" }}").expect("a text");
     }
     fs::write(&manifest, text).expect("a manifest");
 }
