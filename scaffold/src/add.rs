@@ -13,12 +13,12 @@ use crate::template::HANDLER;
 #[derive(Debug, Parser)]
 #[command(name = "add")]
 pub struct AddArgs {
-    /// What to add.
+    /// Part to add.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What can be added.
+/// Parts that can be added.
 #[derive(Debug, Subcommand)]
 pub enum What {
     /// Add a kind with its operator, rules, examples and tests.

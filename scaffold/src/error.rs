@@ -14,7 +14,7 @@ pub enum Error {
         what: &'static str,
         /// Value of the argument.
         value: String,
-        /// What is allowed.
+        /// Allowed values.
         requirement: &'static str,
     },
     /// The folder of a new repository has files.
@@ -28,7 +28,7 @@ pub enum Error {
     NoProject {
         /// File that was read.
         path: PathBuf,
-        /// What is missing.
+        /// Missing part.
         problem: &'static str,
     },
     /// A file cannot be read or written.

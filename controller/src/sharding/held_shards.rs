@@ -130,7 +130,7 @@ impl Shards {
             held.insert(shard, Arc::new(acquired));
         }
         drop(held);
-        // Published last: whoever lists the objects from now on gets those of the shards.
+        // Published last: a controller that lists the objects from now on gets those of the shards.
         self.0.acquisitions.send_replace(acquisition);
     }
 

@@ -196,7 +196,7 @@ impl ShardElector {
         }
     }
 
-    /// Holds shards and runs the controllers and the tasks of the leader until it is told to end.
+    /// Holds shards and runs the controllers and the tasks of the leader until a signal ends it.
     async fn work<C: Future<Output = ()>, L: Future<Output = ()>>(
         &self,
         ending: watch::Receiver<bool>,
@@ -212,7 +212,7 @@ impl ShardElector {
         );
     }
 
-    /// Holds shards until it is told to end and all of them are released.
+    /// Holds shards until a signal ends it and all of them are released.
     async fn hold_shards(&self, ending: watch::Receiver<bool>) {
         let (sender, mut acquired) = mpsc::unbounded_channel();
         let mut balance = pin!(self.balance(sender, ending));
@@ -230,7 +230,7 @@ impl ShardElector {
         }
     }
 
-    /// Acquires and releases shards so that every replica has its share, until it is told to end.
+    /// Acquires and releases shards so that every replica has its share, until a signal ends it.
     async fn balance(
         &self,
         acquired: mpsc::UnboundedSender<Acquired>,

@@ -5,21 +5,16 @@ mod at_api_server;
 mod case_file;
 mod check_result;
 mod in_controller;
+mod objects;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::GroupVersionKind;
-use kube::discovery::{Scope, pinned_kind};
 use lockstep_envtest::{Cluster, Installation, Options};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use self::case_file::{Case, Expected};
 pub use self::check_result::{CheckResult, Finding, check};
-
-/// Namespace of the objects of cases.
-const NAMESPACE: &str = "default";
 
 /// Case files of a program.
 ///
@@ -143,29 +138,4 @@ impl Cases {
         }
         installation
     }
-}
-
-/// Returns the API of the kind of an object.
-async fn api_of(cluster: &Cluster, object: &Value) -> Api<DynamicObject> {
-    let text = |name: &str| object[name].as_str().unwrap_or_default();
-    let api_version = text("apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let gvk = GroupVersionKind::gvk(group, version, text("kind"));
-    let client = cluster.client();
-    let found: Result<(ApiResource, _), _> = pinned_kind(&client, &gvk).await;
-    let (resource, capabilities) = found.expect("the kind of the case is installed");
-    match capabilities.scope {
-        Scope::Namespaced => Api::namespaced_with(client, NAMESPACE, &resource),
-        Scope::Cluster => Api::all_with(client, &resource),
-    }
-}
-
-/// Returns an object of a case under another name.
-fn named(object: &Value, name: &str) -> DynamicObject {
-    let mut object = object.clone();
-    object["metadata"]["name"] = json!(name);
-    if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.remove("namespace");
-    }
-    serde_json::from_value(object).expect("the case has an object")
 }

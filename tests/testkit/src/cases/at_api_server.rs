@@ -5,7 +5,7 @@ use lockstep_envtest::{Cluster, eventually};
 
 use crate::cases::case_file::Case;
 use crate::cases::check_result::CheckResult;
-use crate::cases::{api_of, named};
+use crate::cases::objects::{api_of, named};
 
 /// Asserts that the API server gives a case the same result.
 pub(super) async fn is_equal(cluster: &Cluster, case: &Case, result: &CheckResult) {

@@ -5,7 +5,7 @@ use lockstep_envtest::{Cluster, eventually};
 
 use crate::cases::case_file::Case;
 use crate::cases::check_result::CheckResult;
-use crate::cases::{api_of, named};
+use crate::cases::objects::{api_of, named};
 use crate::{wait_for_condition, wait_until};
 
 /// Asserts that the controller reports the same result in the condition `Valid`.
