@@ -5,7 +5,7 @@ use darling::util::Ignored;
 use darling::{FromDeriveInput, FromField};
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{DeriveInput, Ident, Type};
+use syn::{DeriveInput, Generics, Ident, Type};
 
 use crate::crate_path;
 
@@ -17,9 +17,16 @@ use crate::crate_path;
 )]
 struct Input {
     ident: Ident,
+    generics: Generics,
     data: Data<Ignored, Field>,
     #[darling(default)]
     rename_all: Option<Case>,
+    #[darling(default)]
+    transparent: bool,
+    #[darling(default)]
+    from: Option<String>,
+    #[darling(default)]
+    try_from: Option<String>,
 }
 
 #[derive(FromField)]
@@ -113,9 +120,10 @@ pub(crate) fn derive(input: &DeriveInput) -> darling::Result<TokenStream> {
     let validation = crate_path::shared_validation()?;
     let input = Input::from_derive_input(input)?;
     let name = &input.ident;
+    let (parameters, arguments, conditions) = input.generics.split_for_impl();
     let fields = fields(&input, &validation);
     Ok(quote! {
-        impl #validation::field_names::FieldNames for #name {
+        impl #parameters #validation::field_names::FieldNames for #name #arguments #conditions {
             const FIELDS: #validation::field_names::Fields = #fields;
         }
     })
@@ -127,7 +135,9 @@ fn fields(input: &Input, validation: &TokenStream) -> TokenStream {
     let Some(fields) = input.data.as_ref().take_struct() else {
         return any;
     };
-    if fields.iter().any(|field| field.flatten) {
+    // With these, the fields are not those of the struct.
+    let is_other = input.transparent || input.from.is_some() || input.try_from.is_some();
+    if is_other || fields.iter().any(|field| field.flatten) {
         return any;
     }
     let known = fields.iter().filter(|field| !field.skip).map(|field| {

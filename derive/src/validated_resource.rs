@@ -16,8 +16,11 @@ struct Kube {
     group: String,
     version: String,
     kind: String,
-    #[darling(default, rename = "struct")]
-    struct_name: Option<String>,
+    /// Name of the struct of the kind, if it is not that of the kind.
+    #[darling(default)]
+    root: Option<String>,
+    #[darling(default)]
+    no_spec: Flag,
     #[darling(default)]
     status: Option<Path>,
 }
@@ -46,9 +49,14 @@ pub(crate) fn derive(input: &DeriveInput) -> darling::Result<TokenStream> {
     let validation = crate_path::shared_validation()?;
     let kube =
         Kube::from_derive_input(input).map_err(|error| error.with_span(&input.ident).at("kube"))?;
+    if kube.no_spec.is_present() {
+        let message =
+            "a kind without `spec` is not supported: implement `ValidatedResource` by hand";
+        return Err(darling::Error::custom(message).with_span(&input.ident));
+    }
     let validated = Validated::from_derive_input(input)?;
     let (group, version, kind) = (&kube.group, &kube.version, &kube.kind);
-    let name = kube.struct_name.as_ref().unwrap_or(kind);
+    let name = kube.root.as_ref().unwrap_or(kind);
     let resource = format_ident!("{name}");
     let example = &validated.example;
     let functions = functions(&validated, &validation);

@@ -55,7 +55,7 @@ pub fn add(args: &AddArgs, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let library = project.path("src/lib.rs");
     let registered = registered(&read(&library)?, &names).ok_or_else(|| Error::NoProject {
         path: library.clone(),
-        problem: "no module and no call of `.operator(…)` was found",
+        problem: "no module, or no call of `.operator(…)` in one line, was found; add `pub mod` and `.operator(…)` by hand",
     })?;
     project.write(HANDLER, &names)?;
     write(&library, &registered)?;
@@ -90,6 +90,11 @@ fn registered(library: &str, names: &Names) -> Option<String> {
         " ".repeat(indent),
         names.module
     );
+    // A call of several lines is not changed: the reader adds the kind.
+    let count = |bracket| lines[operator].matches(bracket).count();
+    if count('(') != count(')') {
+        return None;
+    }
     let ends_statement = lines[operator].ends_with(';');
     let registration = if ends_statement {
         let without = lines[operator].trim_end_matches(';').to_owned();
@@ -118,5 +123,8 @@ mod tests {
                         .operator(Operator::of(second_kind::operator))\n}\n";
         assert_eq!(registered(library, &names).as_deref(), Some(expected));
         assert_eq!(registered("fn main() {}\n", &names), None);
+        let several =
+            "pub mod first;\n        .operator(\n            first::operator(),\n        )\n";
+        assert_eq!(registered(several, &names), None);
     }
 }

@@ -5,28 +5,79 @@ use crate::error::Error;
 /// Longest name of a program: the names of all objects of an installation begin with it, and a label has 63 characters.
 const MAX_PROGRAM: usize = 40;
 
-/// Types that the generated files import. A kind of the same name would not compile.
-const IMPORTED: [&str; 12] = [
+/// Types that the generated files use. A kind of the same name would not compile.
+const USED: [&str; 30] = [
+    "Api",
     "ConfigMap",
     "CustomResource",
+    "DeleteParams",
     "Deserialize",
     "Diagnostics",
     "JsonSchema",
     "KubeSchema",
+    "Metrics",
+    "None",
+    "Option",
+    "OwnedType",
+    "ReconcileError",
+    "Reconciler",
+    "ResourceExt",
+    "Result",
     "Rule",
     "RuleContext",
+    "RunningController",
+    "Self",
     "Serialize",
     "Severity",
+    "Some",
+    "String",
+    "SyncReconciler",
+    "SyncRequest",
+    "SyncResponse",
     "ValidatedResource",
     "Value",
+    "Vec",
+];
+
+/// Modules that the generated files have. The module of a kind must have another name.
+const MODULES: [&str; 6] = ["cases", "lib", "main", "resource", "rules", "sync"];
+
+/// Names of programs that Cargo, Rust or Kubernetes use: for build output, for crates, and for `ClusterRole`s and the
+/// namespace `kube-system`.
+const RESERVED_PROGRAMS: [&str; 24] = [
+    "admin",
+    "alloc",
+    "build",
+    "cluster-admin",
+    "core",
+    "deps",
+    "edit",
+    "examples",
+    "incremental",
+    "k8s-openapi",
+    "kube",
+    "lockstep",
+    "lockstep-sdk",
+    "lockstep-test",
+    "proc-macro",
+    "schemars",
+    "serde",
+    "serde-json",
+    "std",
+    "system",
+    "test",
+    "tokio",
+    "tracing",
+    "view",
 ];
 
 /// Words that Rust reserves and that the name of a module could be.
-const KEYWORDS: [&str; 36] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",
-    "else", "enum", "extern", "false", "final", "fn", "for", "if", "impl", "in", "let", "loop",
-    "match", "mod", "move", "override", "priv", "pub", "ref", "return", "static", "struct", "try",
-    "type", "use",
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
 /// Names of a program and of one of its kinds.
@@ -78,11 +129,11 @@ impl Names {
         };
         let is_short_label = is_label(program) && program.len() <= MAX_PROGRAM;
         require(
-            is_short_label && !KEYWORDS.contains(&program) && program != "test",
+            is_short_label && !KEYWORDS.contains(&program) && !RESERVED_PROGRAMS.contains(&program),
             "the name",
             program,
-            "must have lower-case letters, digits and `-`, begin with a letter, have at most 40 characters, and be no \
-             keyword of Rust",
+            "must have lower-case letters, digits and `-`, begin with a letter, have at most 40 characters, and must not \
+             be a keyword of Rust or a name that Rust or Kubernetes use, such as `core` or `admin`",
         )?;
         require(
             is_pascal_case(kind),
@@ -91,7 +142,7 @@ impl Names {
             "must begin with an upper-case letter, and have only letters and digits, such as `Greeting`",
         )?;
         require(
-            !IMPORTED.contains(&kind),
+            !USED.contains(&kind),
             "`--kind`",
             kind,
             "is the name of a type that the generated code uses; choose another one",
@@ -229,7 +280,7 @@ fn module_name(kind: &str) -> String {
         }
         name.push(letter.to_ascii_lowercase());
     }
-    if KEYWORDS.contains(&name.as_str()) {
+    if KEYWORDS.contains(&name.as_str()) || MODULES.contains(&name.as_str()) {
         name.push_str("_kind");
     }
     name
@@ -238,6 +289,7 @@ fn module_name(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::template::{HANDLER, REPOSITORY};
 
     fn names(program: &str, kind: &str, group: &str, version: &str) -> Result<Names, String> {
         Names::new(program, kind, group, version, None).map_err(|error| error.to_string())
@@ -257,6 +309,8 @@ mod tests {
             "a-",
             "match",
             "test",
+            "admin",
+            "kube",
             &"a".repeat(41),
         ] {
             assert!(
@@ -264,7 +318,15 @@ mod tests {
                 "{program}"
             );
         }
-        for kind in ["", "greeting", "Gree-ting", "Value", "ConfigMap"] {
+        for kind in [
+            "",
+            "greeting",
+            "Gree-ting",
+            "Value",
+            "ConfigMap",
+            "Api",
+            "Self",
+        ] {
             assert!(!fine("greeter", kind, "demo.example.com", "v1"), "{kind}");
         }
         for group in ["", "demo", "Demo.example.com", "demo..com", "-a.b", "a_b.c"] {
@@ -285,6 +347,26 @@ mod tests {
     }
 
     #[test]
+    fn no_kind_has_the_name_of_an_import_of_the_templates() {
+        let templates = REPOSITORY.iter().chain(HANDLER);
+        let lines = templates.flat_map(|template| template.content.split(';'));
+        let imports = lines.filter_map(|line| line.rsplit_once("\nuse ").map(|(_, names)| names));
+        let names = imports.flat_map(|names| names.split(|c: char| !c.is_alphanumeric()));
+        let types: Vec<_> = names
+            .filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase()))
+            .collect();
+        assert!(types.contains(&"OwnedType"), "{types:?}");
+        // These are imported where no kind is.
+        let others = ["Cases", "ExitCode", "Operator", "Program"];
+        let missing: Vec<_> = types
+            .into_iter()
+            .filter(|name| !name.starts_with("Greeting") && !others.contains(name))
+            .filter(|name| !USED.contains(name))
+            .collect();
+        assert_eq!(missing, Vec::<&str>::new());
+    }
+
+    #[test]
     fn the_other_names_are_derived_from_the_kind() {
         let of = |kind| names("greeter", kind, "demo.example.com", "v1").expect("names");
         for (kind, plural, module) in [
@@ -294,6 +376,8 @@ mod tests {
             ("Policy", "policies", "policy"),
             ("Gateway", "gateways", "gateway"),
             ("Match", "matches", "match_kind"),
+            ("Trait", "traits", "trait_kind"),
+            ("Resource", "resources", "resource_kind"),
             ("Bus", "buses", "bus"),
             ("V2Ray", "v2rays", "v2_ray"),
         ] {

@@ -58,8 +58,7 @@ pub fn create(args: &NewArgs) -> Result<PathBuf, Error> {
         return Err(Error::NotEmpty(folder.to_owned()));
     }
     let project = Project::in_folder(folder);
-    project.write(REPOSITORY, &names)?;
-    project.write(HANDLER, &names)?;
+    project.write(&[REPOSITORY, HANDLER].concat(), &names)?;
     if let Some(patches) = patches {
         let manifest = project.path("Cargo.toml");
         write(&manifest, &(read(&manifest)? + &patches))?;

@@ -11,3 +11,4 @@ pub(crate) mod metrics;
 pub(crate) mod policy;
 pub(crate) mod reconciliation;
 pub(crate) mod scope;
+pub(crate) mod shards;

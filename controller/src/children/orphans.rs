@@ -15,6 +15,7 @@ use tokio::time::interval;
 use crate::cache::object_key::ObjectKey;
 use crate::children::controller_of;
 use crate::children::key::ChildKey;
+use crate::children::owner::is_of_kind;
 use crate::controller::context::Context;
 
 /// Interval of the scans. A child that two scans find is not left to the garbage collector any longer.
@@ -43,8 +44,11 @@ impl<R> OrphanCollector<'_, R> {
         let mut found = BTreeSet::new();
         for owner in self.gone_owners() {
             for (key, child) in self.context.written.children.children_of(&owner) {
-                let controller = controller_of(&child).filter(|controller| controller.uid == owner);
-                // Children that have another controller or none were left behind on purpose.
+                let controller = controller_of(&child).filter(|controller| {
+                    controller.uid == owner && is_of_kind(controller, &self.context.resource)
+                });
+                // Children that have another controller or none were left behind on purpose. Those of another kind of the
+                // same name belong to another program.
                 let Some(controller) = controller.filter(|_| self.is_own_child(&child)) else {
                     continue;
                 };

@@ -71,16 +71,10 @@ impl Owner<'_> {
     /// controller.
     pub(crate) fn will_be_garbage_collected(&self, child: &DynamicObject) -> bool {
         let is_predecessors = controller_of(child).is_some_and(|controller| {
-            let group = |api_version: &str| {
-                api_version
-                    .split_once('/')
-                    .map(|(group, _)| group.to_owned())
-            };
             label(child, CONTROLLER_LABEL) == Some(self.controller)
                 && label(child, OWNER_LABEL) == Some(&controller.uid)
                 && controller.name == self.name
-                && controller.kind == self.resource.kind
-                && group(&controller.api_version) == group(&self.resource.api_version)
+                && is_of_kind(controller, self.resource)
                 && controller.uid != self.uid
         });
         is_predecessors || child.metadata.deletion_timestamp.is_some()
@@ -90,6 +84,16 @@ impl Owner<'_> {
 pub(crate) fn label<'a>(object: &'a DynamicObject, name: &str) -> Option<&'a str> {
     let labels = object.metadata.labels.as_ref()?;
     labels.get(name).map(String::as_str)
+}
+
+/// Returns true if an owner reference is to an object of this kind, in any version. Another program in the cluster may have a
+/// kind of the same name in another group, and so the same label on its children.
+pub(crate) fn is_of_kind(reference: &OwnerReference, resource: &ApiResource) -> bool {
+    let group = |api_version: &str| {
+        let group = api_version.split_once('/');
+        group.map(|(group, _)| group.to_owned())
+    };
+    reference.kind == resource.kind && group(&reference.api_version) == group(&resource.api_version)
 }
 
 /// Returns the owner reference of the object's controller.

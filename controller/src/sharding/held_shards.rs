@@ -163,6 +163,11 @@ impl Shards {
         }
     }
 
+    /// Waits until a shard is suspended.
+    pub(crate) async fn suspended(&self, shard: u32) {
+        self.wait_for(shard, |state| state.is_suspended).await;
+    }
+
     /// Waits until a shard is suspended and none of its reconciliations is running.
     pub(crate) async fn drained(&self, shard: u32) {
         let is_drained = |state: &ShardState| state.is_suspended && state.running == 0;

@@ -25,6 +25,10 @@ use crate::sharding::lease_table::{LeaseNames, LeaseTable};
 /// Time before the end of a Lease at which reconciliations that still run are dropped.
 const REVOKE_BEFORE_EXPIRY: Duration = Duration::from_secs(1);
 
+/// Time that a reconciliation has to end before its shard is released. Without a limit, one that hangs would keep every object
+/// of the shard from being reconciled.
+const MAX_DRAIN: Duration = Duration::from_mins(5);
+
 /// Candidate for the shards of an installation, each of which has a Lease, and for the tasks that one replica runs for all.
 ///
 /// The replicas with the same number of shards hold the Lease of the leader election together. A candidate holds shards only
@@ -332,6 +336,19 @@ impl ShardElector {
         let last_renewal = tokio::select! {
             last = lock.renew_until_lost(renewed, extend) => Some(last),
             () = self.shards.drained(shard) => None,
+            () = self.drain_is_overdue(shard) => {
+                tracing::error!(
+                    shard,
+                    "dropped reconciliations that do not end; the shard changes its holder when its lease expires"
+                );
+                self.shards.revoke(shard);
+                self.shards.drained(shard).await;
+                leadership.end();
+                // Not released: a call that was sent may be executed until the Lease expires.
+                self.shards.remove(shard);
+                gauge.set(0);
+                return;
+            }
         };
         if let Some(last_renewal) = last_renewal {
             tracing::error!(shard, "the lease of a shard could not be renewed");
@@ -350,6 +367,12 @@ impl ShardElector {
         self.shards.remove(shard);
         gauge.set(0);
         tracing::info!(shard, "no longer holds a shard");
+    }
+
+    /// Returns once a shard has been suspended for so long that its reconciliations must have ended.
+    async fn drain_is_overdue(&self, shard: u32) {
+        self.shards.suspended(shard).await;
+        tokio::time::sleep(MAX_DRAIN).await;
     }
 
     fn table(&self) -> LeaseTable {

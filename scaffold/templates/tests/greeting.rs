@@ -19,14 +19,14 @@ async fn the_text_is_stored_in_a_config_map() {
 
     apply::<Greeting>(&objects, "hello", &json!({"spec": {"text": "Hello!"}})).await;
     wait_for_condition(&objects, "hello", "Ready", "True").await;
-    let config_map = config_maps.get("hello").await.expect("a ConfigMap");
+    let config_map = config_maps.get("hello-greetings").await.expect("a ConfigMap");
     let data = config_map.data.expect("data");
     assert_eq!(data["text"], "Hello!");
     assert_eq!(data["language"], "en");
 
     apply::<Greeting>(&objects, "hello", &json!({"spec": {"text": "Good day!"}})).await;
     wait_for_condition(&objects, "hello", "Ready", "True").await;
-    let config_map = config_maps.get("hello").await.expect("a ConfigMap");
+    let config_map = config_maps.get("hello-greetings").await.expect("a ConfigMap");
     assert_eq!(config_map.data.expect("data")["text"], "Good day!");
 
     let deleted = objects.delete("hello", &DeleteParams::default()).await;

@@ -29,6 +29,7 @@ use crate::args::metrics::SecureMetricsArgs;
 use crate::args::policy;
 use crate::args::reconciliation::ReconciliationArgs;
 use crate::args::scope::InstallScopeArgs;
+use crate::args::shards::shard_count;
 use crate::election::Election;
 use crate::environment::Environment;
 use crate::logging;
@@ -61,7 +62,7 @@ pub(crate) struct Args {
     leader_election_identity: String,
     /// Distribute the objects over the replicas by this number of shards, about three times the number of replicas. Each
     /// shard has a Lease, whose holder reconciles its objects. Default: the leader reconciles all objects.
-    #[arg(long, help_heading = LEADER_ELECTION, value_name = "NUMBER")]
+    #[arg(long, help_heading = LEADER_ELECTION, value_name = "NUMBER", value_parser = shard_count)]
     shards: Option<NonZeroU32>,
     #[command(flatten)]
     certs: CertArgs,

@@ -4,11 +4,12 @@ use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use lockstep_manifests::{InstallOptions, Manifest, render, render_chart_files};
 
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
+use crate::args::shards::shard_count;
 use crate::environment::Environment;
 
 #[derive(clap::Args)]
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     scope: InstallScopeArgs,
     /// Distribute the objects over the replicas by this number of shards. Default: the leader reconciles all objects.
-    #[arg(long, value_name = "NUMBER", conflicts_with = "webhook_only")]
+    #[arg(long, value_name = "NUMBER", value_parser = shard_count, conflicts_with = "webhook_only")]
     shards: Option<NonZeroU32>,
 }
 
@@ -42,6 +43,12 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> 
     let files = with_options(environment, &args.kinds, Some(&args.scope), with_shards)?;
     let mut all = vec![(&args.directory, files)];
     if let Some(charts) = &args.charts {
+        ensure!(
+            charts.join("lockstep").is_dir(),
+            "{} does not contain the chart `lockstep`: its templates are written by hand, and this command adds the files \
+             that depend on the kinds",
+            charts.display()
+        );
         // The values of a chart select its scope.
         let files = with_options(environment, &args.kinds, None, render_chart_files)?;
         all.push((charts, files));

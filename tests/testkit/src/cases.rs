@@ -49,6 +49,8 @@ pub use self::check_result::{CheckResult, Finding, check};
 pub struct Cases {
     program: PathBuf,
     cases: Vec<Case>,
+    controller_args: Vec<String>,
+    controller_env: Vec<(String, String)>,
 }
 
 impl Cases {
@@ -62,7 +64,23 @@ impl Cases {
         Self {
             program: program.into(),
             cases: Case::read_folder(folder.as_ref()),
+            controller_args: Vec::new(),
+            controller_env: Vec::new(),
         }
+    }
+
+    /// Adds an argument of the controller, such as the address of a simulator.
+    #[must_use]
+    pub fn controller_arg(mut self, argument: impl Into<String>) -> Self {
+        self.controller_args.push(argument.into());
+        self
+    }
+
+    /// Adds an environment variable of the controller.
+    #[must_use]
+    pub fn controller_env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.controller_env.push((name.into(), value.into()));
+        self
     }
 
     /// Validates every case by the command `check`, through an API server that calls the webhook, and in the controller
@@ -127,8 +145,8 @@ impl Cases {
         assert!(output.status.success(), "{error}");
         let options = Options {
             program: self.program.clone(),
-            controller_env: Vec::new(),
-            controller_args: Vec::new(),
+            controller_env: self.controller_env.clone(),
+            controller_args: self.controller_args.clone(),
             controller_server: None,
         };
         let installation = Installation::apply(cluster, &manifests, options).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::rules::rules;
 
-/// Text that is stored in a `ConfigMap` of the same name.
+/// Text that is stored in a `ConfigMap`.
 #[derive(CustomResource, KubeSchema, ValidatedResource, Clone, Debug, Deserialize, Serialize)]
 #[kube(group = "demo.example.com", version = "v1alpha1", kind = "Greeting")]
 #[kube(plural = "greetings", namespaced, status = "GreetingStatus")]

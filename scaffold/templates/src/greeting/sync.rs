@@ -8,7 +8,7 @@ use super::resource::{Greeting, GreetingStatus};
 
 pub(super) fn sync(request: &SyncRequest<'_, Greeting>) -> Result<SyncResponse, ReconcileError> {
     let object = request.parent();
-    let name = object.name_any();
+    let name = format!("{}-greetings", object.name_any());
     let config_map = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

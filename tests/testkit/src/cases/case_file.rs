@@ -53,7 +53,7 @@ impl Case {
         }
     }
 
-    /// Reads all files of a folder, in the order of their names.
+    /// Reads all YAML files of a folder, in the order of their names.
     ///
     /// # Panics
     ///
@@ -63,6 +63,7 @@ impl Case {
         let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{shown}: {error}"));
         let mut paths: Vec<PathBuf> = entries
             .map(|entry| entry.expect("the folder is readable").path())
+            .filter(|path| path.extension() == Some("yaml".as_ref()))
             .collect();
         assert!(!paths.is_empty(), "{shown} contains no case");
         paths.sort();

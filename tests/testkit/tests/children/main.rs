@@ -6,6 +6,7 @@ mod cleanup;
 mod dependencies;
 mod drift;
 mod fixture_kind;
+mod other_program;
 mod ownership;
 mod statuses;
 mod strategies;
