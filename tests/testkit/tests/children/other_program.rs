@@ -19,7 +19,8 @@ fn orphan(name: &str, api_version: &str, uid: &str) -> DynamicObject {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn they_are_not_deleted_as_orphans() {
-    let toys = Toys::start_without_garbage_collector().await;
+    let mut toys = Toys::start_without_garbage_collector().await;
+    toys.start_controllers().await;
     let maps = toys.of("ConfigMap", Some("default"));
     let params = PostParams::default();
     let others = orphan(
