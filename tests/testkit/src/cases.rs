@@ -48,7 +48,7 @@ pub use self::check_result::{CheckResult, Finding, check};
 /// ```
 pub struct Cases {
     program: PathBuf,
-    cases: Vec<Case>,
+    files: Vec<Case>,
     controller_args: Vec<String>,
     controller_env: Vec<(String, String)>,
 }
@@ -63,7 +63,7 @@ impl Cases {
     pub fn read(program: impl Into<PathBuf>, folder: impl AsRef<Path>) -> Self {
         Self {
             program: program.into(),
-            cases: Case::read_folder(folder.as_ref()),
+            files: Case::read_folder(folder.as_ref()),
             controller_args: Vec::new(),
             controller_env: Vec::new(),
         }
@@ -94,7 +94,7 @@ impl Cases {
         let cluster = Cluster::start_without_workloads().await;
         let cluster = cluster.expect("the control plane starts");
         let mut installation = self.install(&cluster).await;
-        let cases = || self.cases.iter().zip(&results);
+        let cases = || self.files.iter().zip(&results);
         for (case, result) in cases() {
             at_api_server::is_equal(&cluster, case, result).await;
         }
@@ -117,7 +117,7 @@ impl Cases {
     pub fn by_check(&self) -> Vec<CheckResult> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mut lines = String::new();
-        for (id, case) in self.cases.iter().enumerate() {
+        for (id, case) in self.files.iter().enumerate() {
             let mut line = json!({"id": id, "object": case.object.to_string()});
             if let Some(old) = &case.old {
                 line["operation"] = json!("UPDATE");
@@ -128,8 +128,8 @@ impl Cases {
         let file = directory.path().join("cases.jsonl");
         std::fs::write(&file, lines).expect("a file");
         let found = check(&self.program, &["--input-format=jsonl"], &file);
-        assert_eq!(found.len(), self.cases.len(), "results of `check`");
-        let compared = self.cases.iter().zip(&found);
+        assert_eq!(found.len(), self.files.len(), "results of `check`");
+        let compared = self.files.iter().zip(&found);
         compared
             .map(|(case, result)| CheckResult::expected_by(case, result))
             .collect()
