@@ -165,7 +165,7 @@ pub trait Reconciler: Send + Sync + 'static {
     fn on_validated(
         &self,
         _request: &ValidationRequest<'_>,
-        _verdict: &ValidationResult,
+        _result: &ValidationResult,
     ) -> Map<String, Value> {
         Map::new()
     }

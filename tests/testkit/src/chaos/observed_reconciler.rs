@@ -122,9 +122,9 @@ impl<R: Reconciler> Reconciler for ObservedReconciler<R> {
     fn on_validated(
         &self,
         request: &ValidationRequest<'_>,
-        verdict: &ValidationResult,
+        result: &ValidationResult,
     ) -> Map<String, Value> {
-        self.inner.on_validated(request, verdict)
+        self.inner.on_validated(request, result)
     }
 
     fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
