@@ -8,9 +8,15 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use tar::Archive;
 
+/// Folder of the published crates in the copy of the workspace.
+///
+/// Build output is named after the folder of a crate, relative to that of the workspace. In the folders of the
+/// originals, it would replace theirs, which later tests are linked with.
+const FOLDER: &str = "packages";
+
 /// Replaces the library crates of a copy of the workspace by what is published of them, and returns them.
 pub fn replace(repository: &Path, copy: &Path, folder: &Path) -> Vec<Package> {
-    let crates = published(repository);
+    let mut crates = published(repository);
     assert!(
         crates.len() > 10,
         "{} crates can be published",
@@ -32,16 +38,26 @@ pub fn replace(repository: &Path, copy: &Path, folder: &Path) -> Vec<Package> {
             .map(|package| format!("--package={}", package.name)),
     );
     run(&mut command);
-    for package in &crates {
+    let manifest = copy.join("Cargo.toml");
+    let mut text = fs::read_to_string(&manifest).expect("a manifest");
+    for package in &mut crates {
         let name = format!("{}-{}", package.name, package.version);
         let file = target.join("package").join(format!("{name}.crate"));
         let file = fs::File::open(&file).expect("a package");
         let unpacking = Archive::new(GzDecoder::new(file)).unpack(&target);
         unpacking.expect("a package is a compressed archive");
-        let original = copy.join(&package.folder);
-        fs::remove_dir_all(&original).expect("the folder of the crate");
-        fs::rename(target.join(name), original).expect("the content of the package");
+        let original = package.folder.clone();
+        fs::remove_dir_all(copy.join(&original)).expect("the folder of the crate");
+        package.folder = Path::new(FOLDER).join(&original);
+        let folder = copy.join(&package.folder);
+        fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
+        fs::rename(target.join(name), folder).expect("the content of the package");
+        for (before, after) in [("  \"", "\",\n"), ("{ path = \"", "\"")] {
+            let reference = |path: &Path| format!("{before}{}{after}", path.display());
+            text = text.replace(&reference(&original), &reference(&package.folder));
+        }
     }
+    fs::write(&manifest, text).expect("a manifest");
     crates
 }
 
