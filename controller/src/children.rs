@@ -20,13 +20,9 @@ pub(crate) use crate::cache::write_through::children::{ChildCache, ChildMap};
 pub(crate) use crate::children::changes::AppliedChanges;
 pub(crate) use crate::children::client::ChildWriter;
 pub(crate) use crate::children::health::pending_reason;
-pub(crate) use crate::children::managed_fields::is_our_entry;
 pub(crate) use crate::children::owned_type::NamespacesOf;
 pub use crate::children::owned_type::{OwnedType, UpdateStrategy};
 pub(crate) use owner::{Owner, controller_of};
-
-/// Field manager of the children.
-pub(crate) const FIELD_MANAGER: &str = "lockstep";
 
 /// Label by which a controller finds its children.
 pub(crate) const CONTROLLER_LABEL: &str = "lockstep.dev/controller";

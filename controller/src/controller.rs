@@ -29,6 +29,7 @@ use crate::controller::deletion_timeouts::DeletionTimeouts;
 use crate::controller::registry::ControllerRegistry;
 use crate::controller::worker::Worker;
 use crate::events::recorder::EventRecorder;
+use crate::field_manager::FieldManager;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::queue::priority_queue::Queue;
@@ -56,7 +57,7 @@ use crate::watch::stores::Stores;
 ///     let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
 ///     let metrics = Metrics::register(&mut Registry::default());
 ///     let policy = PolicyHandle::default();
-///     let controller = Controller::new(client, Arc::new(ruleset), operator, metrics, policy);
+///     let controller = Controller::new("greeting-operator", client, Arc::new(ruleset), operator, metrics, policy);
 ///     Box::new(controller).run(stop).await;
 /// }
 /// ```
@@ -79,12 +80,14 @@ pub trait Runnable: Send {
 }
 
 impl<R: Reconciler> Controller<R> {
-    /// Returns a controller for the kind of `ruleset`.
+    /// Returns a controller for the kind of `ruleset`, as a part of a program. The name of the program is the field
+    /// manager of what the controller writes, and the reporting controller of its Events: two programs need different names.
     ///
     /// # Panics
     ///
     /// If the operator declares a type of children twice.
     pub fn new(
+        program: &str,
         client: Client,
         ruleset: Arc<dyn Validator>,
         reconciler: R,
@@ -105,10 +108,12 @@ impl<R: Reconciler> Controller<R> {
         let watches = reconciler.watches();
         let is_namespaced = ruleset.crd()["spec"]["scope"] != "Cluster";
         let finalizer = finalizer(&*ruleset, is_namespaced, &reconciler, &child_types);
-        let recorder = EventRecorder::new(client.clone(), "lockstep");
+        let recorder = EventRecorder::new(client.clone(), program);
+        let manager = FieldManager::new(program);
         let backoffs = Backoffs::default();
         let context = Context {
             client,
+            manager: manager.clone(),
             controller: ruleset.kind().to_lowercase(),
             name: ruleset.kind().to_lowercase(),
             namespace: None,
@@ -124,7 +129,7 @@ impl<R: Reconciler> Controller<R> {
             shards: None,
             finalizer,
             deletion_timeouts: DeletionTimeouts::default(),
-            written: WriteThrough::new(resource),
+            written: WriteThrough::new(resource, manager),
             recorder,
             backoffs,
             reconcile_requests: ReconcileRequests::default(),

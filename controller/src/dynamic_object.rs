@@ -4,7 +4,7 @@ use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
 use kube::core::DynamicResourceScope;
 use kube::{Client, Resource};
 
-use crate::children::is_our_entry;
+use crate::field_manager::FieldManager;
 
 /// Returns the API of a type, in one namespace or in all.
 pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
@@ -19,14 +19,18 @@ where
 }
 
 /// Sets the type of an object, and removes the managed fields of other managers, which are often the larger part.
-pub(crate) fn set_type_meta(object: &mut DynamicObject, resource: &ApiResource) {
+pub(crate) fn set_type_meta(
+    object: &mut DynamicObject,
+    resource: &ApiResource,
+    manager: &FieldManager,
+) {
     // The items of a list have no type.
     object.types = Some(TypeMeta {
         api_version: resource.api_version.clone(),
         kind: resource.kind.clone(),
     });
     if let Some(entries) = &mut object.metadata.managed_fields {
-        entries.retain(is_our_entry);
+        entries.retain(|entry| manager.is_ours(entry));
     }
 }
 

@@ -11,4 +11,5 @@ pub(crate) mod shard_elector;
 mod simulation;
 
 pub use crate::sharding::held_shards::Shards;
+pub use crate::sharding::lease_table::LEADER_ELECTION_ID_LABEL;
 pub use crate::sharding::shard_elector::ShardElector;

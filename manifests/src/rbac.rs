@@ -113,15 +113,8 @@ pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
 /// Returns the rights that `admin` needs to grant the controller its rights in a namespace.
 pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let mut rules = namespace_rules(install);
-    rules.push(if install.shards.is_some() {
-        sharding_rule()
-    } else {
-        json!({
-            "apiGroups": ["coordination.k8s.io"],
-            "resources": ["leases"],
-            "verbs": ["create", "get", "update"],
-        })
-    });
+    // The administrator of a namespace decides about shards.
+    rules.push(sharding_rule());
     rules
 }
 

@@ -275,6 +275,7 @@ impl SelectedKinds<'_> {
 
 /// The configured operators. They outlive a leadership term of this replica.
 pub(crate) struct Operators {
+    program: String,
     client: Client,
     deletion_timeouts: DeletionTimeouts,
     config: Config,
@@ -317,6 +318,7 @@ impl Operators {
         }
         Ok(Self {
             namespaces: context.namespaces,
+            program: context.program,
             client: context.client,
             controllers,
             leader_tasks,
@@ -343,6 +345,7 @@ impl Operators {
         let named = self.namespaces.iter().map(|name| Some(name.as_str()));
         let everywhere = self.namespaces.is_empty().then_some(None);
         let wirings = named.chain(everywhere).map(|within| Wiring {
+            program: &self.program,
             client: &self.client,
             policy: &self.policy,
             deletion_timeouts: self.deletion_timeouts,

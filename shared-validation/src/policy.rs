@@ -81,7 +81,7 @@ pub enum PolicyError {
     },
     /// The rule does not exist.
     #[error(
-        "rules.{kind}.{id}: the rule is unknown; run `lockstep rules --kind {kind}` to list the rules"
+        "rules.{kind}.{id}: the rule is unknown; the subcommand `rules --kind {kind}` lists the rules"
     )]
     Rule {
         /// The kind.
@@ -91,7 +91,7 @@ pub enum PolicyError {
     },
     /// The rule is the one that denies admission probes.
     #[error(
-        "rules.{kind}.{id}: this rule cannot be set in a policy, because it must always deny: Lockstep verifies the webhook with it"
+        "rules.{kind}.{id}: this rule cannot be set in a policy, because it must always deny: the webhook is verified with it"
     )]
     AdmissionProbe {
         /// The kind.

@@ -66,6 +66,7 @@ mod result;
 mod running_vector;
 mod secret_access;
 mod secure_metrics;
+mod shards;
 mod slow_rds;
 mod standalone_webhook;
 mod status;

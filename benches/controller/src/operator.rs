@@ -62,6 +62,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let ruleset = Ruleset::<Batch>::compile().context("the rules do not compile")?;
     let operator = SyncReconciler::new(sync).owns([OwnedType::namespaced::<ConfigMap>()]);
     let run = Controller::new(
+        "lockstep",
         Client::try_from(config)?,
         Arc::new(ruleset),
         operator,

@@ -96,7 +96,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let controller = move |shards: Option<Shards>, ending| {
         let (client, policy) = (kubernetes.clone(), PolicyHandle::default());
         let operator = SlowSystem { latency };
-        let run = Controller::new(client, ruleset.clone(), operator, metrics.clone(), policy);
+        let run = Controller::new(
+            "lockstep",
+            client,
+            ruleset.clone(),
+            operator,
+            metrics.clone(),
+            policy,
+        );
         let run = run.with_config(pace);
         let run = match shards {
             Some(shards) => run.with_shards(shards),

@@ -8,6 +8,7 @@ use kube::api::ApiResource;
 
 use crate::cache::write_through::children::ChildCache;
 use crate::cache::write_through::objects::PendingWrites;
+use crate::field_manager::FieldManager;
 
 /// Everything that reconciliations have just written.
 ///
@@ -24,9 +25,9 @@ pub(crate) struct WriteThrough {
 
 impl WriteThrough {
     /// Returns an empty cache for the objects of a type and their children.
-    pub(crate) fn new(resource: ApiResource) -> Self {
+    pub(crate) fn new(resource: ApiResource, manager: FieldManager) -> Self {
         Self {
-            objects: PendingWrites::new(resource),
+            objects: PendingWrites::new(resource, manager),
             children: ChildCache::default(),
         }
     }

@@ -13,6 +13,7 @@ use crate::children::owner::controller_of;
 use crate::children::take_over::taken_over;
 use crate::children::{APPLIED_ANNOTATION, AppliedChanges, OWNER_LABEL, UpdateStrategy};
 use crate::dynamic_object;
+use crate::field_manager::FieldManager;
 
 impl ChildWriter<'_> {
     /// Creates missing children, updates those that differ and deletes those that are no longer desired.
@@ -160,7 +161,7 @@ impl ChildWriter<'_> {
         let live = api.list(&ListParams::default().labels(&ours)).await?.items;
         let live = live.into_iter().filter(|it| self.owner.owns(type_, it));
         let with_key = |mut child: DynamicObject| {
-            dynamic_object::set_type_meta(&mut child, &type_.resource);
+            dynamic_object::set_type_meta(&mut child, &type_.resource, self.manager);
             (ChildKey::of(at, &child), child)
         };
         Ok(live.map(with_key).collect())
@@ -187,8 +188,8 @@ impl ChildWriter<'_> {
         };
         let type_ = &self.types[key.type_index];
         // Before the fields of other clients are removed from the copy.
-        let taken_over = taken_over(&live, self.owner.uid);
-        dynamic_object::set_type_meta(&mut live, &type_.resource);
+        let taken_over = taken_over(&live, self.owner.uid, self.manager);
+        dynamic_object::set_type_meta(&mut live, &type_.resource, self.manager);
         let is_left_behind = self.owner.may_adopt(type_, &live);
         if self.owner.owns(type_, &live) || is_left_behind {
             if is_left_behind {
@@ -229,7 +230,10 @@ impl ChildWriter<'_> {
         let strategy = self.types[key.type_index].strategy;
         // A child that is being deleted is created again once it is gone.
         let is_going = live.metadata.deletion_timestamp.is_some();
-        if is_going || strategy == UpdateStrategy::CreateOnly || !differs(child, live)? {
+        if is_going
+            || strategy == UpdateStrategy::CreateOnly
+            || !differs(child, live, self.manager)?
+        {
             return Ok(());
         }
         let has_lost_its_owner =
@@ -246,7 +250,11 @@ impl ChildWriter<'_> {
 }
 
 /// Returns true if a child differs from what was last written, or if that differs from what is desired.
-fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
+fn differs(
+    child: &Desired,
+    live: &DynamicObject,
+    manager: &FieldManager,
+) -> Result<bool, kube::Error> {
     let written = live.annotations().get(APPLIED_ANNOTATION);
     if written != Some(&child.fingerprint) {
         return Ok(true);
@@ -256,7 +264,7 @@ fn differs(child: &Desired, live: &DynamicObject) -> Result<bool, kube::Error> {
         .iter()
         .flatten()
         .all(|(name, value)| live.data["data"].get(name) == Some(value));
-    let are_ours = owns_all_fields(&child.body, live).map_err(kube::Error::SerdeError)?;
+    let are_ours = owns_all_fields(&child.body, live, manager).map_err(kube::Error::SerdeError)?;
     Ok(!is_secret_kept || !are_ours)
 }
 
@@ -307,6 +315,7 @@ mod tests {
                 name: "a",
                 uid: "1",
             },
+            manager: &FieldManager::new("lockstep"),
             types: &types,
             cache: observed,
             changes: AppliedChanges::default(),

@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 use crate::api::error::ReconcileError;
 use crate::children::desired::{ChildRef, Desired};
 use crate::children::key::ChildKey;
-use crate::children::managed_fields::is_our_entry;
 use crate::children::owner::label;
 use crate::children::{
-    AppliedChanges, CONTROLLER_LABEL, ChildCache, FIELD_MANAGER, OWNER_LABEL, OwnedType, Owner,
+    AppliedChanges, CONTROLLER_LABEL, ChildCache, OWNER_LABEL, OwnedType, Owner,
 };
 use crate::dynamic_object;
+use crate::field_manager::FieldManager;
 use crate::metrics::ChildWrites;
 use crate::reconcile::finalizer;
 
@@ -65,6 +65,7 @@ impl From<kube::Error> for WriteError {
 pub(crate) struct ChildWriter<'a> {
     pub(crate) client: &'a Client,
     pub(crate) owner: Owner<'a>,
+    pub(crate) manager: &'a FieldManager,
     pub(crate) types: &'a [OwnedType],
     pub(crate) cache: &'a ChildCache,
     pub(crate) changes: AppliedChanges,
@@ -104,7 +105,7 @@ impl ChildWriter<'_> {
         body: &Value,
     ) -> Result<(), kube::Error> {
         let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_manager: Some(self.manager.as_str().to_owned()),
             ..PostParams::default()
         };
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
@@ -133,12 +134,12 @@ impl ChildWriter<'_> {
         live: &DynamicObject,
     ) -> Result<(), WriteError> {
         let mut entries = live.metadata.managed_fields.iter().flatten();
-        if entries.any(is_from_creation) {
+        if entries.any(|entry| self.manager.has_created(entry)) {
             self.claim_created_fields(key).await?;
         }
         let params = PatchParams {
             force: true,
-            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_manager: Some(self.manager.as_str().to_owned()),
             field_validation: Some(ValidationDirective::Strict),
             ..PatchParams::default()
         };
@@ -163,7 +164,7 @@ impl ChildWriter<'_> {
                 return Ok(());
             };
             let mut entries = live.metadata.managed_fields.iter().flatten();
-            let Some(at) = entries.position(is_from_creation) else {
+            let Some(at) = entries.position(|entry| self.manager.has_created(entry)) else {
                 return Ok(());
             };
             let has_applied = live
@@ -171,8 +172,8 @@ impl ChildWriter<'_> {
                 .managed_fields
                 .iter()
                 .flatten()
-                .any(is_applied);
-            let patch = as_applied(at, has_applied);
+                .any(|entry| self.manager.has_applied(entry));
+            let patch = as_applied(at, has_applied, self.manager);
             match api.patch(&key.name, &PatchParams::default(), &patch).await {
                 Ok(patched) => {
                     self.record(key, "patch", patched);
@@ -227,7 +228,7 @@ impl ChildWriter<'_> {
         }
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_manager: Some(self.manager.as_str().to_owned()),
             ..PatchParams::default()
         };
         let patched = self.api(key).patch(&key.name, &params, &patch).await?;
@@ -340,7 +341,11 @@ impl ChildWriter<'_> {
 
     /// Records a written child.
     fn record(&mut self, key: &ChildKey, verb: &'static str, mut child: DynamicObject) {
-        dynamic_object::set_type_meta(&mut child, &self.types[key.type_index].resource);
+        dynamic_object::set_type_meta(
+            &mut child,
+            &self.types[key.type_index].resource,
+            self.manager,
+        );
         self.cache.record_write(self.owner.uid, key, &child);
         self.changes.record_write(key, child);
         self.count(key, verb);
@@ -358,18 +363,10 @@ fn is_namespace_terminating(status: &Status) -> bool {
     causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-fn is_from_creation(entry: &ManagedFieldsEntry) -> bool {
-    is_our_entry(entry) && entry.operation.as_deref() == Some("Update")
-}
-
-fn is_applied(entry: &ManagedFieldsEntry) -> bool {
-    is_our_entry(entry) && entry.operation.as_deref() == Some("Apply")
-}
-
 /// Returns the patch that turns the entry of `managedFields` at this index into one of an apply, if it is still
 /// the expected entry. If an entry of an apply exists already, this one is removed: its fields are about to be
 /// applied.
-fn as_applied(at: usize, has_applied: bool) -> Patch<()> {
+fn as_applied(at: usize, has_applied: bool, manager: &FieldManager) -> Patch<()> {
     let at = at.to_string();
     let entry = ["metadata", "managedFields", at.as_str()];
     let place = |field| PointerBuf::from_tokens(entry.into_iter().chain([field]));
@@ -389,7 +386,10 @@ fn as_applied(at: usize, has_applied: bool) -> Patch<()> {
             value: json!("Apply"),
         })
     };
-    let tests = [test("manager", FIELD_MANAGER), test("operation", "Update")];
+    let tests = [
+        test("manager", manager.as_str()),
+        test("operation", "Update"),
+    ];
     Patch::Json(json_patch::Patch(
         tests.into_iter().chain([change]).collect(),
     ))

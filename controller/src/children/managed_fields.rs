@@ -4,22 +4,21 @@
 //! management. A field that is still ours therefore still has the value that we last wrote, in whatever notation
 //! the API server stores it. A comparison of values could not decide this: it takes `1000m` for a change of `1`.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value};
 
-use crate::children::FIELD_MANAGER;
-
-/// Returns true if an entry of `managedFields` is ours.
-pub(crate) fn is_our_entry(entry: &ManagedFieldsEntry) -> bool {
-    entry.manager.as_deref() == Some(FIELD_MANAGER) && entry.subresource.is_none()
-}
+use crate::field_manager::FieldManager;
 
 /// Returns true if every desired field exists and is ours.
-pub(crate) fn owns_all_fields(desired: &Value, live: &DynamicObject) -> serde_json::Result<bool> {
+pub(crate) fn owns_all_fields(
+    desired: &Value,
+    live: &DynamicObject,
+    manager: &FieldManager,
+) -> serde_json::Result<bool> {
     let entries = live.metadata.managed_fields.iter().flatten();
     let fields = entries
-        .filter(|entry| is_our_entry(entry))
+        .filter(|entry| manager.is_ours(entry))
         .filter_map(|entry| entry.fields_v1.as_ref());
     let fields: Vec<_> = fields.map(|fields| &fields.0).collect();
     let Some(desired) = desired.as_object() else {
@@ -147,7 +146,7 @@ mod tests {
         let mut live = live.clone();
         live["metadata"]["managedFields"] = json!(entries.collect::<Vec<_>>());
         let live = serde_json::from_value(live).expect("an object");
-        owns_all_fields(desired, &live).expect("it is JSON")
+        owns_all_fields(desired, &live, &FieldManager::new("lockstep")).expect("it is JSON")
     }
 
     /// Managed fields of a Deployment with two ports, an atomic list and a finalizer.

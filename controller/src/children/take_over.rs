@@ -9,18 +9,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntr
 use kube::api::DynamicObject;
 use serde_json::{Map, Value};
 
-use crate::children::FIELD_MANAGER;
-use crate::children::managed_fields::is_our_entry;
+use crate::field_manager::FieldManager;
 
 /// Returns the managed fields with which the child is ours instead of the client's that has set the owner reference to
 /// this owner. None if there is no such client.
 ///
 /// The next apply removes the rest of the client's fields, unless it is desired. Only in a Pod template, it stays without
 /// a manager: its removal would restart the Pods.
-pub(crate) fn taken_over(live: &DynamicObject, owner_uid: &str) -> Option<Vec<ManagedFieldsEntry>> {
+pub(crate) fn taken_over(
+    live: &DynamicObject,
+    owner_uid: &str,
+    manager: &FieldManager,
+) -> Option<Vec<ManagedFieldsEntry>> {
     let entries = live.metadata.managed_fields.as_deref()?;
     let is_of_client = |entry: &&ManagedFieldsEntry| {
-        !is_our_entry(entry)
+        !manager.is_ours(entry)
             && entry.subresource.is_none()
             && entry.operation.as_deref() == Some("Update")
     };
@@ -48,12 +51,12 @@ pub(crate) fn taken_over(live: &DynamicObject, owner_uid: &str) -> Option<Vec<Ma
     if let Some(spec) = fields.get_mut("f:spec").and_then(Value::as_object_mut) {
         spec.remove("f:template");
     }
-    ours.manager = Some(FIELD_MANAGER.to_owned());
+    ours.manager = Some(manager.as_str().to_owned());
     ours.operation = Some("Apply".to_owned());
     ours.fields_v1 = Some(FieldsV1(fields));
     // An entry of ours from an earlier apply: two entries of one manager would replace each other.
     let is_same = |entry: &&ManagedFieldsEntry| {
-        is_our_entry(entry)
+        manager.is_ours(entry)
             && entry.operation == ours.operation
             && entry.api_version == ours.api_version
     };
@@ -144,7 +147,8 @@ mod tests {
         );
         let kept = [status, edited, applied];
         let all: Vec<_> = kept.iter().cloned().chain([created, updated]).collect();
-        let found = taken_over(&with_entries(&all), "1").expect("a takeover");
+        let found = taken_over(&with_entries(&all), "1", &FieldManager::new("lockstep"))
+            .expect("a takeover");
         let mut metadata = owned();
         metadata["f:labels"] = json!({"f:app": {}});
         let ours = json!({"f:metadata": metadata, "f:spec": {"f:minReadySeconds": {}}});
@@ -159,7 +163,11 @@ mod tests {
                 .managed_fields
                 .expect("entries")
         );
-        assert_eq!(taken_over(&with_entries(&all), "2"), None, "another owner");
+        assert_eq!(
+            taken_over(&with_entries(&all), "2", &FieldManager::new("lockstep")),
+            None,
+            "another owner"
+        );
     }
 
     #[test]
@@ -172,11 +180,20 @@ mod tests {
             &json!({"f:metadata": {"f:labels": {}}}),
         );
         assert_eq!(
-            taken_over(&with_entries(&[ours.clone(), labels]), "1"),
+            taken_over(
+                &with_entries(&[ours.clone(), labels]),
+                "1",
+                &FieldManager::new("lockstep")
+            ),
             None
         );
         let client = entry("operator", "Update", None, &json!({"f:metadata": owned()}));
-        let found = taken_over(&with_entries(&[ours, client]), "1").expect("a takeover");
+        let found = taken_over(
+            &with_entries(&[ours, client]),
+            "1",
+            &FieldManager::new("lockstep"),
+        )
+        .expect("a takeover");
         let both = json!({"f:data": {"f:a": {}}, "f:metadata": owned()});
         let expected = with_entries(&[entry("lockstep", "Apply", None, &both)]);
         assert_eq!(Some(found), expected.metadata.managed_fields);

@@ -12,6 +12,7 @@ use crate::children::{AppliedChanges, ChildWriter, OwnedType, Owner};
 use crate::controller::deletion_timeouts::DeletionTimeouts;
 use crate::dynamic_object;
 use crate::events::recorder::EventRecorder;
+use crate::field_manager::FieldManager;
 use crate::metrics::Metrics;
 use crate::queue::backoff::Backoffs;
 use crate::sharding::scope::ShardScope;
@@ -24,6 +25,7 @@ use crate::watch::read_objects::ReadObjects;
 /// Context of the reconciliations of one controller.
 pub(crate) struct Context<R> {
     pub(crate) client: Client,
+    pub(crate) manager: FieldManager,
     pub(crate) resource: ApiResource,
     /// Name of the controller.
     pub(crate) controller: String,
@@ -87,6 +89,7 @@ impl<R> Context<R> {
         ChildWriter {
             client: &self.client,
             owner,
+            manager: &self.manager,
             types: &self.owned_types,
             cache: &self.written.children,
             changes: AppliedChanges::default(),

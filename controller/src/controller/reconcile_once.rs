@@ -35,7 +35,7 @@ impl<R: Reconciler> Controller<R> {
         let Some(mut object) = context.api(namespace).get_opt(name).await? else {
             return Ok(None);
         };
-        dynamic_object::set_type_meta(&mut object, &context.resource);
+        dynamic_object::set_type_meta(&mut object, &context.resource, &context.manager);
         for (type_, children) in context.owned_types.iter().enumerate() {
             let ours = format!("{CONTROLLER_LABEL}={}", context.controller);
             let params = ListParams::default().labels(&ours);
@@ -108,7 +108,7 @@ impl<R: Reconciler> Controller<R> {
         let api = dynamic_object::api::<DynamicObject>(&self.context.client, resource, namespace);
         let mut all = api.list(params).await?.items;
         for object in &mut all {
-            dynamic_object::set_type_meta(object, resource);
+            dynamic_object::set_type_meta(object, resource, &self.context.manager);
         }
         Ok(all)
     }

@@ -89,6 +89,7 @@ fn context_with<R: Reconciler>(
 ) -> Context<R> {
     let ruleset = Ruleset::<R::Kind>::compile().expect("it compiles");
     let looped = Controller::new(
+        "lockstep",
         client,
         Arc::new(ruleset),
         reconciler,

@@ -34,7 +34,7 @@ const MAX_NOTE_BYTES: usize = 1024;
 /// Events of one reason never suppress those of another one, such as a Warning.
 pub(crate) struct EventRecorder {
     client: Client,
-    controller: &'static str,
+    controller: String,
     instance: String,
     by_uid: Mutex<HashMap<String, ObjectEvents>>,
 }
@@ -67,11 +67,11 @@ enum Decision {
 }
 
 impl EventRecorder {
-    pub(crate) fn new(client: Client, controller: &'static str) -> Self {
+    pub(crate) fn new(client: Client, controller: &str) -> Self {
         let instance = std::env::var("POD_NAME").unwrap_or_else(|_| controller.to_owned());
         Self {
             client,
-            controller,
+            controller: controller.to_owned(),
             instance,
             by_uid: Mutex::default(),
         }
@@ -182,7 +182,7 @@ impl EventRecorder {
             action: Some("Reconcile".to_owned()),
             event_time: Some(MicroTime(Timestamp::now())),
             regarding: Some(object.clone()),
-            reporting_controller: Some(self.controller.to_owned()),
+            reporting_controller: Some(self.controller.clone()),
             reporting_instance: Some(self.instance.clone()),
             ..Event::default()
         };

@@ -11,7 +11,7 @@ use kube::{Client, ResourceExt};
 use crate::leader_election::lease_lock::{LEASE_DURATION, OtherHolder, holder};
 
 /// Label of the Leases of all shards and replicas, with the name of the Lease for leader election.
-const ELECTION_LABEL: &str = "lockstep.dev/leader-election-id";
+pub const LEADER_ELECTION_ID_LABEL: &str = "lockstep.dev/leader-election-id";
 
 /// Label of the same Leases, with the number of shards. The Lease of a shard gets another value when the number changes.
 const SHARDS_LABEL: &str = "lockstep.dev/shards";
@@ -53,7 +53,7 @@ impl LeaseNames {
     /// Returns the labels of all Leases but the one for leader election.
     pub(crate) fn labels(&self) -> BTreeMap<String, String> {
         let labels = [
-            (ELECTION_LABEL, self.election.clone()),
+            (LEADER_ELECTION_ID_LABEL, self.election.clone()),
             (SHARDS_LABEL, self.count.to_string()),
         ];
         labels
@@ -154,7 +154,7 @@ impl LeaseTable {
     }
 
     async fn list(&self) -> Result<Vec<Lease>, kube::Error> {
-        let selector = format!("{ELECTION_LABEL}={}", self.names.election);
+        let selector = format!("{LEADER_ELECTION_ID_LABEL}={}", self.names.election);
         // Without a resource version, the list is not older than the request.
         let params = ListParams::default().labels(&selector);
         Ok(self.leases.list(&params).await?.items)

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::cache::store::CompressedObject;
 use crate::dynamic_object;
+use crate::field_manager::FieldManager;
 use crate::predicate::UpdateEvent;
 
 /// Returns the events of all objects of a kind, in one namespace or in all.
@@ -25,6 +26,7 @@ pub(crate) fn events(
     namespace: Option<&str>,
     config: &watcher::Config,
     is_metadata_only: bool,
+    manager: &FieldManager,
 ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + use<> {
     let all: Api<DynamicObject> = dynamic_object::api(client, resource, namespace);
     let metadata: Api<PartialObjectMeta<DynamicObject>> =
@@ -40,10 +42,10 @@ pub(crate) fn events(
     let streamed = begin(config.clone().streaming_lists());
     let streamed = streamed.take_while(|event| ready(!event.as_ref().is_err_and(is_unknown)));
     let listed = begin(config.clone());
-    let resource = resource.clone();
+    let (resource, manager) = (resource.clone(), manager.clone());
     streamed
         .chain(listed)
-        .modify(move |object| dynamic_object::set_type_meta(object, &resource))
+        .modify(move |object| dynamic_object::set_type_meta(object, &resource, &manager))
 }
 
 /// Returns true if an API server does not support streaming lists.

@@ -54,6 +54,7 @@ async fn until_unused<R>(context: &Context<R>, place: Place) -> Place {
         namespace.as_deref(),
         &config,
         true,
+        &context.manager,
     );
     tokio::select! {
         () = deliver(context, &place, events) => {}

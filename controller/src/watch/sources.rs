@@ -272,8 +272,8 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let resource = self.context.owned_types[type_].api_resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.context.controller);
         let config = watcher::Config::default().labels(&ours);
-        let begin =
-            || event_stream::events(&self.context.client, resource, namespace, &config, false);
+        let (client, manager) = (&self.context.client, &self.context.manager);
+        let begin = || event_stream::events(client, resource, namespace, &config, false, manager);
         let store = &self.stores.children[type_];
         let compress = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
@@ -320,6 +320,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             namespace,
             config,
             is_metadata_only,
+            &self.context.manager,
         )
     }
 }

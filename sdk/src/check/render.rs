@@ -34,8 +34,16 @@ impl Format {
     }
 }
 
+/// The program, which reports name as the tool that found the problems.
+#[derive(Clone, Copy)]
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+}
+
 /// Writes reports as they arrive. Some formats can be written only at the end.
 pub(crate) struct Writer<W> {
+    tool: Tool,
     format: Format,
     colours: bool,
     out: W,
@@ -43,8 +51,9 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    pub(crate) fn new(format: Format, colours: bool, out: W) -> Self {
+    pub(crate) fn new(tool: Tool, format: Format, colours: bool, out: W) -> Self {
         Self {
+            tool,
             format,
             colours,
             out,
@@ -85,8 +94,8 @@ impl<W: Write> Writer<W> {
 
     pub(crate) fn finish(mut self) -> io::Result<()> {
         match self.format {
-            Format::Sarif => sarif::write(&mut self.out, &self.reports)?,
-            Format::Junit => junit::write(&mut self.out, &self.reports)?,
+            Format::Sarif => sarif::write(&mut self.out, self.tool, &self.reports)?,
+            Format::Junit => junit::write(&mut self.out, self.tool, &self.reports)?,
             _ => {}
         }
         self.out.flush()

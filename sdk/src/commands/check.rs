@@ -16,7 +16,7 @@ use crate::check::cluster;
 use crate::check::crd_lookup::CrdLookup;
 use crate::check::diagnostic::FileReport;
 use crate::check::inputs::Source;
-use crate::check::render::{Format, Writer};
+use crate::check::render::{Format, Tool, Writer};
 use crate::check::yaml::document;
 use crate::check::{batch, inputs};
 use crate::environment::Environment;
@@ -104,7 +104,12 @@ fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
     };
     let stdout = io::stdout();
     let colours = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let writer = Writer::new(args.output, colours, io::BufWriter::new(stdout.lock()));
+    let tool = Tool {
+        name: environment.name(),
+        version: environment.version(),
+    };
+    let out = io::BufWriter::new(stdout.lock());
+    let writer = Writer::new(tool, args.output, colours, out);
     let sources = inputs::find(&args.files);
     let mut summary = Summary::default();
     match check_all(&checker, &sources, writer, &mut summary) {

@@ -130,6 +130,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let namespaces = args.scope.namespaces(kinds.cluster_scoped_kind())?;
     let of_operators = OperatorMetrics::new(registry);
     let context = OperatorContext {
+        program: environment.name().to_owned(),
         client: rate_limited,
         leadership: election.leadership(),
         namespace: args.namespace.clone(),

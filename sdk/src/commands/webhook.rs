@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> anyhow::Result<()> {
 }
 
 async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
-    let traces = args.traces.traces()?;
+    let traces = args.traces.traces(environment.name())?;
     logging::start(traces.as_ref());
     let stop = runtime::shutdown_signal()?;
     let mut registry = Registry::default();

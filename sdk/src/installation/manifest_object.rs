@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use anyhow::Context;
-use kube::api::{Api, ApiResource, DynamicObject};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::Scope;
+use lockstep_controller::LEADER_ELECTION_ID_LABEL;
 use lockstep_manifests::{InstallOptions, render};
 use serde_json::Value;
 
@@ -96,6 +99,27 @@ impl ExistingObject {
             api,
         }))
     }
+}
+
+/// Returns the Leases of the shards and of the replicas that share them. Their names contain those of Pods.
+pub(crate) async fn shard_leases(
+    installation: &Installation<'_>,
+) -> Result<Vec<ExistingObject>, kube::Error> {
+    let home = installation.home.as_str();
+    let resource = ApiResource::erase::<Lease>(&());
+    let api: Api<DynamicObject> =
+        Api::namespaced_with(installation.client.clone(), home, &resource);
+    let selector = format!("{LEADER_ELECTION_ID_LABEL}={}", installation.names.lease());
+    let found = api
+        .list_metadata(&ListParams::default().labels(&selector))
+        .await?;
+    let names = found.items.iter().map(ResourceExt::name_any);
+    let leases = names.map(|name| ExistingObject {
+        manifest: ManifestObject::named(&resource.api_version, &resource.kind, home, &name),
+        resource: resource.clone(),
+        api: api.clone(),
+    });
+    Ok(leases.collect())
 }
 
 /// Returns all objects of an installation: those of its manifests, and those that its controllers create.

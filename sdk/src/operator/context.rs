@@ -18,6 +18,8 @@ use crate::operator::extension_files::Extension;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OperatorContext {
+    /// Name of the program. It is the field manager of what the controllers write.
+    pub program: String,
     /// Client of the API server. Its calls are limited by `--kube-api-qps`.
     pub client: Client,
     /// Time until which this replica is certain to be the only one that reconciles the object. Check it before each write to

@@ -10,6 +10,8 @@ use lockstep_shared_validation::{PolicyHandle, Validator};
 
 /// Everything that controllers get from the program, except for their reconciler and validator.
 pub(crate) struct Wiring<'a> {
+    /// Name of the program.
+    pub(crate) program: &'a str,
     pub(crate) client: &'a Client,
     pub(crate) policy: &'a PolicyHandle,
     pub(crate) deletion_timeouts: DeletionTimeouts,
@@ -30,6 +32,7 @@ impl Wiring<'_> {
         ruleset: Arc<dyn Validator>,
     ) -> Box<dyn Runnable> {
         let run = Controller::new(
+            self.program,
             self.client.clone(),
             ruleset,
             operator,

@@ -45,7 +45,7 @@ pub(crate) fn deployments(
     let content = found.map(|found| found.iter().map(deployment).collect::<Vec<_>>());
     if content.known().is_some_and(Vec::is_empty) {
         problems.push(format!(
-            "no Deployment of Lockstep exists in the namespace {home}: neither the webhook nor the controller runs"
+            "no Deployment of this program exists in the namespace {home}: neither the webhook nor the controller runs"
         ));
     }
     for one in content.known().into_iter().flatten() {

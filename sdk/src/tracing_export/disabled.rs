@@ -17,7 +17,7 @@ impl TraceArgs {
         clippy::unused_self,
         reason = "with the feature `otlp`, the options may be invalid"
     )]
-    pub(crate) fn traces(&self) -> anyhow::Result<Option<Traces>> {
+    pub(crate) fn traces(&self, _: &str) -> anyhow::Result<Option<Traces>> {
         Ok(None)
     }
 }

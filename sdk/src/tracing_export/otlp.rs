@@ -42,7 +42,7 @@ pub(crate) struct TraceArgs {
 pub(crate) struct Traces(SdkTracerProvider);
 
 impl TraceArgs {
-    pub(crate) fn traces(&self) -> anyhow::Result<Option<Traces>> {
+    pub(crate) fn traces(&self, program: &str) -> anyhow::Result<Option<Traces>> {
         let Some(endpoint) = self.otlp_endpoint.as_deref().filter(|url| !url.is_empty()) else {
             return Ok(None);
         };
@@ -71,7 +71,7 @@ impl TraceArgs {
             .with_sampler(Sampler::ParentBased(Box::new(sampler)))
             .with_resource(
                 Resource::builder()
-                    .with_service_name("lockstep-webhook")
+                    .with_service_name(format!("{program}-webhook"))
                     .build(),
             )
             .with_batch_exporter(exporter)

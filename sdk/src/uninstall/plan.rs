@@ -67,6 +67,10 @@ impl Plan {
                 parts.extend(found);
             }
         }
+        if !objects_only {
+            let leases = manifest_object::shard_leases(installation).await;
+            parts.extend(leases.context("cannot list the Leases of the shards")?);
+        }
         parts.sort_by_key(|part| Step::of(&part.manifest));
         let leader = Leader::read(installation).await;
         Ok(Self {

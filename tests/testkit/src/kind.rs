@@ -32,6 +32,7 @@ pub fn operator<R: Reconciler>(client: Client, reconciler: R, metrics: &Metrics)
     let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
     let policy = PolicyHandle::default();
     Controller::new(
+        "operator",
         client,
         Arc::new(ruleset),
         reconciler,

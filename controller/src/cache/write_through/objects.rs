@@ -8,6 +8,7 @@ use kube::api::{ApiResource, DynamicObject};
 use parking_lot::Mutex;
 
 use crate::dynamic_object::{is_later, set_type_meta};
+use crate::field_manager::FieldManager;
 
 /// Latest written states of objects, by UID.
 ///
@@ -17,20 +18,22 @@ use crate::dynamic_object::{is_later, set_type_meta};
 /// the write, which then fails with a conflict.
 pub(crate) struct PendingWrites {
     resource: ApiResource,
+    manager: FieldManager,
     by_uid: Mutex<HashMap<String, Arc<DynamicObject>>>,
 }
 
 impl PendingWrites {
-    pub(crate) fn new(resource: ApiResource) -> Self {
+    pub(crate) fn new(resource: ApiResource, manager: FieldManager) -> Self {
         Self {
             resource,
+            manager,
             by_uid: Mutex::default(),
         }
     }
 
     /// Records a write.
     pub(crate) fn record(&self, mut object: DynamicObject) {
-        set_type_meta(&mut object, &self.resource);
+        set_type_meta(&mut object, &self.resource, &self.manager);
         if let Some(uid) = object.uid() {
             self.by_uid.lock().insert(uid, Arc::new(object));
         }
@@ -73,7 +76,8 @@ mod tests {
     #[test]
     fn a_write_is_visible_until_the_watch_delivers_it() {
         let gvk = GroupVersionKind::gvk("g", "v1", "K");
-        let written = PendingWrites::new(ApiResource::from_gvk(&gvk));
+        let written =
+            PendingWrites::new(ApiResource::from_gvk(&gvk), FieldManager::new("lockstep"));
         let seen = |version| {
             let seen = written.resolve_and_prune(Arc::new(object(version)));
             seen.resource_version().unwrap_or_default()

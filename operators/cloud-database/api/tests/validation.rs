@@ -440,7 +440,7 @@ fn a_policy_with_unknown_names_is_an_error() {
     for (file, expected) in [
         (
             json!({"rules": {"CloudDatabase": {"no-such": "warn"}}}),
-            "rules.CloudDatabase.no-such: the rule is unknown; run `lockstep rules --kind CloudDatabase`",
+            "rules.CloudDatabase.no-such: the rule is unknown; the subcommand `rules --kind CloudDatabase` lists",
         ),
         (
             json!({"rules": {"CloudDatabase": {"engine-immutable": "warn"}}}),

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::check::diagnostic::{CheckedDocument, Diagnostic, FileReport, Level};
+use crate::check::render::Tool;
 
-pub(crate) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
-    let mut whole = Report::new("lockstep check");
+pub(crate) fn write(out: &mut impl Write, tool: Tool, reports: &[FileReport]) -> io::Result<()> {
+    let mut whole = Report::new(format!("{} check", tool.name));
     for report in reports {
         let mut suite = TestSuite::new(report.name.clone());
         for document in &report.documents {

@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::check::diagnostic::{FileReport, Level, SourceLocation};
+use crate::check::render::Tool;
 
 /// Rule id for input that cannot be validated at all.
 const PARSE_ERROR: &str = "parse-error";
 
-pub(crate) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<()> {
+pub(crate) fn write(out: &mut impl Write, tool: Tool, reports: &[FileReport]) -> io::Result<()> {
     let findings = || {
         reports
             .iter()
@@ -26,7 +27,7 @@ pub(crate) fn write(out: &mut impl Write, reports: &[FileReport]) -> io::Result<
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
         "runs": [{
-            "tool": {"driver": {"name": "lockstep", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "tool": {"driver": {"name": tool.name, "version": tool.version, "rules": rules}},
             "columnKind": "unicodeCodePoints",
             "results": reports.iter().flat_map(results).collect::<Vec<_>>(),
         }],

@@ -82,6 +82,7 @@ impl RunningProcess {
         let registry = ControllerRegistry::default();
         let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
         let controller = Controller::new(
+            "operator",
             process.client(),
             Arc::new(ruleset),
             reconciler,

