@@ -169,11 +169,11 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         home,
         installation.names.tls_secret(),
     ));
-    objects.push(ManifestObject::named(
-        "coordination.k8s.io/v1",
-        "Lease",
-        home,
-        installation.names.lease(),
-    ));
+    // The second one is for the tasks that one replica runs for all, if they share the objects by shards.
+    let election = installation.names.lease();
+    objects.extend(
+        [election.to_owned(), format!("{election}-tasks")]
+            .map(|name| ManifestObject::named("coordination.k8s.io/v1", "Lease", home, &name)),
+    );
     Ok(objects)
 }
