@@ -54,6 +54,7 @@ mod args;
 mod check;
 mod cli;
 mod commands;
+mod definition;
 mod election;
 mod environment;
 mod installation;

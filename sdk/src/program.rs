@@ -8,6 +8,7 @@ use lockstep_manifests::names::Names;
 
 use crate::cli::{Cli, Command};
 use crate::commands;
+use crate::definition::DefinitionError;
 use crate::environment::Environment;
 use crate::operator::Operator;
 use crate::operator::extension::VALIDATING;
@@ -17,7 +18,7 @@ use crate::registry::Registry;
 /// Name of the subcommand that has the arguments of the operators.
 const CONTROLLER: &str = "controller";
 
-/// Exit code if an input cannot be read.
+/// Exit code if an input cannot be read, or the program is defined incorrectly.
 const UNREADABLE: u8 = 2;
 
 /// A program with its operators. It has all subcommands, for all kinds of the operators.
@@ -171,9 +172,14 @@ impl Program {
 
     /// Reads the command line and runs the subcommand. Returns the exit code of the process.
     ///
-    /// If the command line is invalid, prints the error and exits the process.
+    /// If the command line is invalid, prints the error and exits the process. A program whose name is invalid, or in which two
+    /// kinds or subcommands have the same name, prints that instead and runs nothing.
     #[must_use = "the value is the exit code of the process"]
     pub fn run(mut self) -> ExitCode {
+        if let Err(error) = self.check_definition() {
+            eprintln!("{}: {error}", self.environment.name);
+            return ExitCode::from(UNREADABLE);
+        }
         let matches = self.command().get_matches();
         if let Some((name, arguments)) = matches.subcommand() {
             let registry = &mut self.environment.registry;
@@ -191,6 +197,10 @@ impl Program {
             Ok(cli) => self.dispatch(cli.command, &matches),
             Err(error) => error.format(&mut self.command()).exit(),
         }
+    }
+
+    pub(crate) fn check_definition(&self) -> Result<(), DefinitionError> {
+        self.environment.check_definition()
     }
 
     fn dispatch(self, command: Command, matches: &ArgMatches) -> ExitCode {
