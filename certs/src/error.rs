@@ -6,6 +6,7 @@ use crate::ca::authority::AuthorityError;
 
 /// Error in synchronizing the Secret, the serving certificate and the CA bundles.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CertError {
     /// The API server rejected a request or cannot be reached.
     #[error("request to the API server failed: {0}")]

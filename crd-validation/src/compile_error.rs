@@ -2,6 +2,7 @@
 
 /// Compile error of a ruleset. It can occur only at startup, never during a request.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// The CRD has no schema for the requested version.
     #[error("the CRD has no schema for version `{version}`; add it to `spec.versions`")]

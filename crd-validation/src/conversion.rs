@@ -24,6 +24,7 @@ pub struct VersionMapping {
 
 /// Reason why an object cannot be converted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConversionError {
     /// The object has an unknown version.
     #[error("unknown `apiVersion` `{given}`; the versions of {kind} are {known}")]

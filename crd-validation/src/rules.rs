@@ -10,6 +10,7 @@ use crate::violation::Layer;
 
 /// Rule of a CRD: one keyword of its schema, or one CEL rule.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CrdRule {
     /// Stable id, which the violations of the rule contain.
     pub id: String,

@@ -51,6 +51,7 @@ impl Violation {
 
 /// Identity of a ratcheted error. The error stays a warning as long as no value that it depends on changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RatchetedViolation {
     /// Id of the rule.
     pub rule: String,

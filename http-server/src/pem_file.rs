@@ -13,6 +13,7 @@ pub(crate) const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Error in the files of the TLS key pair or of the client CA.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CertError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]

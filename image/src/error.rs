@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Error of writing an image.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A file could not be read or written.
     #[error("{path}: {source}")]

@@ -11,6 +11,7 @@ use crate::options::InstallOptions;
 
 /// Generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Manifest {
     /// Path relative to the directory `manifests/`.
     pub name: String,

@@ -45,6 +45,7 @@ pub struct Policy {
 
 /// Reason why a policy was rejected. The previous policy stays in force.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PolicyError {
     /// The file does not have the structure of a policy.
     #[error(

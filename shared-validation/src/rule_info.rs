@@ -6,6 +6,7 @@ use crate::rule::{Layer, Severity};
 
 /// Description of one rule.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RuleInfo {
     /// Stable id, used in errors, metrics and policies.
     pub id: String,

@@ -15,6 +15,7 @@ pub(crate) const CLOCK_SKEW: Duration = Duration::from_mins(5);
 
 /// Error in creating or parsing a certificate or a key.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuthorityError {
     /// rcgen cannot create a certificate.
     #[error("cannot create a certificate: {0}")]

@@ -6,6 +6,7 @@ use lockstep_shared_validation::FieldError;
 
 /// Reason why a step did not succeed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReconcileError {
     /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
     /// after a back-off, since the fix may be made elsewhere.

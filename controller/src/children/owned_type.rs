@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 /// Update strategy: what happens to a child that differs from the desired one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UpdateStrategy {
     /// Updates the child by server-side apply.
     #[default]

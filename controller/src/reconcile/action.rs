@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// Result of a reconciliation: when the object is reconciled again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Action {
     /// After the next change of the object.
     AwaitChange,

@@ -13,6 +13,7 @@ use crate::predicate::UpdateEvent;
 
 /// Reference of an object to others that it depends on, in its own namespace unless stated otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Reference {
     /// The object of this name: zero or one.
     Name(String),

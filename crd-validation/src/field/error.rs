@@ -11,6 +11,7 @@ use crate::format::go_fmt;
 
 /// Type of a field error, as in `causes[].reason` of an API server response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum ErrorType {
     /// A requested value does not exist.
     NotFound,

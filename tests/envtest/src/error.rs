@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// Error of the control plane.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A program could not be started.
     #[error("cannot start `{program}`: {source}; is it installed?")]

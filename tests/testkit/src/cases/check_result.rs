@@ -12,6 +12,7 @@ use crate::cases::case_file::Case;
 
 /// Result of the command `check`, with which the results of webhook, API server and controller are compared.
 #[derive(Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CheckResult {
     /// Errors in the order in which they are reported.
     pub findings: Vec<Finding>,
@@ -19,6 +20,7 @@ pub struct CheckResult {
 
 /// Error in the output of `check`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
 pub struct Finding {
     #[serde(rename = "type")]
     /// Type of the error, as apimachinery names it.

@@ -6,6 +6,7 @@ use crate::chaos::violation::Violation;
 
 /// Broken property, with everything that is known about how it came about.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Failure {
     /// Seed of the trial. `Chaos::seed` runs it again.
     pub seed: u64,

@@ -87,6 +87,7 @@ pub struct ExternalCalls(Arc<ProcessState>);
 
 /// Fault that chaos has injected into a call to the external system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ExternalFault {
     /// There was no answer. The call may have been executed.
     #[error("connection lost (fault injected by chaos)")]

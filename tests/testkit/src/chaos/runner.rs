@@ -42,6 +42,7 @@ pub struct Chaos<R> {
 
 /// Result of a chaos test that found nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Number of seeds.
     pub seeds: u64,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// Property of an operator that chaos checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Property {
     /// The external system has exactly what the objects want, and what others own in it is unchanged.
     ExternalState,
@@ -52,6 +53,7 @@ impl fmt::Display for Property {
 
 /// Broken property of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// The property.
     pub property: Property,
