@@ -192,6 +192,43 @@ macro_rules! fields {
     }};
 }
 
+/// Path of a field of a kind, in printed form, for the error at this field. It is formatted, so that an index can be a
+/// variable. A path that names no field does not compile.
+///
+/// ```
+/// use lockstep_shared_validation::{FieldNames, field};
+///
+/// #[derive(FieldNames)]
+/// struct Greeting {
+///     spec: GreetingSpec,
+/// }
+///
+/// #[derive(FieldNames)]
+/// struct GreetingSpec {
+///     texts: Vec<String>,
+/// }
+///
+/// let at = 2;
+/// assert_eq!(field!(Greeting, "spec.texts[{at}]"), "spec.texts[2]");
+/// ```
+///
+/// ```compile_fail
+/// # use lockstep_shared_validation::{FieldNames, field};
+/// # #[derive(FieldNames)]
+/// # struct Greeting { spec: GreetingSpec }
+/// # #[derive(FieldNames)]
+/// # struct GreetingSpec { texts: Vec<String> }
+/// # let at = 2;
+/// let path = field!(Greeting, "spec.text[{at}]");
+/// ```
+#[macro_export]
+macro_rules! field {
+    ($kind:ty, $path:literal) => {{
+        const _: () = $crate::field_names::assert_field::<$kind>($path);
+        ::std::format!($path)
+    }};
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

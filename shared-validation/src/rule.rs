@@ -179,9 +179,16 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Reports a malformed or out-of-range value at a dotted path.
-    pub fn invalid(&mut self, path: &str, value: impl Into<Value>, detail: impl Into<String>) {
-        self.push(FieldError::invalid(FieldPath::new(path), value, detail));
+    /// Reports a malformed or out-of-range value at a path in printed form. With [`field!`](crate::field), a path that names
+    /// no field does not compile.
+    pub fn invalid(
+        &mut self,
+        path: impl AsRef<str>,
+        value: impl Into<Value>,
+        detail: impl Into<String>,
+    ) {
+        let path = FieldPath::new(path.as_ref());
+        self.push(FieldError::invalid(path, value, detail));
     }
 
     /// Reports an error.

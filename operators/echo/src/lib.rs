@@ -6,7 +6,7 @@ use lockstep_controller::{
     OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse,
 };
 use lockstep_shared_validation::{
-    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, fields,
+    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, field, fields,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ fn is_service_name(context: &RuleContext<'_, Echo>, diagnostics: &mut Diagnostic
     let name = context.object.name_any();
     if name.len() > 63 || name.contains('.') || !name.starts_with(|c: char| c.is_alphabetic()) {
         let detail = "must begin with a letter, have no dots and at most 63 characters";
-        diagnostics.invalid("metadata.name", name, detail);
+        diagnostics.invalid(field!(Echo, "metadata.name"), name, detail);
     }
 }
 

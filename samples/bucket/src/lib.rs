@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kube::api::Api;
-use kube::{Client, CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use kube::{Client, CustomResource, KubeSchema, ResourceExt};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Leadership, OperatorCondition, ReconcileError,
     ReconcileOutput, Reconciler, Reference, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{
-    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
+    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, field, fields,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 pub use crate::storage_api::{StorageApi, StoredBucket};
 
 /// Bucket of an object storage.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[derive(CustomResource, KubeSchema, ValidatedResource, Clone, Debug, Deserialize, Serialize)]
 #[kube(
     group = "storage.example.com",
     version = "v1",
@@ -29,6 +29,7 @@ pub use crate::storage_api::{StorageApi, StoredBucket};
     namespaced
 )]
 #[kube(plural = "buckets", status = "BucketStatus")]
+#[validated(example = example, rules = rules)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.bucketName == oldSelf.bucketName")
     .message("the name of a bucket cannot change [immutable-name]"))]
@@ -57,37 +58,30 @@ pub struct BucketStatus {
     pub replicates_to: Option<String>,
 }
 
-impl ValidatedResource for Bucket {
-    const GROUP: &'static str = "storage.example.com";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "Bucket";
+fn example() -> Value {
+    json!({"spec": {"bucketName": "backups", "versioning": true}})
+}
 
-    fn crd() -> Value {
-        let crd = <Bucket as CustomResourceExt>::crd();
-        with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
-    }
-
-    fn example() -> Value {
-        json!({"spec": {"bucketName": "backups", "versioning": true}})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        vec![Rule {
-            id: "replicates-to-itself",
-            description: "A bucket must not replicate to itself.",
-            severity: Severity::Error,
-            reference: "https://docs.aws.amazon.com/AmazonS3/latest/userguide/replication.html",
-            fields: &["spec.replicateTo"],
-            validate: is_another,
-        }]
-    }
+fn rules() -> Vec<Rule<Bucket>> {
+    vec![Rule {
+        id: "replicates-to-itself",
+        description: "A bucket must not replicate to itself.",
+        severity: Severity::Error,
+        reference: "https://docs.aws.amazon.com/AmazonS3/latest/userguide/replication.html",
+        fields: fields!(Bucket, "spec.replicateTo"),
+        validate: is_another,
+    }]
 }
 
 fn is_another(context: &RuleContext<'_, Bucket>, diagnostics: &mut Diagnostics) {
     if let Some(target) = &context.object.spec.replicate_to
         && *target == context.object.name_any()
     {
-        diagnostics.invalid("spec.replicateTo", target.clone(), "must be another bucket");
+        diagnostics.invalid(
+            field!(Bucket, "spec.replicateTo"),
+            target.clone(),
+            "must be another bucket",
+        );
     }
 }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
-use kube::{Client, CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use kube::{Client, CustomResource, KubeSchema, ResourceExt};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Leadership, OwnedType, ReconcileError, ReconcileOutput,
     Reconciler, SyncRequest,
 };
 use lockstep_shared_validation::{
-    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
+    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, field, fields,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub const LABEL: &str = "lockstep";
 pub const RESYNC: Duration = Duration::from_mins(10);
 
 /// DNS record.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[derive(CustomResource, KubeSchema, ValidatedResource, Clone, Debug, Deserialize, Serialize)]
 #[kube(
     group = "dns.example.com",
     version = "v1",
@@ -37,6 +37,7 @@ pub const RESYNC: Duration = Duration::from_mins(10);
     namespaced
 )]
 #[kube(plural = "dnsrecords", status = "DnsRecordStatus")]
+#[validated(example = example, rules = rules)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.type != 'CNAME' || self.values.size() == 1")
     .message("a CNAME record must have exactly one value [single-cname]"))]
@@ -90,30 +91,19 @@ fn five_minutes() -> u32 {
     300
 }
 
-impl ValidatedResource for DnsRecord {
-    const GROUP: &'static str = "dns.example.com";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "DnsRecord";
+fn example() -> Value {
+    json!({"spec": {"name": "www.example.com", "type": "A", "values": ["192.0.2.1"]}})
+}
 
-    fn crd() -> Value {
-        let crd = <DnsRecord as CustomResourceExt>::crd();
-        with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
-    }
-
-    fn example() -> Value {
-        json!({"spec": {"name": "www.example.com", "type": "A", "values": ["192.0.2.1"]}})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        vec![Rule {
-            id: "value-of-type",
-            description: "The values of an A record must be IPv4 addresses, and those of an AAAA record IPv6 addresses.",
-            severity: Severity::Error,
-            reference: "https://www.rfc-editor.org/rfc/rfc3596",
-            fields: &["spec.type", "spec.values"],
-            validate: have_type,
-        }]
-    }
+fn rules() -> Vec<Rule<DnsRecord>> {
+    vec![Rule {
+        id: "value-of-type",
+        description: "The values of an A record must be IPv4 addresses, and those of an AAAA record IPv6 addresses.",
+        severity: Severity::Error,
+        reference: "https://www.rfc-editor.org/rfc/rfc3596",
+        fields: fields!(DnsRecord, "spec.type", "spec.values"),
+        validate: have_type,
+    }]
 }
 
 fn have_type(context: &RuleContext<'_, DnsRecord>, diagnostics: &mut Diagnostics) {
@@ -124,7 +114,11 @@ fn have_type(context: &RuleContext<'_, DnsRecord>, diagnostics: &mut Diagnostics
             RecordType::Aaaa if value.parse::<Ipv6Addr>().is_err() => "must be an IPv6 address",
             _ => continue,
         };
-        diagnostics.invalid(&format!("spec.values[{at}]"), value.clone(), expected);
+        diagnostics.invalid(
+            field!(DnsRecord, "spec.values[{at}]"),
+            value.clone(),
+            expected,
+        );
     }
 }
 

@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
-use kube::{Client, CustomResource, CustomResourceExt, KubeSchema, ResourceExt};
+use kube::{Client, CustomResource, KubeSchema, ResourceExt};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Leadership, OwnedType, Readiness, ReconcileError,
     ReconcileOutput, Reconciler, SyncRequest,
 };
 use lockstep_shared_validation::{
-    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, with_standard_fields,
+    Diagnostics, Rule, RuleContext, Severity, ValidatedResource, field, fields,
 };
 use rand::distr::{Alphanumeric, SampleString};
 use schemars::JsonSchema;
@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 pub use crate::management_api::{ManagementApi, Role, StoredRole};
 
 /// Postgres role.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[derive(CustomResource, KubeSchema, ValidatedResource, Clone, Debug, Deserialize, Serialize)]
 #[kube(
     group = "postgres.example.com",
     version = "v1",
@@ -32,6 +32,7 @@ pub use crate::management_api::{ManagementApi, Role, StoredRole};
     namespaced
 )]
 #[kube(plural = "postgresroles", status = "PostgresRoleStatus")]
+#[validated(example = example, rules = rules)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.roleName == oldSelf.roleName")
     .message("the name of a role cannot change [immutable-name]"))]
@@ -60,36 +61,29 @@ fn ten() -> u32 {
     10
 }
 
-impl ValidatedResource for PostgresRole {
-    const GROUP: &'static str = "postgres.example.com";
-    const VERSION: &'static str = "v1";
-    const KIND: &'static str = "PostgresRole";
+fn example() -> Value {
+    json!({"spec": {"roleName": "app", "login": true}})
+}
 
-    fn crd() -> Value {
-        let crd = <PostgresRole as CustomResourceExt>::crd();
-        with_standard_fields(serde_json::to_value(crd).expect("a CRD is JSON"))
-    }
-
-    fn example() -> Value {
-        json!({"spec": {"roleName": "app", "login": true}})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        vec![Rule {
-            id: "reserved-name",
-            description: "The name of a role must not begin with `pg_`, which Postgres reserves.",
-            severity: Severity::Error,
-            reference: "https://www.postgresql.org/docs/current/predefined-roles.html",
-            fields: &["spec.roleName"],
-            validate: is_not_reserved,
-        }]
-    }
+fn rules() -> Vec<Rule<PostgresRole>> {
+    vec![Rule {
+        id: "reserved-name",
+        description: "The name of a role must not begin with `pg_`, which Postgres reserves.",
+        severity: Severity::Error,
+        reference: "https://www.postgresql.org/docs/current/predefined-roles.html",
+        fields: fields!(PostgresRole, "spec.roleName"),
+        validate: is_not_reserved,
+    }]
 }
 
 fn is_not_reserved(context: &RuleContext<'_, PostgresRole>, diagnostics: &mut Diagnostics) {
     let name = &context.object.spec.role_name;
     if name.starts_with("pg_") {
-        diagnostics.invalid("spec.roleName", name.clone(), "must not begin with `pg_`");
+        diagnostics.invalid(
+            field!(PostgresRole, "spec.roleName"),
+            name.clone(),
+            "must not begin with `pg_`",
+        );
     }
 }
 
