@@ -1,5 +1,6 @@
 //! Conversion between the versions of the kind by the webhook.
 
+use lockstep_cloud_database_api::CloudDatabase;
 use lockstep_envtest::eventually;
 use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
@@ -131,6 +132,11 @@ async fn the_other_version_can_be_the_stored_one() {
     assert_eq!(after["spec"]["storage"]["sizeGib"], 150);
     after["spec"]["storage"]["sizeGib"] = json!(100);
     assert_eq!(after["spec"], before["spec"]);
+}
+
+#[test]
+fn the_versions_are_converted_without_loss() {
+    lockstep_test::assert_lossless_conversion::<CloudDatabase>();
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! handler twice and fails if the two responses differ.
 //! [`Controller::reconcile_once`](lockstep_controller::Controller::reconcile_once) runs one reconciliation, and
 //! [`RunningController`] is a controller that runs until it is stopped. [`Cases`] are files with objects and the errors
-//! that each must get, everywhere. Most tests start with [`operator`], [`objects`]
+//! that each must get, everywhere. [`assert_lossless_conversion`] tests the conversion between versions. Most tests start with [`operator`], [`objects`]
 //! and [`apply`].
 //!
 //! [`chaos`](crate::chaos::chaos) tests a whole operator: it injects faults into everything that the operator depends on,
@@ -12,6 +12,7 @@
 
 pub mod cases;
 pub mod chaos;
+mod conversion;
 mod crd;
 mod determinism_check;
 mod fault_injector;
@@ -22,6 +23,7 @@ mod service_account;
 mod waiting;
 
 pub use cases::Cases;
+pub use conversion::assert_lossless_conversion;
 pub use crd::toy_crd;
 pub use determinism_check::DeterminismCheck;
 pub use fault_injector::{Call, FaultInjector, When};
