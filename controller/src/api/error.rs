@@ -4,7 +4,24 @@ use std::time::Duration;
 
 use lockstep_shared_validation::FieldError;
 
-/// Reason why a step did not succeed.
+/// Reason why a step did not succeed: what is wrong and what to do, and whether it passes by itself.
+///
+/// The status shows both in the condition `Ready`. A [`transient`](Self::transient) error is retried with a back-off for the
+/// object; after a [`permanent`](Self::permanent) one, the object waits for a change.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_controller::ReconcileError;
+///
+/// let busy = ReconcileError::transient("ZoneLocked", "the zone is locked: wait until its transfer ends")
+///     .requeue_after(Duration::from_secs(30));
+/// assert_eq!(busy.reason(), "ZoneLocked");
+/// assert!(busy.passes_by_itself());
+///
+/// let wrong = ReconcileError::permanent("ZoneUnknown", "the provider has no zone `a.test`: change spec.zone");
+/// assert!(!wrong.passes_by_itself());
+/// ```
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReconcileError {
@@ -52,6 +69,51 @@ pub(crate) struct WrappedError {
 }
 
 impl ReconcileError {
+    /// Returns an error after which a retry may succeed. The reason is one CamelCase word, and the message says what is wrong
+    /// and what to do.
+    pub fn transient(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::Transient {
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// Returns an error after which a retry without a change cannot succeed. The reason is one CamelCase word, and the message
+    /// says what is wrong and what to do.
+    pub fn permanent(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::Permanent {
+            reason,
+            message: message.into(),
+        }
+    }
+
+    /// Sets the time until the object is reconciled again, for a cause that may disappear outside the cluster.
+    #[must_use]
+    pub fn requeue_after(self, after: Duration) -> Self {
+        Self::RequeueAfter {
+            after,
+            error: Box::new(self),
+        }
+    }
+
+    /// Marks an error that says nothing about the state of what the object manages, such as a call to another system without
+    /// an answer: an object that is ready stays ready.
+    #[must_use]
+    pub fn inconclusive(self) -> Self {
+        Self::Inconclusive(Box::new(self))
+    }
+
+    /// Returns true if the object is reconciled again without a change.
+    #[must_use]
+    pub fn passes_by_itself(&self) -> bool {
+        match self {
+            Self::Permanent { .. } => false,
+            // A violation of a rule may be ended by a change of an object that this one refers to.
+            Self::Invalid(_) | Self::RequeueAfter { .. } | Self::Transient { .. } => true,
+            Self::Inconclusive(error) => error.passes_by_itself(),
+        }
+    }
+
     /// Returns the reason for programs.
     #[must_use]
     pub fn reason(&self) -> &'static str {

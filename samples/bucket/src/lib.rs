@@ -5,11 +5,10 @@ mod storage_api;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kube::api::Api;
 use kube::{Client, CustomResource, KubeSchema, ResourceExt};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Leadership, OperatorCondition, ReconcileError,
-    ReconcileOutput, Reconciler, Reference, SyncRequest, Watch,
+    ReconcileOutput, Reconciler, Reference, SyncRequest, Watch, require_existing,
 };
 use lockstep_shared_validation::{
     Diagnostics, Rule, RuleContext, Severity, ValidatedResource, field, fields,
@@ -95,39 +94,7 @@ pub struct Buckets {
     pub leadership: Leadership,
 }
 
-fn transient(reason: &'static str, message: String) -> ReconcileError {
-    ReconcileError::Transient { reason, message }
-}
-
 impl Buckets {
-    /// Returns an error if another process may be the leader before a call ends.
-    fn must_lead(&self) -> Result<(), ReconcileError> {
-        if self.leadership.outlasts(self.api.timeout()) {
-            return Ok(());
-        }
-        let error = transient("NotLeading", "another process is the leader".to_owned());
-        Err(ReconcileError::Inconclusive(Box::new(error)))
-    }
-
-    /// Returns an error if the object no longer exists: nothing must be created for one that only an old watch shows.
-    async fn must_exist(&self, object: &Bucket) -> Result<(), ReconcileError> {
-        let namespace = object.namespace().unwrap_or_default();
-        let api: Api<Bucket> = Api::namespaced(self.client.clone(), &namespace);
-        let found = api.get_metadata_opt(&object.name_any()).await;
-        let found = found.map_err(|error| {
-            transient(
-                "ObjectUnreadable",
-                format!("the object cannot be read: {error}"),
-            )
-        })?;
-        let exists = found.is_some_and(|found| {
-            let metadata = found.metadata;
-            metadata.uid == object.metadata.uid && metadata.deletion_timestamp.is_none()
-        });
-        let deleted = || transient("Deleted", "the object was deleted".to_owned());
-        exists.then_some(()).ok_or_else(deleted)
-    }
-
     /// Brings the bucket of an object to the desired state. Each call may be the last one of this process, so each is made
     /// only if its own property differs.
     async fn bring(
@@ -140,14 +107,14 @@ impl Buckets {
         let stored = match self.api.get(name).await? {
             Some(stored) if stored.owner == owner => stored,
             Some(_) => {
-                return Err(ReconcileError::Permanent {
-                    reason: "NameTaken",
-                    message: format!("the bucket {name} belongs to another owner"),
-                });
+                let message = format!(
+                    "the bucket {name} belongs to another owner: delete it, or choose another name"
+                );
+                return Err(ReconcileError::permanent("NameTaken", message));
             }
             None => {
-                self.must_exist(object).await?;
-                self.must_lead()?;
+                require_existing(&self.client, object).await?;
+                self.leadership.require(self.api.timeout())?;
                 self.api.create(name, &owner).await?;
                 StoredBucket {
                     owner,
@@ -159,17 +126,17 @@ impl Buckets {
         let replicates = stored.replication.as_deref() == replication;
         // Replication ends before versioning, which it needs, and begins after it.
         if !replicates && replication.is_none() {
-            self.must_lead()?;
+            self.leadership.require(self.api.timeout())?;
             self.api.set(name, "replication", &Value::Null).await?;
         }
         if stored.versioning != object.spec.versioning {
-            self.must_lead()?;
+            self.leadership.require(self.api.timeout())?;
             self.api
                 .set(name, "versioning", &object.spec.versioning.into())
                 .await?;
         }
         if !replicates && let Some(target) = replication {
-            self.must_lead()?;
+            self.leadership.require(self.api.timeout())?;
             self.api.set(name, "replication", &target.into()).await?;
         }
         Ok(())
@@ -236,10 +203,10 @@ impl Reconciler for Buckets {
         if let Some(stored) = stored.filter(|stored| stored.owner == text("/metadata/uid")) {
             // Two buckets that replicate to each other would otherwise prevent each other's deletion.
             if stored.replication.is_some() {
-                self.must_lead()?;
+                self.leadership.require(self.api.timeout())?;
                 self.api.set(name, "replication", &Value::Null).await?;
             }
-            self.must_lead()?;
+            self.leadership.require(self.api.timeout())?;
             self.api.delete(name).await?;
         }
         Ok(FinalizeOutcome::Done)

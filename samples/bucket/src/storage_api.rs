@@ -33,13 +33,11 @@ pub struct StorageApi {
 }
 
 fn failed(why: &dyn ToString) -> ReconcileError {
-    ReconcileError::Transient {
-        reason: "StorageApiFailed",
-        message: format!(
-            "the storage API does not answer as expected: {}",
-            why.to_string()
-        ),
-    }
+    let message = format!(
+        "the storage API does not answer as expected: {}",
+        why.to_string()
+    );
+    ReconcileError::transient("StorageApiFailed", message)
 }
 
 impl StorageApi {

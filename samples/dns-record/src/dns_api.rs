@@ -65,10 +65,7 @@ impl From<DnsError> for ReconcileError {
             DnsError::NotFound => "the DNS record was deleted during the reconciliation".to_owned(),
             DnsError::Failed(why) => format!("the DNS API does not answer as expected: {why}"),
         };
-        Self::Transient {
-            reason: "DnsApiFailed",
-            message,
-        }
+        Self::transient("DnsApiFailed", message)
     }
 }
 

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::Api;
 use kube::{Client, CustomResource, KubeSchema, ResourceExt};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Leadership, OwnedType, ReconcileError, ReconcileOutput,
-    Reconciler, SyncRequest,
+    Reconciler, SyncRequest, require_existing,
 };
 use lockstep_shared_validation::{
     Diagnostics, Rule, RuleContext, Severity, ValidatedResource, field, fields,
@@ -133,38 +132,6 @@ pub struct DnsRecords {
 }
 
 impl DnsRecords {
-    /// Returns an error if another process may be the leader before a call ends.
-    fn must_lead(&self) -> Result<(), ReconcileError> {
-        if self.leadership.outlasts(self.api.timeout()) {
-            return Ok(());
-        }
-        let message = "another process is or becomes the leader".to_owned();
-        let reason = "NotLeading";
-        Err(ReconcileError::Inconclusive(Box::new(
-            ReconcileError::Transient { reason, message },
-        )))
-    }
-
-    /// Returns an error if the object no longer exists: nothing must be created for one that only an old watch shows.
-    async fn must_exist(&self, record: &DnsRecord) -> Result<(), ReconcileError> {
-        let namespace = record.namespace().unwrap_or_default();
-        let api: Api<DnsRecord> = Api::namespaced(self.client.clone(), &namespace);
-        let (reason, message) = match api.get_metadata_opt(&record.name_any()).await {
-            Ok(Some(found))
-                if found.metadata.uid == record.metadata.uid
-                    && found.metadata.deletion_timestamp.is_none() =>
-            {
-                return Ok(());
-            }
-            Ok(_) => ("Deleted", "the object was deleted".to_owned()),
-            Err(error) => (
-                "ApiServerFailed",
-                format!("the object cannot be read: {error}"),
-            ),
-        };
-        Err(ReconcileError::Transient { reason, message })
-    }
-
     /// Brings the records of an object to the desired state and returns the one that is left.
     async fn bring(&self, record: &DnsRecord) -> Result<StoredRecord, ReconcileError> {
         let desired = desired(record);
@@ -177,26 +144,25 @@ impl DnsRecords {
                 "the name {} has the record {} of another owner; delete it, or choose another name",
                 desired.name, other.id
             );
-            let reason = "NameTaken";
-            return Err(ReconcileError::Permanent { reason, message });
+            return Err(ReconcileError::permanent("NameTaken", message));
         }
         let mut own = self.api.of_owner(&desired.owner).await?;
         let kept = own.iter().position(|it| is_same(&it.content, &desired));
         let stored = match kept.map(|at| own.swap_remove(at)) {
             Some(stored) if stored.content == desired => stored,
             Some(stored) => {
-                self.must_lead()?;
+                self.leadership.require(self.api.timeout())?;
                 self.api.update(&stored, &desired).await?
             }
             None => {
-                self.must_exist(record).await?;
-                self.must_lead()?;
+                require_existing(&self.client, record).await?;
+                self.leadership.require(self.api.timeout())?;
                 self.api.create(&desired).await?
             }
         };
         // Records with an earlier name, and duplicates after a creation without an answer.
         for surplus in own {
-            self.must_lead()?;
+            self.leadership.require(self.api.timeout())?;
             self.api.delete(&surplus.id).await?;
         }
         Ok(stored)
@@ -262,7 +228,7 @@ impl Reconciler for DnsRecords {
     ) -> Result<FinalizeOutcome, ReconcileError> {
         let uid = deleted.object["metadata"]["uid"].as_str();
         for record in self.api.of_owner(uid.unwrap_or_default()).await? {
-            self.must_lead()?;
+            self.leadership.require(self.api.timeout())?;
             self.api.delete(&record.id).await?;
         }
         Ok(FinalizeOutcome::Done)

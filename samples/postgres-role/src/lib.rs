@@ -11,7 +11,7 @@ use kube::api::Api;
 use kube::{Client, CustomResource, KubeSchema, ResourceExt};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, Leadership, OwnedType, Readiness, ReconcileError,
-    ReconcileOutput, Reconciler, SyncRequest,
+    ReconcileOutput, Reconciler, SyncRequest, require_existing,
 };
 use lockstep_shared_validation::{
     Diagnostics, Rule, RuleContext, Severity, ValidatedResource, field, fields,
@@ -128,20 +128,7 @@ pub fn desired(object: &PostgresRole, password_id: &str) -> Role {
     }
 }
 
-fn transient(reason: &'static str, message: String) -> ReconcileError {
-    ReconcileError::Transient { reason, message }
-}
-
 impl PostgresRoles {
-    /// Returns an error if another process may be the leader before a call ends.
-    fn must_lead(&self) -> Result<(), ReconcileError> {
-        if self.leadership.outlasts(self.api.timeout()) {
-            return Ok(());
-        }
-        let error = transient("NotLeading", "another process is the leader".to_owned());
-        Err(ReconcileError::Inconclusive(Box::new(error)))
-    }
-
     /// Returns the password of an object. It is read from the API server: one that exists must not be replaced because no
     /// watch has delivered it yet.
     async fn password(&self, object: &PostgresRole) -> Result<Option<Password>, ReconcileError> {
@@ -149,7 +136,7 @@ impl PostgresRoles {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);
         let found = secrets.get_opt(&secret_name(&object.name_any())).await;
         let found = found.map_err(|error| {
-            transient(
+            ReconcileError::transient(
                 "SecretUnreadable",
                 format!("the Secret cannot be read: {error}"),
             )
@@ -176,37 +163,19 @@ impl PostgresRoles {
         match &stored {
             Some(stored) if stored.role == wanted => return Ok(()),
             Some(stored) if stored.role.owner != wanted.owner => {
-                return Err(ReconcileError::Permanent {
-                    reason: "NameTaken",
-                    message: format!("the role {} belongs to another owner", wanted.name),
-                });
+                let message = format!(
+                    "the role {} belongs to another owner: delete it, or choose another name",
+                    wanted.name
+                );
+                return Err(ReconcileError::permanent("NameTaken", message));
             }
             Some(_) => {}
-            None => self.must_exist(object).await?,
+            None => require_existing(&self.client, object).await?,
         }
-        self.must_lead()?;
+        self.leadership.require(self.api.timeout())?;
         self.api
             .put(&wanted, &password.value, stored.as_ref())
             .await
-    }
-
-    /// Returns an error if the object no longer exists: nothing must be created for one that only an old watch shows.
-    async fn must_exist(&self, object: &PostgresRole) -> Result<(), ReconcileError> {
-        let namespace = object.namespace().unwrap_or_default();
-        let api: Api<PostgresRole> = Api::namespaced(self.client.clone(), &namespace);
-        let found = api.get_metadata_opt(&object.name_any()).await;
-        let found = found.map_err(|error| {
-            transient(
-                "ObjectUnreadable",
-                format!("the object cannot be read: {error}"),
-            )
-        })?;
-        let exists = found.is_some_and(|found| {
-            let metadata = found.metadata;
-            metadata.uid == object.metadata.uid && metadata.deletion_timestamp.is_none()
-        });
-        let deleted = || transient("Deleted", "the object was deleted".to_owned());
-        exists.then_some(()).ok_or_else(deleted)
     }
 }
 
@@ -267,7 +236,7 @@ impl Reconciler for PostgresRoles {
         };
         let stored = self.api.get(text("/spec/roleName")).await?;
         if let Some(stored) = stored.filter(|it| it.role.owner == text("/metadata/uid")) {
-            self.must_lead()?;
+            self.leadership.require(self.api.timeout())?;
             self.api.delete(&stored).await?;
         }
         Ok(FinalizeOutcome::Done)

@@ -49,13 +49,11 @@ pub struct ManagementApi {
 
 /// Returns the error of a call. Its message contains nothing of the request.
 fn failed(why: &dyn ToString) -> ReconcileError {
-    ReconcileError::Transient {
-        reason: "ManagementApiFailed",
-        message: format!(
-            "the management API does not answer as expected: {}",
-            why.to_string()
-        ),
-    }
+    let message = format!(
+        "the management API does not answer as expected: {}",
+        why.to_string()
+    );
+    ReconcileError::transient("ManagementApiFailed", message)
 }
 
 impl ManagementApi {
