@@ -13,7 +13,7 @@ use lockstep_test::toy_crd;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::external_system::Connection;
+use crate::sharding::external_system::Connection;
 
 /// Calls of one reconciliation.
 pub const CALLS: u32 = 2;

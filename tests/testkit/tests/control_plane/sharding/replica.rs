@@ -14,8 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::{Duration, timeout};
 
-use crate::external_system::Connection;
-use crate::job::Operator;
+use crate::sharding::external_system::Connection;
+use crate::sharding::job::Operator;
 
 pub const IDENTITY: &str = "SHARDING_IDENTITY";
 pub const NAMESPACE: &str = "SHARDING_NAMESPACE";

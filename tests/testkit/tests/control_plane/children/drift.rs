@@ -4,7 +4,7 @@ use kube::api::DynamicObject;
 use lockstep_test::When;
 use serde_json::{Value, json};
 
-use crate::fixture_kind::Toys;
+use crate::children::fixture_kind::Toys;
 
 fn deployment(containers: &Value) -> Value {
     let labels = json!({"app": "d"});

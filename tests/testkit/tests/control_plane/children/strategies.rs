@@ -3,7 +3,7 @@
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use crate::fixture_kind::Toys;
+use crate::children::fixture_kind::Toys;
 
 fn job(image: &str) -> Value {
     json!({

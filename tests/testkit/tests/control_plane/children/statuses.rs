@@ -3,7 +3,7 @@
 use lockstep_envtest::kstatus;
 use serde_json::{Value, json};
 
-use crate::fixture_kind::Toys;
+use crate::children::fixture_kind::Toys;
 
 fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})

@@ -11,7 +11,7 @@ use lockstep_test::{
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
-use crate::fixture_kind::Toys;
+use crate::children::fixture_kind::Toys;
 
 /// Returns a client of a service account that has all permissions on Clans, and none on children.
 async fn limited(cluster: &Cluster) -> Client {

@@ -3,7 +3,7 @@
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use crate::fixture_kind::Toys;
+use crate::children::fixture_kind::Toys;
 
 fn config_map(metadata: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}})

@@ -6,8 +6,8 @@ use kube::api::{Patch, PatchParams};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::fleet::Fleet;
-use crate::replica::LEASE;
+use crate::sharding::fleet::Fleet;
+use crate::sharding::replica::LEASE;
 
 /// Time for which a replica is frozen or cut off: the others take over its shards in it.
 const INTERRUPTION: Duration = Duration::from_secs(22);

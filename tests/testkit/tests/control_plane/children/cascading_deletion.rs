@@ -8,7 +8,7 @@ use lockstep_envtest::eventually_within;
 use lockstep_test::{TemporaryNamespace, apply};
 use serde_json::{Value, json};
 
-use crate::fixture_kind::{Family, Toys};
+use crate::children::fixture_kind::{Family, Toys};
 
 fn plain(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})

@@ -4,7 +4,7 @@ use kube::ResourceExt;
 use kube::api::{DynamicObject, PostParams};
 use serde_json::json;
 
-use crate::fixture_kind::Toys;
+use crate::children::fixture_kind::Toys;
 
 /// Returns a `ConfigMap` whose controller is a `Family` that the cluster does not have.
 fn orphan(name: &str, api_version: &str, uid: &str) -> DynamicObject {

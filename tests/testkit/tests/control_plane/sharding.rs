@@ -14,9 +14,9 @@ use futures::future::join_all;
 use lockstep_envtest::Cluster;
 use lockstep_test::cluster_with;
 
-use crate::faults::Fault;
-use crate::fleet::Fleet;
-use crate::job::Job;
+use crate::sharding::faults::Fault;
+use crate::sharding::fleet::Fleet;
+use crate::sharding::job::Job;
 
 /// Environment variable with the seeds of the test with random faults, separated by commas.
 const SEEDS: &str = "LOCKSTEP_SHARDING_SEEDS";

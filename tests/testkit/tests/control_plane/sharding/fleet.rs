@@ -13,10 +13,10 @@ use lockstep_envtest::{Cluster, Process, eventually_within};
 use lockstep_test::{TemporaryNamespace, apply, objects};
 use serde_json::json;
 
-use crate::api_proxy::ApiProxy;
-use crate::external_system::ExternalSystem;
-use crate::job::Job;
-use crate::replica::{EXTERNAL_URL, IDENTITY, LEASE, NAMESPACE, SHARDS, TASKS};
+use crate::sharding::api_proxy::ApiProxy;
+use crate::sharding::external_system::ExternalSystem;
+use crate::sharding::job::Job;
+use crate::sharding::replica::{EXTERNAL_URL, IDENTITY, LEASE, NAMESPACE, SHARDS, TASKS};
 
 const OBJECTS: usize = 24;
 
@@ -72,7 +72,7 @@ impl<'a> Fleet<'a> {
         let program = std::env::current_exe().expect("the path of this program");
         let mut command = Command::new(program);
         command
-            .args(["--exact", "replica", "--ignored", "--nocapture"])
+            .args(["--exact", "sharding::replica", "--ignored", "--nocapture"])
             .env("KUBECONFIG", file)
             .env(IDENTITY, &identity)
             .env(NAMESPACE, &self.namespace)

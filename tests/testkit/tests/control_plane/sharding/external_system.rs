@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
-use crate::job::CALLS;
+use crate::sharding::job::CALLS;
 
 /// Time that a call takes, in milliseconds.
 const LATENCY: std::ops::Range<u64> = 100..600;

@@ -1,0 +1,12 @@
+//! Tests of the controller and of the test kit on a real control plane. They are one program, because most of them wait for
+//! the control plane for most of their time.
+
+mod children;
+mod concurrency;
+mod idempotence;
+mod kinds_under_chaos;
+mod protection;
+mod reconcile_once;
+mod sharding;
+mod stuck_deletion;
+mod watches;
