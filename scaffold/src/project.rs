@@ -25,6 +25,22 @@ impl Project {
         self.folder.join(path)
     }
 
+    /// Returns the name of the program.
+    ///
+    /// # Errors
+    ///
+    /// The folder has no manifest of a package.
+    pub(crate) fn program(&self) -> Result<String, Error> {
+        let manifest = self.path("Cargo.toml");
+        let text = read(&manifest)?;
+        let line = text.lines().find(|line| line.starts_with("name = "));
+        let name = line.and_then(|line| line.split('"').nth(1));
+        name.map(ToOwned::to_owned).ok_or(Error::NoProject {
+            path: manifest,
+            problem: "the package has no name",
+        })
+    }
+
     /// Writes templates with the names of a program and a kind.
     ///
     /// # Errors
