@@ -1,0 +1,47 @@
+//! Repository of an operator that is a reconciler.
+
+use crate::workspace::Workspace;
+
+const NAME: &str = "zone-operator";
+
+/// Builds the program with the features that its libraries have in tests.
+const BUILD: &str = "cargo build --workspace --bin zone-operator --test dns_record";
+
+const TEST: &str =
+    "cargo test --workspace --bin zone-operator --test cases --test dns_record --test label";
+
+#[test]
+fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
+    let workspace = Workspace::lock();
+    let run = |command: &str| {
+        let output = workspace.shell(NAME, command);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "`{command}`: {printed}");
+        printed
+    };
+    let lockstep = |arguments: &str| {
+        let program = env!("CARGO_BIN_EXE_lockstep");
+        run(&format!("{program} {arguments}"))
+    };
+    let kind = ["--kind", "DnsRecord", "--group", "dns.example.com"];
+    workspace.create(NAME, &[&kind[..], &["--reconciler"]].concat());
+    lockstep("add kind Label --group dns.example.com");
+
+    let built = run(BUILD);
+    assert!(!built.contains("warning"), "{built}");
+    let tested = run(TEST);
+    for test in [
+        "every_case_gets_the_expected_result_everywhere",
+        "the_operator_survives_chaos",
+        "the_text_is_stored_in_a_config_map",
+    ] {
+        assert!(tested.contains(&format!("test {test} ... ok")), "{tested}");
+    }
+    let shown = run("../target/debug/zone-operator dev --once");
+    for line in [
+        "Started the dnsrecords API",
+        "admitted     examples/valid/dns-record.yaml",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+}
