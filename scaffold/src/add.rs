@@ -1,12 +1,16 @@
 //! `lockstep add`: more in an existing repository.
 
+mod case;
 mod kind;
+mod rule;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
+use crate::add::case::CaseArgs;
 use crate::add::kind::KindArgs;
+use crate::add::rule::RuleArgs;
 use crate::error::Error;
 use crate::project::Project;
 
@@ -24,9 +28,13 @@ pub struct AddArgs {
 enum What {
     /// Add a kind with its operator, rules, examples and tests.
     Kind(KindArgs),
+    /// Add a rule to a kind, with a case that satisfies it and one that violates it. It forbids an example, which you replace.
+    Rule(RuleArgs),
+    /// Add a case to a kind: an object and the errors that it must get.
+    Case(CaseArgs),
 }
 
-/// Adds to the repository in a folder, and returns the files that were changed besides new ones.
+/// Adds to the repository in a folder, and returns the files that were written. Of a new kind, these are the changed files.
 ///
 /// # Errors
 ///
@@ -35,5 +43,7 @@ pub fn add(args: &AddArgs, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let project = Project::in_folder(folder);
     match &args.what {
         What::Kind(args) => kind::add(args, &project),
+        What::Rule(args) => rule::add(args, &project),
+        What::Case(args) => case::add(args, &project),
     }
 }

@@ -11,6 +11,7 @@
 //! Nothing is overwritten: a file that exists is an error.
 
 mod add;
+mod case_file;
 mod error;
 mod local_crates;
 mod names;
@@ -18,6 +19,7 @@ mod new;
 mod operator_form;
 mod project;
 mod registration;
+mod source;
 mod template;
 
 pub use add::{AddArgs, add};

@@ -103,6 +103,10 @@ const KEYWORDS: [&str; 51] = [
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
+/// Requirement on the name of a kind.
+const KIND_REQUIREMENT: &str =
+    "must begin with an upper-case letter, and have only letters and digits, such as `Greeting`";
+
 /// Names of a program and of one of its kinds.
 ///
 /// ```
@@ -158,12 +162,7 @@ impl Names {
             "must have lower-case letters, digits and `-`, begin with a letter, have at most 40 characters, and must not \
              be a keyword of Rust or a name that Rust or Kubernetes use, such as `core` or `admin`",
         )?;
-        require(
-            is_pascal_case(kind),
-            "`--kind`",
-            kind,
-            "must begin with an upper-case letter, and have only letters and digits, such as `Greeting`",
-        )?;
+        require(is_pascal_case(kind), "`--kind`", kind, KIND_REQUIREMENT)?;
         require(
             !USED.contains(&kind),
             "`--kind`",
@@ -287,6 +286,38 @@ fn pluralized(word: &str) -> String {
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
         _ => format!("{word}s"),
     }
+}
+
+/// Checks a kind and returns the name of its module.
+///
+/// # Errors
+///
+/// The name is not one of a kind.
+pub(crate) fn module_of(kind: &str) -> Result<String, Error> {
+    if is_pascal_case(kind) {
+        return Ok(module_name(kind));
+    }
+    Err(Error::Name {
+        what: "`--kind`",
+        value: kind.to_owned(),
+        requirement: KIND_REQUIREMENT,
+    })
+}
+
+/// Checks the name of a rule or case: files are named after it.
+///
+/// # Errors
+///
+/// The name is not allowed.
+pub(crate) fn check_part(name: &str) -> Result<(), Error> {
+    if is_label(name) {
+        return Ok(());
+    }
+    Err(Error::Name {
+        what: "the name",
+        value: name.to_owned(),
+        requirement: "must have lower-case letters, digits and `-`, and begin with a letter",
+    })
 }
 
 /// Returns the name of the module of a kind: `DnsRecord` and `DNSRecord` give `dns_record`.

@@ -27,6 +27,18 @@ fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
     workspace.create(NAME, &[&kind[..], &["--reconciler"]].concat());
     lockstep("add kind Label --group dns.example.com");
 
+    for layer in ["schema", "cel", "rust"] {
+        lockstep(&format!(
+            "add rule new-{layer} --kind DnsRecord --layer {layer}"
+        ));
+    }
+    lockstep("add case greeting --kind Label --set 'spec.text=Hello: {user}!'");
+    lockstep(
+        "add case text-too-long --kind DnsRecord --invalid --rule spec.text/maxLength --field spec.text \
+         --type FieldValueTooLong --set spec.text=$(printf '%0281d' 0 | tr 0 a)",
+    );
+    run("cargo fmt --check");
+
     let built = run(BUILD);
     assert!(!built.contains("warning"), "{built}");
     let tested = run(TEST);
