@@ -1,5 +1,7 @@
 //! Repository of an operator that is a reconciler.
 
+use std::fs;
+
 use crate::workspace::Workspace;
 
 const NAME: &str = "zone-operator";
@@ -32,7 +34,7 @@ fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
             "add rule new-{layer} --kind DnsRecord --layer {layer}"
         ));
     }
-    lockstep("add case greeting --kind Label --set 'spec.text=Hello: {user}!'");
+    lockstep("add case greeting --kind Label --set 'spec.text=Good day, {user}!'");
     lockstep(
         "add case text-too-long --kind DnsRecord --invalid --rule spec.text/maxLength --field spec.text \
          --type FieldValueTooLong --set spec.text=$(printf '%0281d' 0 | tr 0 a)",
@@ -49,11 +51,52 @@ fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
     ] {
         assert!(tested.contains(&format!("test {test} ... ok")), "{tested}");
     }
+    has_a_chart(&workspace, run);
     let shown = run("../target/debug/zone-operator dev --once");
     for line in [
         "Started the dnsrecords API",
         "admitted     examples/valid/dns-record.yaml",
     ] {
         assert!(shown.contains(line), "{shown}");
+    }
+}
+
+/// The command creates a chart, and the files that the author has changed stay.
+fn has_a_chart(workspace: &Workspace, run: impl Fn(&str) -> String) {
+    let manifests = format!("../target/debug/{NAME} manifests --charts chart");
+    run(&manifests);
+    let chart = workspace.path(NAME, &format!("chart/{NAME}"));
+    let values = chart.join("values.yaml");
+    let text = fs::read_to_string(&values).expect("the values");
+    let changed = text.replace("replicas: 2\n", "replicas: 3\n");
+    assert_ne!(changed, text);
+    fs::write(&values, &changed).expect("a file");
+    run(&format!(
+        "rm chart/{NAME}/templates/service.yaml && {manifests} && {manifests} --check"
+    ));
+    assert_eq!(fs::read_to_string(&values).expect("the values"), changed);
+
+    let helm = |arguments: &[&str]| {
+        let mut helm = lockstep_envtest::helm().expect("helm is built");
+        let output = helm
+            .args(arguments)
+            .arg(&chart)
+            .output()
+            .expect("helm runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    helm(&["lint", "--strict"]);
+    let rendered = helm(&["template", NAME, "--namespace", "zone-operator-system"]);
+    for part in [
+        "name: dnsrecords.dns.example.com",
+        "name: zone-operator-webhook",
+        "name: dnsrecords-api",
+        "replicas: 3",
+        "kind: Service",
+        "/run/lockstep/tls",
+    ] {
+        assert!(rendered.contains(part), "{part}: {rendered}");
     }
 }
