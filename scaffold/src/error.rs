@@ -36,9 +36,9 @@ pub enum Error {
     NoPlace {
         /// File that was read.
         path: PathBuf,
-        /// What was looked for.
+        /// Part that was looked for.
         missing: &'static str,
-        /// What to write.
+        /// Code or text to write.
         by_hand: String,
     },
     /// A file cannot be read or written.

@@ -7,10 +7,10 @@ use crate::workspace::Workspace;
 const NAME: &str = "zone-operator";
 
 /// Builds the program with the features that its libraries have in tests.
-const BUILD: &str = "cargo build --workspace --bin zone-operator --test dns_record";
+const BUILD: &str = "cargo build --workspace --bin zone-operator --test zone_record";
 
 const TEST: &str =
-    "cargo test --workspace --bin zone-operator --test cases --test dns_record --test label";
+    "cargo test --workspace --bin zone-operator --test cases --test zone_record --test label";
 
 #[test]
 fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
@@ -25,18 +25,18 @@ fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
         let program = env!("CARGO_BIN_EXE_lockstep");
         run(&format!("{program} {arguments}"))
     };
-    let kind = ["--kind", "DnsRecord", "--group", "dns.example.com"];
+    let kind = ["--kind", "ZoneRecord", "--group", "dns.example.com"];
     workspace.create(NAME, &[&kind[..], &["--reconciler"]].concat());
     lockstep("add kind Label --group dns.example.com");
 
     for layer in ["schema", "cel", "rust"] {
         lockstep(&format!(
-            "add rule new-{layer} --kind DnsRecord --layer {layer}"
+            "add rule new-{layer} --kind ZoneRecord --layer {layer}"
         ));
     }
     lockstep("add case greeting --kind Label --set 'spec.text=Good day, {user}!'");
     lockstep(
-        "add case text-too-long --kind DnsRecord --invalid --rule spec.text/maxLength --field spec.text \
+        "add case text-too-long --kind ZoneRecord --invalid --rule spec.text/maxLength --field spec.text \
          --type FieldValueTooLong --set spec.text=$(printf '%0281d' 0 | tr 0 a)",
     );
     run("cargo fmt --check");
@@ -54,8 +54,8 @@ fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
     has_a_chart(&workspace, run);
     let shown = run("../target/debug/zone-operator dev --once");
     for line in [
-        "Started the dnsrecords API",
-        "admitted     examples/valid/dns-record.yaml",
+        "Started the zonerecords API",
+        "admitted     examples/valid/zone-record.yaml",
     ] {
         assert!(shown.contains(line), "{shown}");
     }
@@ -90,9 +90,9 @@ fn has_a_chart(workspace: &Workspace, run: impl Fn(&str) -> String) {
     helm(&["lint", "--strict"]);
     let rendered = helm(&["template", NAME, "--namespace", "zone-operator-system"]);
     for part in [
-        "name: dnsrecords.dns.example.com",
+        "name: zonerecords.dns.example.com",
         "name: zone-operator-webhook",
-        "name: dnsrecords-api",
+        "name: zonerecords-api",
         "replicas: 3",
         "kind: Service",
         "/run/lockstep/tls",

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// What the API stores, by id.
+/// Content of the API, by id.
 #[derive(Clone, Default)]
 pub struct Simulator(Arc<Mutex<BTreeMap<String, Value>>>);
 
