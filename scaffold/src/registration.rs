@@ -72,11 +72,11 @@ fn with_dependencies(manifest: &str) -> Option<String> {
                 .map(|name| name.trim().to_owned())
         };
         let has_name = |line: &&String| name_of(line).is_some_and(|other| other == name);
-        if section.iter().any(|line| has_name(line)) {
+        if section.iter().any(has_name) {
             continue;
         }
         let is_after = |line: &&String| name_of(line).is_some_and(|other| *name < *other);
-        let at = section.iter().position(|line| is_after(line));
+        let at = section.iter().position(is_after);
         let at = first + at.unwrap_or(section.len());
         lines.insert(at, format!("{name} = {requirement}"));
     }

@@ -15,14 +15,21 @@ pub(crate) struct TextField {
     /// Name in JSON; none if an attribute sets one of its own.
     pub(crate) json_name: Option<String>,
     pub(crate) is_optional: bool,
-    /// If true, the schema limits the length of the text.
-    pub(crate) has_length: bool,
-    /// If true, the schema has a pattern for the text.
-    pub(crate) has_pattern: bool,
+    /// First keyword of the schema that the field does not have.
+    pub(crate) free_keyword: Option<Keyword>,
     /// If true, another word in the text violates nothing that the schema says of the content.
     pub(crate) admits_words: bool,
     /// Position after the attributes.
     pub(crate) position: usize,
+}
+
+/// Keyword of the schema of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keyword {
+    /// Bounds of the length.
+    Length,
+    /// Regular expression.
+    Pattern,
 }
 
 /// Returns the fields of a struct that contain a text; none if the file has no such struct.
@@ -64,8 +71,9 @@ fn text_field(source: &str, field: &Field, is_camel_case: bool) -> Option<TextFi
     Some(TextField {
         json_name: (!serde.contains("rename=")).then_some(json_name),
         is_optional: type_name != "String",
-        has_length: schema.contains("length("),
-        has_pattern: schema.contains("regex("),
+        free_keyword: [(Keyword::Length, "length("), (Keyword::Pattern, "regex(")]
+            .into_iter()
+            .find_map(|(keyword, attribute)| (!schema.contains(attribute)).then_some(keyword)),
         admits_words: !schema.contains("extend(")
             && schema.matches("regex(").count() == schema.matches(WORDS).count(),
         position: first.byte_range().start,
@@ -115,18 +123,18 @@ pub(crate) fn rules_file(source: &str) -> Option<RulesFile> {
         _ => None,
     });
     let function: &ItemFn = functions.find(|item| item.sig.ident == "rules")?;
-    let list = match function.block.stmts.last()? {
+    let rules = match function.block.stmts.last()? {
         Stmt::Expr(Expr::Macro(list), None) => &list.mac,
         Stmt::Macro(list) if list.semi_token.is_none() => &list.mac,
         _ => return None,
     };
-    let MacroDelimiter::Bracket(brackets) = &list.delimiter else {
+    let MacroDelimiter::Bracket(brackets) = &rules.delimiter else {
         return None;
     };
-    if !list.path.is_ident("vec") {
+    if !rules.path.is_ident("vec") {
         return None;
     }
-    let last = list.tokens.clone().into_iter().last();
+    let last = rules.tokens.clone().into_iter().last();
     let tests = items.iter().find_map(|item| match item {
         Item::Mod(item) => item.attrs.iter().find(|it| it.path().is_ident("cfg")),
         _ => None,
@@ -157,9 +165,9 @@ mod tests {
         assert_eq!(names, ["first_name", "second"]);
         assert_eq!(fields[0].json_name.as_deref(), Some("firstName"));
         assert_eq!(fields[1].json_name, None);
-        let schema = |field: &TextField| (field.has_length, field.has_pattern, field.is_optional);
-        assert_eq!(schema(&fields[0]), (true, false, false));
-        assert_eq!(schema(&fields[1]), (false, true, true));
+        assert_eq!(fields[0].free_keyword, Some(Keyword::Pattern));
+        assert_eq!(fields[1].free_keyword, Some(Keyword::Length));
+        assert!(!fields[0].is_optional && fields[1].is_optional);
         assert!(fields[0].admits_words && !fields[1].admits_words);
         assert!(source[fields[0].position..].starts_with("pub first_name"));
         assert!(source[fields[1].position..].starts_with("second"));

@@ -10,7 +10,7 @@ use crate::case_file::{CaseFile, ExpectedError, path, valid_object};
 use crate::error::Error;
 use crate::names::{check_part, module_of};
 use crate::project::{Project, insert, read, write_new};
-use crate::source::{RulesFile, TextField, WORDS, rules_file, text_fields};
+use crate::source::{Keyword, RulesFile, TextField, WORDS, rules_file, text_fields};
 
 /// Longest text that a new rule of the schema allows.
 const MAX_LENGTH: usize = 512;
@@ -128,7 +128,7 @@ fn field(args: &RuleArgs, source: &str, resource: &Path) -> Result<TextField, Er
     let found = fields.into_iter().find(is_wanted).ok_or_else(|| {
         no_place("a field of the type `String` or `Option<String>` with the name of `--field`, by default one without a pattern")
     })?;
-    let is_full = args.layer == Layer::Schema && found.has_pattern && found.has_length;
+    let is_full = args.layer == Layer::Schema && found.free_keyword.is_none();
     if found.json_name.is_none() || !found.admits_words || is_full {
         return Err(no_place(
             "a field without a pattern and without `serde(rename)`; choose one with `--field`",
@@ -140,7 +140,7 @@ fn field(args: &RuleArgs, source: &str, resource: &Path) -> Result<TextField, Er
 impl NewRule<'_> {
     /// Returns an attribute for the schema, a text that it forbids, and the error.
     fn schema(&self, valid: &str) -> (String, String, ExpectedError) {
-        if self.field.has_length && !self.field.has_pattern {
+        if self.field.free_keyword == Some(Keyword::Pattern) {
             let attribute = format!("#[schemars(regex(pattern = {WORDS:?}))]");
             let error = self.error("/pattern", "FieldValueInvalid", None);
             return (attribute, format!("{valid} <{}>", self.name), error);
