@@ -20,7 +20,7 @@ pub(crate) fn add(args: &AddArgs) -> ExitCode {
     report(lockstep_scaffold::add(args, Path::new(".")).map(|changed| {
         let changed = changed.iter();
         let lines: Vec<_> = changed
-            .map(|path| format!("Changed {}\n", path.display()))
+            .map(|path| format!("Wrote {}\n", path.display()))
             .collect();
         lines.concat()
     }))

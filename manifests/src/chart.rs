@@ -1,6 +1,8 @@
 //! Generated files of the Helm charts: everything that depends on the kinds and their operators. The templates of the
 //! charts are written by hand; they read these files and add what the values of an installation say.
 
+mod author_chart;
+
 use serde_json::{Value, json};
 
 use crate::manifest::{Manifest, crd_file, manifest};
@@ -37,13 +39,18 @@ const README_TEMPLATES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Renders the files of both charts. Their paths are relative to the folder of the charts.
+/// Renders the files that depend on the kinds, of both charts or of the chart of an author's program. Their paths are
+/// relative to the folder of the charts.
 #[must_use]
 pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     let own = [rbac_file(install), webhooks(install), arguments(install)];
     let own = own.into_iter().chain(shared(install));
     let names = &install.names;
-    let own = own.map(|file| file.with_header(names).within("lockstep/files"));
+    let folder = format!("{}/files", names.program);
+    let own = own.map(|file| file.with_header(names).within(&folder));
+    if !is_of_this_repository(install) {
+        return own.collect();
+    }
     let crds = shared(install).map(|file| file.with_header(names).within("lockstep-crds/files"));
     let templates = SHARED_TEMPLATES.map(|(name, template)| Manifest {
         name: format!("lockstep-crds/templates/{name}"),
@@ -56,6 +63,20 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
         content: template.replace("<!-- values -->\n", &values_table::markdown(values)),
     });
     own.chain(crds).chain(templates).chain(readmes).collect()
+}
+
+/// Renders the other files of the chart of an author's program, who may change them. The charts of this repository have their
+/// own.
+#[must_use]
+pub fn render_initial(install: &InstallOptions<'_>) -> Vec<Manifest> {
+    if is_of_this_repository(install) {
+        return Vec::new();
+    }
+    author_chart::render(install)
+}
+
+fn is_of_this_repository(install: &InstallOptions<'_>) -> bool {
+    install.names.program == author_chart::TEMPLATE
 }
 
 /// Returns the cluster-scoped files, which do not depend on an installation.
@@ -117,9 +138,13 @@ fn arguments(install: &InstallOptions<'_>) -> Manifest {
     let volumes: Vec<_> = install.config_map_volumes().collect();
     let mounts: Vec<_> = install.config_map_mounts().collect();
     let both: Vec<_> = deployment::admission_checks(install).into_iter().collect();
-    let arguments = json!({
+    let mut arguments = json!({
         "both": both,
         "webhook": common, "controller": controller, "volumes": volumes, "volumeMounts": mounts,
     });
+    // The templates of this repository have values for its environment variables.
+    if !is_of_this_repository(install) {
+        arguments["environment"] = deployment::environment(install).into();
+    }
     manifest("arguments.yaml", &[arguments])
 }

@@ -212,14 +212,19 @@ fn container(install: &InstallOptions<'_>, more: Vec<String>) -> Value {
             {"name": "cluster-credentials", "mountPath": CREDENTIALS, "readOnly": true},
         ]), install.config_map_mounts()),
     });
-    let environment = install.environment_config_maps.iter();
-    let environment: Vec<_> = environment
-        .map(|name| json!({"configMapRef": {"name": name, "optional": true}}))
-        .collect();
+    let environment = environment(install);
     if !environment.is_empty() {
         container["envFrom"] = environment.into();
     }
     container
+}
+
+/// Returns the sources of the controller's environment variables.
+pub(crate) fn environment(install: &InstallOptions<'_>) -> Vec<Value> {
+    let config_maps = install.environment_config_maps.iter();
+    config_maps
+        .map(|name| json!({"configMapRef": {"name": name, "optional": true}}))
+        .collect()
 }
 
 /// Returns the labels of a Deployment and its Pods.

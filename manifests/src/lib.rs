@@ -17,7 +17,9 @@ mod webhook_configuration;
 
 use crate::manifest::{manifest, schemas};
 
-pub use crate::chart::render as render_chart_files;
+pub use crate::chart::{
+    render as render_chart_files, render_initial as render_initial_chart_files,
+};
 pub use crate::manifest::Manifest;
 pub use crate::options::InstallOptions;
 

@@ -31,6 +31,16 @@ pub enum Error {
         /// Missing part.
         problem: &'static str,
     },
+    /// A file of the author's has no place for a change.
+    #[error("{path}: found no place for the change; looked for {missing}; add by hand: {by_hand}")]
+    NoPlace {
+        /// File that was read.
+        path: PathBuf,
+        /// Part that was looked for.
+        missing: &'static str,
+        /// Code or text to write.
+        by_hand: String,
+    },
     /// A file cannot be read or written.
     #[error("{path}: {error}")]
     File {

@@ -6,20 +6,28 @@ use crate::error::Error;
 const MAX_PROGRAM: usize = 40;
 
 /// Types that the generated files use. A kind of the same name would not compile.
-const USED: [&str; 30] = [
+const USED: [&str; 38] = [
     "Api",
+    "Client",
     "ConfigMap",
     "CustomResource",
     "DeleteParams",
     "Deserialize",
+    "DevService",
     "Diagnostics",
+    "Duration",
+    "FinalizeOutcome",
+    "FinalizeRequest",
     "JsonSchema",
     "KubeSchema",
+    "Leadership",
     "Metrics",
     "None",
+    "Operator",
     "Option",
     "OwnedType",
     "ReconcileError",
+    "ReconcileOutput",
     "Reconciler",
     "ResourceExt",
     "Result",
@@ -40,19 +48,34 @@ const USED: [&str; 30] = [
 ];
 
 /// Modules that the generated files have. The module of a kind must have another name.
-const MODULES: [&str; 6] = ["cases", "lib", "main", "resource", "rules", "sync"];
+const MODULES: [&str; 9] = [
+    "api",
+    "cases",
+    "lib",
+    "main",
+    "reconciler",
+    "resource",
+    "rules",
+    "simulator",
+    "sync",
+];
 
 /// Names of programs that Cargo, Rust or Kubernetes use: for build output, for crates, and for `ClusterRole`s and the
 /// namespace `kube-system`.
-const RESERVED_PROGRAMS: [&str; 24] = [
+const RESERVED_PROGRAMS: [&str; 29] = [
     "admin",
     "alloc",
+    "async-trait",
+    "axum",
     "build",
     "cluster-admin",
     "core",
     "deps",
     "edit",
     "examples",
+    "http-body-util",
+    "hyper",
+    "hyper-util",
     "incremental",
     "k8s-openapi",
     "kube",
@@ -79,6 +102,10 @@ const KEYWORDS: [&str; 51] = [
     "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
+
+/// Requirement on the name of a kind.
+const KIND_REQUIREMENT: &str =
+    "must begin with an upper-case letter, and have only letters and digits, such as `Greeting`";
 
 /// Names of a program and of one of its kinds.
 ///
@@ -135,12 +162,7 @@ impl Names {
             "must have lower-case letters, digits and `-`, begin with a letter, have at most 40 characters, and must not \
              be a keyword of Rust or a name that Rust or Kubernetes use, such as `core` or `admin`",
         )?;
-        require(
-            is_pascal_case(kind),
-            "`--kind`",
-            kind,
-            "must begin with an upper-case letter, and have only letters and digits, such as `Greeting`",
-        )?;
+        require(is_pascal_case(kind), "`--kind`", kind, KIND_REQUIREMENT)?;
         require(
             !USED.contains(&kind),
             "`--kind`",
@@ -179,6 +201,7 @@ impl Names {
     /// Replaces the names of the templates by these names.
     pub(crate) fn apply(&self, template: &str) -> String {
         let crate_name = self.program.replace('-', "_");
+        let variable = self.module.to_uppercase();
         // The longest first: some of them contain others.
         let words = [
             ("greeting-operator", self.program.as_str()),
@@ -187,6 +210,7 @@ impl Names {
             ("greetings", &self.plural),
             ("Greeting", &self.kind),
             ("greeting", &self.module),
+            ("GREETING", &variable),
             ("v1alpha1", &self.version),
         ];
         let mut text = String::with_capacity(template.len());
@@ -264,6 +288,38 @@ fn pluralized(word: &str) -> String {
     }
 }
 
+/// Checks a kind and returns the name of its module.
+///
+/// # Errors
+///
+/// The name is not one of a kind.
+pub(crate) fn module_of(kind: &str) -> Result<String, Error> {
+    if is_pascal_case(kind) {
+        return Ok(module_name(kind));
+    }
+    Err(Error::Name {
+        what: "`--kind`",
+        value: kind.to_owned(),
+        requirement: KIND_REQUIREMENT,
+    })
+}
+
+/// Checks the name of a rule or case: files are named after it.
+///
+/// # Errors
+///
+/// The name is not allowed.
+pub(crate) fn check_part(name: &str) -> Result<(), Error> {
+    if is_label(name) {
+        return Ok(());
+    }
+    Err(Error::Name {
+        what: "the name",
+        value: name.to_owned(),
+        requirement: "must have lower-case letters, digits and `-`, and begin with a letter",
+    })
+}
+
 /// Returns the name of the module of a kind: `DnsRecord` and `DNSRecord` give `dns_record`.
 fn module_name(kind: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
@@ -289,7 +345,7 @@ fn module_name(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::template::{HANDLER, REPOSITORY};
+    use crate::operator_form::OperatorForm;
 
     fn names(program: &str, kind: &str, group: &str, version: &str) -> Result<Names, String> {
         Names::new(program, kind, group, version, None).map_err(|error| error.to_string())
@@ -348,22 +404,29 @@ mod tests {
 
     #[test]
     fn no_kind_has_the_name_of_an_import_of_the_templates() {
-        let templates = REPOSITORY.iter().chain(HANDLER);
-        let lines = templates.flat_map(|template| template.content.split(';'));
-        let imports = lines.filter_map(|line| line.rsplit_once("\nuse ").map(|(_, names)| names));
-        let names = imports.flat_map(|names| names.split(|c: char| !c.is_alphanumeric()));
-        let types: Vec<_> = names
-            .filter(|name| name.starts_with(|c: char| c.is_ascii_uppercase()))
-            .collect();
-        assert!(types.contains(&"OwnedType"), "{types:?}");
-        // These are imported where no kind is.
-        let others = ["Cases", "ExitCode", "Operator", "Program"];
-        let missing: Vec<_> = types
-            .into_iter()
-            .filter(|name| !name.starts_with("Greeting") && !others.contains(name))
-            .filter(|name| !USED.contains(name))
-            .collect();
-        assert_eq!(missing, Vec::<&str>::new());
+        let of_form = |form: OperatorForm| [form.repository(), form.kind()].concat();
+        let templates = [OperatorForm::Handler, OperatorForm::Reconciler].map(of_form);
+        let mut checked = Vec::new();
+        for template in templates.iter().flatten() {
+            let content = template.content.split(';');
+            let imports = content.filter_map(|part| part.rsplit_once("use ").map(|(_, it)| it));
+            let names = imports.flat_map(|names| names.split(|c: char| !c.is_alphanumeric()));
+            let is_type = |name: &&str| {
+                name.starts_with(|c: char| c.is_ascii_uppercase())
+                    && name.contains(|c: char| c.is_ascii_lowercase())
+            };
+            let types: Vec<_> = names.filter(is_type).collect();
+            let defines_kind = template.content.contains("kind = \"Greeting\"");
+            // Elsewhere, another type may have the name of the kind.
+            if types.contains(&"Greeting") || defines_kind {
+                checked.extend(types.into_iter().filter(|name| !name.contains("Greeting")));
+            }
+        }
+        for name in ["OwnedType", "JsonSchema", "Leadership", "DevService"] {
+            assert!(checked.contains(&name), "{name}: {checked:?}");
+        }
+        checked.retain(|name| !USED.contains(name));
+        assert_eq!(checked, Vec::<&str>::new());
     }
 
     #[test]
@@ -378,6 +441,7 @@ mod tests {
             ("Match", "matches", "match_kind"),
             ("Trait", "traits", "trait_kind"),
             ("Resource", "resources", "resource_kind"),
+            ("Simulator", "simulators", "simulator_kind"),
             ("Bus", "buses", "bus"),
             ("V2Ray", "v2rays", "v2_ray"),
         ] {
@@ -399,9 +463,10 @@ mod tests {
             None,
         );
         let names = names.expect("names");
-        let text = names.apply("greeting-operator Greeting greetings.demo.example.com greeting.rs");
-        let expected =
-            "greeting-operator-2 GreetingCard greetingcards.greeting.dev greeting_card.rs";
+        let text = names.apply(
+            "greeting-operator Greeting greetings.demo.example.com greeting.rs GREETING_URL",
+        );
+        let expected = "greeting-operator-2 GreetingCard greetingcards.greeting.dev greeting_card.rs GREETING_CARD_URL";
         assert_eq!(text, expected);
     }
 }

@@ -7,8 +7,9 @@ use clap::Parser;
 use crate::error::Error;
 use crate::local_crates;
 use crate::names::Names;
+use crate::operator_form::{OperatorForm, OperatorFormArgs};
 use crate::project::{Project, read, write};
-use crate::template::{HANDLER, REPOSITORY};
+use crate::registration;
 
 /// Create a repository with an operator that builds, passes its tests and runs at once: a custom resource with rules in all
 /// three layers, an operator, examples, tests, a container image and CI.
@@ -29,6 +30,9 @@ pub struct NewArgs {
     /// Plural of the kind in lower case. Default: the English plural.
     #[arg(long)]
     pub plural: Option<String>,
+    /// Form of the operator.
+    #[command(flatten)]
+    pub form: OperatorFormArgs,
     /// Folder to create. Default: the name, in the current folder.
     #[arg(long, value_name = "DIRECTORY")]
     pub directory: Option<PathBuf>,
@@ -58,7 +62,11 @@ pub fn create(args: &NewArgs) -> Result<PathBuf, Error> {
         return Err(Error::NotEmpty(folder.to_owned()));
     }
     let project = Project::in_folder(folder);
-    project.write(&[REPOSITORY, HANDLER].concat(), &names)?;
+    let form = OperatorForm::from(args.form);
+    project.write(&[form.repository(), form.kind()].concat(), &names)?;
+    for (path, content) in registration::of_form(&project, &names, form)? {
+        write(&path, &content)?;
+    }
     if let Some(patches) = patches {
         let manifest = project.path("Cargo.toml");
         write(&manifest, &(read(&manifest)? + &patches))?;

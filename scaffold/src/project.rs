@@ -25,6 +25,22 @@ impl Project {
         self.folder.join(path)
     }
 
+    /// Returns the name of the program.
+    ///
+    /// # Errors
+    ///
+    /// The folder has no manifest of a package.
+    pub(crate) fn program(&self) -> Result<String, Error> {
+        let manifest = self.path("Cargo.toml");
+        let text = read(&manifest)?;
+        let line = text.lines().find(|line| line.starts_with("name = "));
+        let name = line.and_then(|line| line.split('"').nth(1));
+        name.map(ToOwned::to_owned).ok_or(Error::NoProject {
+            path: manifest,
+            problem: "the package has no name",
+        })
+    }
+
     /// Writes templates with the names of a program and a kind.
     ///
     /// # Errors
@@ -45,13 +61,7 @@ impl Project {
             let path = self.path(&names_of_file.apply(template.path));
             (path, names.apply(template.content))
         });
-        let files: Vec<_> = files.collect();
-        if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-            return Err(Error::Exists(path.clone()));
-        }
-        files
-            .iter()
-            .try_for_each(|(path, content)| write(path, content))
+        write_new(&files.collect::<Vec<_>>())
     }
 
     /// Formats the Rust files, whose lines are longer or shorter with other names. Without rustfmt they stay as they are.
@@ -73,4 +83,40 @@ pub(crate) fn write(path: &Path, content: &str) -> Result<(), Error> {
         fs::create_dir_all(folder).map_err(Error::file(folder))?;
     }
     fs::write(path, content).map_err(Error::file(path))
+}
+
+/// Writes new files.
+///
+/// # Errors
+///
+/// One of them exists: nothing is written then.
+pub(crate) fn write_new(files: &[(PathBuf, String)]) -> Result<(), Error> {
+    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+        return Err(Error::Exists(path.clone()));
+    }
+    files
+        .iter()
+        .try_for_each(|(path, content)| write(path, content))
+}
+
+/// Replaces a Rust file by the same with more code. If it was formatted, so is the result; otherwise its author does not
+/// use rustfmt, and nothing else in it changes.
+pub(crate) fn insert(path: &Path, content: &str) -> Result<(), Error> {
+    let was_formatted = rustfmt(path, &["--check"]);
+    write(path, content)?;
+    if was_formatted {
+        rustfmt(path, &[]);
+    }
+    Ok(())
+}
+
+/// Runs rustfmt and returns true if it succeeds.
+fn rustfmt(path: &Path, arguments: &[&str]) -> bool {
+    let mut command = Command::new("rustfmt");
+    command
+        .args(["--edition", "2024"])
+        .args(arguments)
+        .arg(path);
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
 }

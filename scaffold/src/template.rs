@@ -13,26 +13,31 @@ macro_rules! templates {
     };
 }
 
-/// Files of the repository.
+/// Files of every repository.
 pub(crate) const REPOSITORY: &[Template] = templates![
     ".dockerignore" from "dockerignore",
     ".github/workflows/ci.yml" from "github/ci.yml",
     ".gitignore" from "gitignore",
     "Cargo.toml" from "_Cargo.toml",
     "Dockerfile" from "Dockerfile",
-    "README.md" from "README.md",
-    "src/lib.rs" from "src/lib.rs",
     "src/main.rs" from "src/main.rs",
     "tests/cases.rs" from "tests/cases.rs",
 ];
 
-/// Files of a kind whose operator is a handler.
-pub(crate) const HANDLER: &[Template] = templates![
-    "src/greeting.rs" from "src/greeting.rs",
-    "src/greeting/resource.rs" from "src/greeting/resource.rs",
-    "src/greeting/rules.rs" from "src/greeting/rules.rs",
-    "src/greeting/sync.rs" from "src/greeting/sync.rs",
-    "tests/greeting.rs" from "tests/greeting.rs",
+/// Files of a repository whose first operator is a handler.
+pub(crate) const HANDLER_REPOSITORY: &[Template] = templates![
+    "README.md" from "handler/README.md",
+    "src/lib.rs" from "handler/lib.rs",
+];
+
+/// Files of a repository whose first operator is a reconciler.
+pub(crate) const RECONCILER_REPOSITORY: &[Template] = templates![
+    "README.md" from "reconciler/README.md",
+    "src/lib.rs" from "reconciler/lib.rs",
+];
+
+/// Files of every kind.
+pub(crate) const KIND: &[Template] = templates![
     "examples/invalid/greeting-rust.yaml" from "examples/invalid/rust.yaml",
     "examples/invalid/greeting-schema-and-cel.yaml" from "examples/invalid/schema-and-cel.yaml",
     "examples/valid/greeting.yaml" from "examples/valid/hello.yaml",
@@ -42,4 +47,24 @@ pub(crate) const HANDLER: &[Template] = templates![
     "tests/cases/greeting-text-shortest.yaml" from "tests/cases/schema-text-shortest.yaml",
     "tests/cases/greeting-two-lines.yaml" from "tests/cases/cel-two-lines.yaml",
     "tests/cases/greeting-two-placeholders.yaml" from "tests/cases/rust-two-braces.yaml",
+];
+
+/// Files of a kind whose operator is a handler.
+pub(crate) const HANDLER: &[Template] = templates![
+    "src/greeting.rs" from "handler/greeting.rs",
+    "src/greeting/resource.rs" from "handler/greeting/resource.rs",
+    "src/greeting/rules.rs" from "handler/greeting/rules.rs",
+    "src/greeting/sync.rs" from "handler/greeting/sync.rs",
+    "tests/greeting.rs" from "handler/test.rs",
+];
+
+/// Files of a kind whose operator is a reconciler.
+pub(crate) const RECONCILER: &[Template] = templates![
+    "src/greeting.rs" from "reconciler/greeting.rs",
+    "src/greeting/api.rs" from "reconciler/greeting/api.rs",
+    "src/greeting/reconciler.rs" from "reconciler/greeting/reconciler.rs",
+    "src/greeting/resource.rs" from "reconciler/greeting/resource.rs",
+    "src/greeting/rules.rs" from "reconciler/greeting/rules.rs",
+    "src/greeting/simulator.rs" from "reconciler/greeting/simulator.rs",
+    "tests/greeting.rs" from "reconciler/test.rs",
 ];

@@ -1,36 +1,29 @@
 //! The tutorial is correct: its repository is created, against the library crates as they are packaged, its files are
-//! changed and its commands are run, and they print the output that it shows.
+//! changed and its commands are run, and they print the output that it shows. So is a repository whose operator is a
+//! reconciler, with everything that can be added to it.
 
 mod blocks;
 mod packages;
+mod reconciler;
 mod workspace;
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::sync::MutexGuard;
 
 use regex::Regex;
 
 use crate::blocks::{Block, Step, blocks};
-use crate::packages::Package;
-use crate::workspace::{add_member, copied};
+use crate::workspace::Workspace;
 
 /// Folder of the repository, in the copy of the workspace.
 const NAME: &str = "greeting-operator";
 
 #[test]
 fn following_the_tutorial_gives_the_output_that_it_shows() {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let repository = repository.canonicalize().expect("the repository");
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let copy = copied(&repository, &folder);
     let tutorial = Tutorial {
-        packages: packages::replace(&repository, &copy, &folder),
-        repository,
-        copy,
+        workspace: Workspace::lock(),
     };
-    let text = tutorial.repository.join("docs/tutorial.md");
+    let text = tutorial.workspace.file("docs/tutorial.md");
     let text = fs::read_to_string(text).expect("the tutorial");
     let (mut files, mut commands) = (0, 0);
     for block in blocks(&text) {
@@ -56,20 +49,13 @@ fn following_the_tutorial_gives_the_output_that_it_shows() {
 
 /// The tutorial while it is followed.
 struct Tutorial {
-    repository: PathBuf,
-    /// Copy of the workspace, in which the library crates are as they are published.
-    copy: PathBuf,
-    packages: Vec<Package>,
+    workspace: MutexGuard<'static, Workspace>,
 }
 
 impl Tutorial {
-    fn path(&self, path: &str) -> PathBuf {
-        self.copy.join(NAME).join(path)
-    }
-
     /// Asserts that a file contains what the tutorial shows of it, or creates it.
     fn shows(&self, path: &str, content: &str) {
-        let path = self.path(path);
+        let path = self.workspace.path(NAME, path);
         match fs::read_to_string(&path) {
             Ok(text) => assert!(
                 text.contains(content),
@@ -81,23 +67,13 @@ impl Tutorial {
     }
 
     fn apply(&self, change: &str) {
-        let mut git = Command::new("git")
-            .args(["apply", "-"])
-            .current_dir(self.path(""))
-            // The copy lies inside a repository but does not belong to it.
-            .env("GIT_CEILING_DIRECTORIES", &self.copy)
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("git runs");
-        let mut stdin = git.stdin.take().expect("git has a standard input");
-        stdin
-            .write_all(change.as_bytes())
-            .expect("the process reads its input");
-        drop(stdin);
-        assert!(git.wait().expect("the process ends").success(), "{change}");
+        let command = format!("git apply - <<'END'\n{change}END");
+        let applied = self.workspace.shell(NAME, &command);
+        let printed = String::from_utf8_lossy(&applied.stdout);
+        assert!(applied.status.success(), "{printed}{change}");
     }
 
-    /// Output of a command, which reuses earlier build output.
+    /// Output of a command.
     fn run(&self, step: &Step) -> String {
         if let Some(arguments) = step.command.strip_prefix(NEW) {
             return self.create(arguments);
@@ -107,16 +83,7 @@ impl Tutorial {
             Some(arguments) => format!("{BUILD} && ../target/debug/{NAME}{arguments}"),
             None => step.command.replace("cargo test", TEST),
         };
-        let output = Command::new("sh")
-            .args(["-c", &format!("{{ {command}\n}} 2>&1")])
-            .current_dir(self.path(""))
-            .env_clear()
-            .envs(std::env::vars().filter(|(name, _)| !is_of_this_test(name)))
-            .env("CARGO_TARGET_DIR", self.copy.join("target"))
-            .env("CARGO_BUILD_BUILD_DIR", self.repository.join("target"))
-            .env("CARGO_NET_OFFLINE", "true")
-            .output()
-            .expect("a shell");
+        let output = self.workspace.shell(NAME, &command);
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let status = output.status;
         assert_eq!(
@@ -129,28 +96,17 @@ impl Tutorial {
 
     /// Creates the repository with the packaged crates, in the copy of the workspace.
     fn create(&self, arguments: &str) -> String {
+        let folders = format!(" --directory ../{NAME} --local-crates .");
+        let arguments = arguments.strip_suffix(&folders).expect("the folders");
         let arguments: Vec<_> = arguments.split_whitespace().collect();
-        let replaced = arguments.iter().map(|argument| match *argument {
-            "." => self.copy.clone(),
-            "../greeting-operator" => self.path(""),
-            other => PathBuf::from(other),
-        });
-        let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
-            .arg("new")
-            .args(replaced)
-            .output()
-            .expect("the program runs");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{error}");
-        add_member(&self.copy, NAME, &self.packages);
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        let folder = self.path("").display().to_string();
+        let printed = self.workspace.create(NAME, &arguments);
+        let folder = self.workspace.path(NAME, "").display().to_string();
         printed.replace(&folder, "../greeting-operator")
     }
 }
 
 /// Commands of the tutorial that create the repository, and that build and run its program.
-const NEW: &str = "cargo run --quiet -- new";
+const NEW: &str = "cargo run --quiet -- new greeting-operator";
 const RUN: &str = "cargo run --quiet --";
 
 /// Builds the program with the features that its libraries have in tests: with those of `cargo run`, most of them would
@@ -159,14 +115,6 @@ const BUILD: &str = "cargo build --quiet --workspace --bin greeting-operator --t
 
 /// Runs the tests of the repository with the same features.
 const TEST: &str = "cargo test --workspace --bin greeting-operator --test cases --test greeting";
-
-/// Returns true if cargo has set the variable for this test. It would cause everything to be built again that was
-/// built without it.
-fn is_of_this_test(name: &str) -> bool {
-    const PREFIXES: [&str; 5] = ["BIN_", "CRATE_", "MANIFEST_", "PKG_", "TARGET_"];
-    let of_cargo = name.strip_prefix("CARGO_");
-    of_cargo.is_some_and(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
-}
 
 /// Compares the output of a command with the one shown, in which a line `...` matches any lines.
 fn compare(step: &Step, printed: &str) {

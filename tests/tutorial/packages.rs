@@ -47,11 +47,12 @@ pub fn replace(repository: &Path, copy: &Path, folder: &Path) -> Vec<Package> {
         let unpacking = Archive::new(GzDecoder::new(file)).unpack(&target);
         unpacking.expect("a package is a compressed archive");
         let original = package.folder.clone();
+        set_times(&target.join(&name), &repository.join(&original));
         fs::remove_dir_all(copy.join(&original)).expect("the folder of the crate");
         package.folder = Path::new(FOLDER).join(&original);
         let folder = copy.join(&package.folder);
         fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
-        fs::rename(target.join(name), folder).expect("the content of the package");
+        fs::rename(target.join(&name), folder).expect("the content of the package");
         for (before, after) in [("  \"", "\",\n"), ("{ path = \"", "\"")] {
             let reference = |path: &Path| format!("{before}{}{after}", path.display());
             text = text.replace(&reference(&original), &reference(&package.folder));
@@ -59,6 +60,23 @@ pub fn replace(repository: &Path, copy: &Path, folder: &Path) -> Vec<Package> {
     }
     fs::write(&manifest, text).expect("a manifest");
     crates
+}
+
+/// Sets the modification times of the files to those of the originals. In a package, all files have the same time, so that
+/// changed ones would not be compiled again.
+fn set_times(folder: &Path, original: &Path) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let original = original.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            set_times(&path, &original);
+        } else if let Ok(metadata) = original.metadata() {
+            let modified = metadata.modified().expect("a time");
+            let file = fs::File::options().write(true).open(&path);
+            let set = file.expect("a file").set_modified(modified);
+            set.expect("the time is set");
+        }
+    }
 }
 
 /// Package that can be published.

@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use lockstep_manifests::{InstallOptions, Manifest, render, render_chart_files};
+use lockstep_manifests::{
+    InstallOptions, Manifest, render, render_chart_files, render_initial_chart_files,
+};
 
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
@@ -17,7 +19,8 @@ pub(crate) struct Args {
     /// Output folder.
     #[arg(default_value = "manifests/config")]
     directory: PathBuf,
-    /// Folder of the Helm charts. If it is given, the generated files of the charts are written, too.
+    /// Folder of the Helm charts. If it is given, the files of the chart that depend on the kinds are written, too, and those
+    /// that you may change are created if they are missing.
     #[arg(long, value_name = "DIRECTORY")]
     charts: Option<PathBuf>,
     /// Write nothing; fail if a file is missing or out of date.
@@ -43,15 +46,21 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> 
     let files = with_options(environment, &args.kinds, Some(&args.scope), with_shards)?;
     let mut all = vec![(&args.directory, files)];
     if let Some(charts) = &args.charts {
-        ensure!(
-            charts.join("lockstep").is_dir(),
-            "{} does not contain the chart `lockstep`: its templates are written by hand, and this command adds the files \
-             that depend on the kinds",
-            charts.display()
-        );
         // The values of a chart select its scope.
         let files = with_options(environment, &args.kinds, None, render_chart_files)?;
-        all.push((charts, files));
+        let initial = with_options(environment, &args.kinds, None, render_initial_chart_files)?;
+        let initial = initial.into_iter();
+        let missing: Vec<_> = initial
+            .filter(|file| !charts.join(&file.name).exists())
+            .collect();
+        ensure!(
+            !missing.is_empty() || charts.join(environment.name()).is_dir(),
+            "{} does not contain the chart `{}`: its templates are written by hand, and this command adds the files that depend \
+             on the kinds",
+            charts.display(),
+            environment.name()
+        );
+        all.extend([(charts, files), (charts, missing)]);
     }
     let mut stale = Vec::new();
     let all = all
