@@ -1,9 +1,10 @@
 //! The tutorial is correct: its repository is created, against the library crates as they are packaged, its files are
 //! changed and its commands are run, and they print the output that it shows. So is a repository whose operator is a
-//! reconciler, with everything that can be added to it.
+//! reconciler, with everything that can be added to it, and one that an earlier release has created.
 
 mod blocks;
 mod packages;
+mod previous_scaffold;
 mod reconciler;
 mod workspace;
 

@@ -78,17 +78,28 @@ impl Workspace {
             .expect("the program runs");
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{error}");
+        let manifest = fs::read_to_string(self.path(member, "Cargo.toml"));
+        let crates = "[patch.crates-io]\ncrd-validation = ";
+        let has_crates = manifest.expect("a manifest").contains(crates);
+        assert!(has_crates, "the crates of the checkout");
         self.set_member(member);
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Copies a repository from a folder, in which the manifest has a name that cargo ignores. It becomes the member.
+    pub fn copy_from(&self, folder: &str, member: &str) {
+        let path = self.path(member, "");
+        copy_folder(&self.file(folder), &path);
+        let manifest = path.join("Cargo.toml");
+        fs::rename(path.join("_Cargo.toml"), manifest).expect("a manifest");
+        self.set_member(member);
     }
 
     /// Makes a repository the member of the workspace. Only the manifest of a workspace has profiles and replacements.
     fn set_member(&self, member: &str) {
         let manifest = self.path(member, "Cargo.toml");
         let text = fs::read_to_string(&manifest).expect("a manifest");
-        let (own, of_workspace) = text.split_once("\n[profile.dev]").expect("profiles");
-        let crates = "[patch.crates-io]\ncrd-validation = ";
-        assert!(of_workspace.contains(crates), "the crates of the checkout");
+        let (own, _) = text.split_once("\n[profile.dev]").expect("profiles");
         fs::write(&manifest, own).expect("a manifest");
         let members = "members = [\n";
         let with_member = format!("{members}  \"{member}\",\n");

@@ -1,6 +1,6 @@
 //! Rules that neither the schema nor CEL can express.
 
-use lockstep_sdk::shared_validation::{Diagnostics, Rule, RuleContext, Severity, fields};
+use lockstep_sdk::shared_validation::{Diagnostics, Rule, RuleContext, Severity, field, fields};
 
 use super::resource::Greeting;
 
@@ -19,7 +19,7 @@ fn check_braces(context: &RuleContext<'_, Greeting>, diagnostics: &mut Diagnosti
     let text = &context.object.spec.text;
     if !has_balanced_braces(text) {
         let detail = "must close every brace, as in `{user}`";
-        diagnostics.invalid("spec.text", text.as_str(), detail);
+        diagnostics.invalid(field!(Greeting, "spec.text"), text.as_str(), detail);
     }
 }
 

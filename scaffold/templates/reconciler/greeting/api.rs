@@ -89,8 +89,6 @@ impl GreetingApi {
 }
 
 fn failed(error: impl Display) -> ReconcileError {
-    ReconcileError::Transient {
-        reason: "ApiFailed",
-        message: format!("the API of greetings does not respond as expected: {error}"),
-    }
+    let message = format!("the API of greetings does not respond as expected: {error}");
+    ReconcileError::transient("ApiFailed", message)
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kube::api::Api;
 use kube::{Client, ResourceExt};
 use lockstep_sdk::controller::{
     FinalizeOutcome, FinalizeRequest, Leadership, ReconcileError, ReconcileOutput, Reconciler,
-    SyncRequest,
+    SyncRequest, require_existing,
 };
 use serde_json::json;
 
@@ -25,31 +24,6 @@ pub struct GreetingReconciler {
     pub client: Client,
     /// Time until which this process is the leader.
     pub leadership: Leadership,
-}
-
-impl GreetingReconciler {
-    /// Returns an error if another process may be the leader before a call ends.
-    fn must_lead(&self) -> Result<(), ReconcileError> {
-        if self.leadership.outlasts(TIMEOUT) {
-            return Ok(());
-        }
-        let error = transient("NotLeading", "another process is the leader".to_owned());
-        Err(ReconcileError::Inconclusive(Box::new(error)))
-    }
-
-    /// Returns an error if the object no longer exists: nothing must be created for one that only an old watch shows.
-    async fn must_exist(&self, object: &Greeting) -> Result<(), ReconcileError> {
-        let namespace = object.namespace().unwrap_or_default();
-        let api: Api<Greeting> = Api::namespaced(self.client.clone(), &namespace);
-        let found = api.get_metadata_opt(&object.name_any()).await;
-        let found = found.map_err(|error| transient("ObjectUnreadable", error.to_string()))?;
-        let exists = found.is_some_and(|found| {
-            let metadata = found.metadata;
-            metadata.uid == object.metadata.uid && metadata.deletion_timestamp.is_none()
-        });
-        let deleted = || transient("Deleted", "the object was deleted".to_owned());
-        exists.then_some(()).ok_or_else(deleted)
-    }
 }
 
 #[async_trait]
@@ -73,9 +47,9 @@ impl Reconciler for GreetingReconciler {
         let stored = self.api.get(&id).await?;
         if stored.as_ref() != Some(&desired) {
             if stored.is_none() {
-                self.must_exist(object).await?;
+                require_existing(&self.client, object).await?;
             }
-            self.must_lead()?;
+            self.leadership.require(TIMEOUT)?;
             self.api.put(&id, &desired).await?;
         }
         let status = json!({"id": id, "text": desired.text});
@@ -90,13 +64,9 @@ impl Reconciler for GreetingReconciler {
         &self,
         deleted: &FinalizeRequest<'_>,
     ) -> Result<FinalizeOutcome, ReconcileError> {
-        self.must_lead()?;
+        self.leadership.require(TIMEOUT)?;
         let id = deleted.object["metadata"]["uid"].as_str();
         self.api.delete(id.unwrap_or_default()).await?;
         Ok(FinalizeOutcome::Done)
     }
-}
-
-fn transient(reason: &'static str, message: String) -> ReconcileError {
-    ReconcileError::Transient { reason, message }
 }
