@@ -6,6 +6,7 @@ pub(crate) mod context;
 pub(crate) mod dev_service;
 pub(crate) mod extension;
 pub(crate) mod extension_files;
+pub(crate) mod permissions;
 pub(crate) mod registration;
 pub(crate) mod subcommand;
 #[cfg(test)]
@@ -29,7 +30,7 @@ use crate::operator::dev_service::DevService;
 use crate::operator::extension::ExtensionDefinition;
 use crate::operator::extension_files::RulesetExtension;
 use crate::operator::registration::{
-    CheckFn, Definition, KindDefinition, LeaderTaskFn, Registration, SetUpFn, StartFn,
+    CheckFn, Definition, KindDefinition, KindStart, LeaderTaskFn, Registration, SetUpFn,
 };
 use crate::operator::subcommand::Subcommand;
 
@@ -45,7 +46,7 @@ use crate::operator::subcommand::Subcommand;
 pub struct Operator<S = ()> {
     definition: Definition,
     set_up: SetUpFn<S>,
-    starts: Vec<StartFn<S>>,
+    starts: Vec<KindStart<S>>,
     leader_tasks: Vec<LeaderTaskFn<S>>,
     check: Option<CheckFn<S>>,
 }
@@ -131,16 +132,23 @@ impl<S: Send + Sync + 'static> Operator<S> {
 
     /// Adds a kind with the function that creates its reconciler. The function is called for each leadership term, and
     /// for each watched namespace if only some are watched.
+    ///
+    /// The manifests contain only the permissions on the kind itself: add those on owned and watched types with
+    /// [`rbac_rules`](Self::rbac_rules). The program does not start if one of them is missing.
     #[must_use]
     pub fn kind<R: Reconciler>(
         mut self,
         reconciler: impl Fn(&S, &OperatorContext) -> R + Send + Sync + 'static,
     ) -> Self {
         self.definition.kinds.push(KindDefinition::of::<R>());
-        self.starts
-            .push(Arc::new(move |state, context, ruleset, wiring| {
+        let reconciler = Arc::new(reconciler);
+        let of_example = Arc::clone(&reconciler);
+        self.starts.push(KindStart {
+            start: Arc::new(move |state, context, ruleset, wiring| {
                 wiring.controller(reconciler(state, context), ruleset)
-            }));
+            }),
+            needed_rules: Arc::new(move |state, context| of_example(state, context).rbac_rules()),
+        });
         self
     }
 

@@ -18,6 +18,7 @@ use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
 use crate::operator::extension_files::RulesetExtension;
+use crate::operator::permissions::require_declared;
 use crate::operator::registration::{
     ControllerFactory, KindDefinition, LeaderTaskFactory, Registration,
 };
@@ -303,10 +304,13 @@ impl Operators {
             let running = (operator.set_up)(matches, context)?.await?;
             leader_tasks.extend(running.leader_tasks);
             let registered = operator.definition.kinds.iter();
-            for (registered, factory) in registered.zip(running.controllers) {
+            let started = running.controllers.into_iter().zip(running.needed_rules);
+            for (registered, (factory, needed_rules)) in registered.zip(started) {
                 let Some(ruleset) = kinds.ruleset(operator, registered.kind) else {
                     continue;
                 };
+                let declared = operator.declared_rules(registered);
+                require_declared(registered.kind, &needed_rules, &declared)?;
                 controllers.push((Arc::clone(ruleset), factory));
                 let check = running.admission_check.iter().map(|check| CheckOfKind {
                     group: registered.group,

@@ -96,7 +96,10 @@ async fn show(args: &Args, environment: &Environment) -> anyhow::Result<()> {
             writeln!(stdout(), "{line}")?;
         }
         writeln!(stdout(), "# Press Ctrl-C here to stop the control plane.")?;
-        runtime::stopped(stop).await;
+        tokio::select! {
+            () = runtime::stopped(stop) => {}
+            ended = installation.ended() => return Err(ended.into()),
+        }
     }
     Ok(())
 }

@@ -108,6 +108,24 @@ pub(crate) type StartFn<S> = Arc<
         + Sync,
 >;
 
+/// Returns the RBAC rules that the reconciler of a kind needs, from the state of its operator.
+pub(crate) type NeededRulesFn<S> = Arc<dyn Fn(&S, &OperatorContext) -> Vec<Value> + Send + Sync>;
+
+/// What a kind needs of the state of its operator.
+pub(crate) struct KindStart<S> {
+    pub(crate) start: StartFn<S>,
+    pub(crate) needed_rules: NeededRulesFn<S>,
+}
+
+impl<S> Clone for KindStart<S> {
+    fn clone(&self) -> Self {
+        Self {
+            start: Arc::clone(&self.start),
+            needed_rules: Arc::clone(&self.needed_rules),
+        }
+    }
+}
+
 /// Creates the admission check of an operator from its state.
 pub(crate) type CheckFn<S> =
     Arc<dyn Fn(&S, &OperatorContext) -> Arc<dyn AdmissionCheck> + Send + Sync>;
@@ -127,6 +145,8 @@ pub(crate) type ControllerFactory =
 pub(crate) struct RunningOperator {
     /// Factories of its controllers, in the order of its kinds.
     pub(crate) controllers: Vec<ControllerFactory>,
+    /// RBAC rules that the reconcilers need, in the same order.
+    pub(crate) needed_rules: Vec<Vec<Value>>,
     pub(crate) leader_tasks: Vec<LeaderTaskFactory>,
     pub(crate) admission_check: Option<Arc<dyn AdmissionCheck>>,
 }
@@ -143,10 +163,22 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
+    /// Returns the RBAC rules that the manifests contain for the operator and one of its kinds.
+    pub(crate) fn declared_rules(&self, kind: &KindDefinition) -> Vec<Value> {
+        let Definition {
+            rbac_rules,
+            own_namespace_rules,
+            ..
+        } = &self.definition;
+        let mut rules = [rbac_rules.as_slice(), own_namespace_rules].concat();
+        rules.extend((kind.rbac_rules)());
+        rules
+    }
+
     pub(crate) fn new<S: Send + Sync + 'static>(
         definition: Definition,
         set_up: SetUpFn<S>,
-        starts: Vec<StartFn<S>>,
+        starts: Vec<KindStart<S>>,
         leader_tasks: Vec<LeaderTaskFn<S>>,
         check: Option<CheckFn<S>>,
     ) -> Self {
@@ -170,15 +202,18 @@ impl Registration {
 fn running<S: Send + Sync + 'static>(
     state: S,
     context: &OperatorContext,
-    starts: Vec<StartFn<S>>,
+    starts: Vec<KindStart<S>>,
     leader_tasks: Vec<LeaderTaskFn<S>>,
     check: Option<CheckFn<S>>,
 ) -> RunningOperator {
     let state = Arc::new(state);
     let admission_check = check.map(|check| check(&state, context));
-    let controllers = starts.into_iter().map(|start| -> ControllerFactory {
+    let needed_rules = starts.iter();
+    let needed_rules = needed_rules.map(|kind| (kind.needed_rules)(&state, context));
+    let needed_rules = needed_rules.collect();
+    let controllers = starts.into_iter().map(|kind| -> ControllerFactory {
         let (state, context) = (Arc::clone(&state), context.clone());
-        Box::new(move |ruleset, wiring| start(&state, &context, ruleset, wiring))
+        Box::new(move |ruleset, wiring| (kind.start)(&state, &context, ruleset, wiring))
     });
     let leader_tasks = leader_tasks.into_iter().map(|create| -> LeaderTaskFactory {
         let (state, context) = (Arc::clone(&state), context.clone());
@@ -186,6 +221,7 @@ fn running<S: Send + Sync + 'static>(
     });
     RunningOperator {
         controllers: controllers.collect(),
+        needed_rules,
         leader_tasks: leader_tasks.collect(),
         admission_check,
     }

@@ -90,11 +90,34 @@ impl Installation {
         })
     }
 
-    /// Starts both processes and waits until the webhook is ready and fails closed.
+    /// Starts both processes and waits until the webhook is ready and fails closed. A process that ends, for example because
+    /// of its arguments, is an error.
     pub async fn start(&mut self, cluster: &Cluster) -> Result<(), Error> {
         self.start_controller()?;
         self.start_webhook()?;
-        self.wait_for_webhook(cluster).await
+        tokio::select! {
+            waited = self.wait_for_webhook(cluster) => waited,
+            ended = self.ended() => Err(ended),
+        }
+    }
+
+    /// Waits until the webhook or the controller has ended on its own, and returns its exit status and last output.
+    pub async fn ended(&self) -> Error {
+        let end = async |process: &Option<Process>, command: &str| {
+            let Some(process) = process else {
+                return std::future::pending().await;
+            };
+            process.ended().await;
+            let status = process.exit_status().map(|status| status.to_string());
+            Error::Failed {
+                command: command.to_owned(),
+                output: format!("{}{}", status.unwrap_or_default(), process.tail()),
+            }
+        };
+        tokio::select! {
+            ended = end(&self.webhook, "webhook") => ended,
+            ended = end(&self.controller, "controller") => ended,
+        }
     }
 
     /// Starts the webhook process.
@@ -239,7 +262,7 @@ impl Installation {
 
     /// Waits until both webhook configurations contain the CA of the current serving certificate and the failure
     /// policy is `Fail`.
-    pub async fn wait_for_webhook(&mut self, cluster: &Cluster) -> Result<(), Error> {
+    pub async fn wait_for_webhook(&self, cluster: &Cluster) -> Result<(), Error> {
         let probe = Probe::of(Ipv4Addr::LOCALHOST, self.webhook_health_port)?;
         eventually("the webhook to become ready", async || {
             probe.is_ready().await.then_some(())

@@ -131,7 +131,7 @@ impl Server {
         logs: &Path,
     ) -> Result<Self, Error> {
         let (host, port) = (address.ip().to_string(), address.port().to_string());
-        let mut process = Process::start(
+        let process = Process::start(
             "moto",
             // With more snapshots than its default limit of 20, moto returns an error although it has created the
             // snapshot.

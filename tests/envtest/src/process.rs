@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::error::Error;
@@ -15,7 +16,8 @@ use crate::wait::eventually_within;
 #[derive(Debug)]
 pub struct Process {
     name: String,
-    child: Child,
+    id: u32,
+    child: Mutex<Child>,
     log: PathBuf,
 }
 
@@ -39,14 +41,15 @@ impl Process {
             })?;
         Ok(Self {
             name: name.to_owned(),
-            child,
+            id: child.id(),
+            child: Mutex::new(child),
             log,
         })
     }
 
     /// Returns the process id.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.id
     }
 
     /// Returns the output of the process so far.
@@ -55,12 +58,13 @@ impl Process {
     }
 
     /// Returns the exit status if the process has ended.
-    pub fn exit_status(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        child.try_wait().ok().flatten()
     }
 
     /// Waits until the process has ended on its own.
-    pub async fn ended(&mut self) {
+    pub async fn ended(&self) {
         let _ = eventually_within(Duration::MAX, "the process to end", async || {
             self.exit_status()
         })
@@ -69,8 +73,10 @@ impl Process {
 
     /// Kills the process with SIGKILL and waits until it has ended.
     pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let child = self.child.get_mut();
+        let child = child.unwrap_or_else(PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
     }
 
     /// Sends SIGTERM, as the kubelet does.
