@@ -15,7 +15,9 @@ macro_rules! pages {
 pages! {
     arguments: "how-to/arguments.md",
     external_api: "how-to/external-api.md",
+    concepts: "operator-concepts.md",
     metrics: "how-to/metrics.md",
+    namespaced: "how-to/namespaced.md",
     owned_objects: "how-to/owned-objects.md",
     policy: "how-to/policy.md",
     references: "how-to/references.md",
