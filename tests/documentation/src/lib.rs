@@ -22,5 +22,6 @@ pages! {
     policy: "how-to/policy.md",
     references: "how-to/references.md",
     testing: "how-to/testing.md",
+    testing_an_operator: "testing-an-operator.md",
     versions: "how-to/versions.md",
 }
