@@ -6,11 +6,26 @@ links lead to the files of this working copy.
 
 import json
 import os
+import posixpath
 import re
 import sys
 from pathlib import Path
 
-LINK = re.compile(r"(\]\(|^\[[^\]]+\]:\s+)\.\./([^)\s]+)", re.MULTILINE)
+LINK = re.compile(r"(\]\(|^\[[^\]]+\]:\s+)(\.\./[^)\s]+)", re.MULTILINE)
+
+# Folder of the pages in the repository.
+PAGES = "docs"
+
+
+def converted(content: str, page: str, base: str) -> str:
+    """Converts the links of a page. One that leads to another page stays as it is."""
+    folder = posixpath.dirname(posixpath.join(PAGES, page))
+
+    def link(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, match[2]))
+        return match[0] if target.startswith(f"{PAGES}/") else f"{match[1]}{base}/{target}"
+
+    return LINK.sub(link, content)
 
 
 def convert(value: object, base: str) -> None:
@@ -20,7 +35,7 @@ def convert(value: object, base: str) -> None:
             convert(item, base)
     elif isinstance(value, dict):
         if isinstance(value.get("content"), str):
-            value["content"] = LINK.sub(rf"\g<1>{base}/\g<2>", value["content"])
+            value["content"] = converted(value["content"], value.get("path") or "", base)
         for item in value.values():
             convert(item, base)
 

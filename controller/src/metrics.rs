@@ -33,6 +33,15 @@ use crate::metrics::watch::Watches;
 pub(crate) use child_writes::ChildWrites;
 
 /// Prometheus metrics of all controllers.
+///
+/// ```
+/// use lockstep_controller::Metrics;
+/// use prometheus_client::registry::Registry;
+///
+/// let mut registry = Registry::default();
+/// let metrics = Metrics::register(&mut registry);
+/// assert!(metrics.disconnected_watches().is_empty());
+/// ```
 #[derive(Clone)]
 pub struct Metrics {
     reconciles: Family<ResultLabels, Counter>,

@@ -13,6 +13,24 @@ pub const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
 /// # Guarantees
 ///
 /// Each write is a server-side apply, which keeps what others have added. No other `ConfigMap` is read, and none is watched.
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::Client;
+/// use lockstep_controller::NamedConfigMap;
+///
+/// # async fn keep(client: Client) -> Result<(), String> {
+/// let regions = NamedConfigMap::new(client, "operators", "greeter-regions", "greeter-regions");
+/// regions
+///     .apply(ConfigMap {
+///         data: Some([("regions".to_owned(), "eu, us".to_owned())].into()),
+///         ..ConfigMap::default()
+///     })
+///     .await?;
+/// assert!(regions.read().await?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct NamedConfigMap {
     client: Client,

@@ -1,4 +1,14 @@
 //! Predicates: functions that decide which changes of an object trigger a reconciliation.
+//!
+//! ```
+//! use k8s_openapi::api::core::v1::Secret;
+//! use lockstep_controller::{Reference, Watch, predicate};
+//!
+//! // A rotated certificate is of interest, and a note of an administrator is not.
+//! let watch = Watch::new::<Secret>(|_| vec![Reference::Name("certificate".to_owned())])
+//!     .metadata_only()
+//!     .filter(|change| predicate::annotation_changed(&["example.com/serial"], change));
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

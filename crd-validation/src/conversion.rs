@@ -10,6 +10,28 @@ use serde_json::{Map, Value};
 use crate::json::pointer;
 
 /// Version of a kind other than the validated one.
+///
+/// ```
+/// use crd_validation::conversion::{VersionMapping, Versions};
+/// use serde_json::json;
+///
+/// let versions = Versions {
+///     group: "example.com",
+///     kind: "Lamp",
+///     storage_version: "v1",
+///     others: vec![VersionMapping {
+///         name: "v1beta1",
+///         moves: &[("spec.watts", "spec.power")],
+///         only_in_storage: &["spec.note"],
+///         only_in_version: &[],
+///     }],
+/// };
+/// let lamp = json!({"apiVersion": "example.com/v1", "metadata": {}, "spec": {"watts": 5, "note": "on"}});
+/// let earlier = versions.convert(&lamp, "example.com/v1beta1")?;
+/// assert_eq!(earlier["spec"], json!({"power": 5}));
+/// assert_eq!(versions.convert(&earlier, "example.com/v1")?, lamp);
+/// # Ok::<(), crd_validation::conversion::ConversionError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct VersionMapping {
     /// The version, such as `v1beta1`.

@@ -19,7 +19,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `rules` | `rules` | no |
 /// | `settings` | `settings` | no |
 /// | `dynamic_defaults` | `dynamic_defaults` | no |
-/// | `additional_versions` | `additional_versions` | no |
+/// | `additional_versions` | `additional_versions`, which are added to the CRD | no |
 /// | `rule_references` | `rule_references` | no |
 /// | `transition_fields` | `transition_fields`, a constant | no |
 /// | `optional_spec` | `is_spec_optional`, without a value | no |

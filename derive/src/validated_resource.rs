@@ -69,6 +69,17 @@ pub(crate) fn derive(input: &DeriveInput) -> darling::Result<TokenStream> {
     } else {
         crd
     };
+    // Each version has the final schema of the validated one, with its fields moved.
+    let crd = match &validated.additional_versions {
+        Some(versions) => quote!({
+            let mut crd = #crd;
+            for version in #versions() {
+                version.add_to(&mut crd);
+            }
+            crd
+        }),
+        None => crd,
+    };
     let of_spec = field_names::derive(input)?;
     let of_resource = resource_field_names(&kube, &resource, &validation);
     Ok(quote! {

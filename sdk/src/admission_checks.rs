@@ -22,6 +22,32 @@ const MAX_MESSAGE_BYTES: usize = 8 << 20;
 
 /// Check of objects that the rules accept. It needs the cluster, and runs in the controller of the webhook's Pod, whether this
 /// replica is the leader or not.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use lockstep_sdk::{AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Finding};
+///
+/// /// Checks that the class of an object exists.
+/// struct ClassExists {
+///     classes: Vec<String>,
+/// }
+///
+/// #[async_trait]
+/// impl AdmissionCheck for ClassExists {
+///     async fn check(&self, request: &AdmissionCheckRequest) -> Result<AdmissionCheckResult, String> {
+///         let class = request.object["spec"]["class"].as_str().unwrap_or_default();
+///         let mut result = AdmissionCheckResult::default();
+///         if !self.classes.iter().any(|known| known == class) {
+///             result.errors.push(Finding {
+///                 rule: "class-exists".to_owned(),
+///                 field: "spec.class".to_owned(),
+///                 message: format!("the class `{class}` does not exist"),
+///             });
+///         }
+///         Ok(result)
+///     }
+/// }
+/// ```
 #[async_trait]
 pub trait AdmissionCheck: Send + Sync + 'static {
     /// Returns the errors and warnings for an object. The webhook waits for two seconds; then it drops this future, and the

@@ -31,6 +31,19 @@ pub type ParseFn<T> = fn(&str) -> Result<Arc<T>, String>;
 ///
 /// A file that becomes invalid keeps its last valid content until it is deleted. A folder that does not exist is empty: it may
 /// be that of an optional `ConfigMap`.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lockstep_sdk::JsonFolders;
+///
+/// let folder = std::env::temp_dir().join("reserved-names-that-do-not-exist");
+/// let mut files = JsonFolders::<Vec<String>>::new(vec![folder], "list", |text| {
+///     serde_json::from_str(text).map(Arc::new).map_err(|error| format!("is invalid: {error}"))
+/// });
+/// assert!(!files.scan(), "nothing has changed");
+/// assert_eq!(files.files().count(), 0);
+/// ```
 pub struct JsonFolders<T> {
     folders: Vec<PathBuf>,
     parse: ParseFn<T>,

@@ -71,11 +71,13 @@ mod tracing_export;
 mod uninstall;
 
 pub use anyhow;
+pub use async_trait::async_trait;
 pub use clap;
 pub use kube;
 pub use lockstep_controller as controller;
 pub use lockstep_shared_validation as shared_validation;
 pub use lockstep_webhook::{AdmissionCheckRequest, AdmissionCheckResult, Finding};
+pub use prometheus_client;
 pub use serde_json;
 
 pub use crate::admission_checks::AdmissionCheck;

@@ -43,6 +43,41 @@ use crate::operator::subcommand::Subcommand;
 ///
 /// [`Operator::of`] suffices for an operator that needs only the cluster. An operator with arguments of its own or a
 /// state starts with [`Operator::with_args`] and adds each [`kind`](Operator::kind). Everything else is optional.
+///
+/// ```
+/// use lockstep_sdk::{Operator, OperatorContext, anyhow, clap};
+/// # use lockstep_sdk::controller::{Reconciler, SyncReconciler, SyncRequest, SyncResponse};
+/// # use lockstep_sdk::shared_validation::ValidatedResource;
+/// # #[derive(serde::Deserialize)]
+/// # struct Greeting {}
+/// # impl ValidatedResource for Greeting {
+/// #     const GROUP: &'static str = "demo.example.com";
+/// #     const VERSION: &'static str = "v1";
+/// #     const KIND: &'static str = "Greeting";
+/// #     fn crd() -> serde_json::Value { serde_json::json!({}) }
+/// #     fn example() -> serde_json::Value { serde_json::json!({}) }
+/// # }
+/// # fn greetings(_: &str) -> impl Reconciler<Kind = Greeting> + use<> {
+/// #     SyncReconciler::new(|_: &SyncRequest<'_, Greeting>| Ok(SyncResponse::new()))
+/// # }
+///
+/// /// Options of the operator.
+/// #[derive(clap::Args)]
+/// struct GreetingArgs {
+///     /// Address of the system that sends greetings.
+///     #[arg(long, env = "GREETINGS_URL", default_value = "http://localhost:8000")]
+///     greetings_url: String,
+/// }
+///
+/// /// Returns the state of the operator.
+/// async fn set_up(args: GreetingArgs, _context: OperatorContext) -> anyhow::Result<String> {
+///     Ok(args.greetings_url)
+/// }
+///
+/// let operator = Operator::with_args(set_up)
+///     .kind(|url: &String, _context| greetings(url))
+///     .environment_config_map("greetings");
+/// ```
 pub struct Operator<S = ()> {
     definition: Definition,
     set_up: SetUpFn<S>,

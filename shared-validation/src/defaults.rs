@@ -6,6 +6,22 @@ use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
 /// Default that depends on other fields and so cannot be declared in the CRD.
+///
+/// ```
+/// use lockstep_shared_validation::DynamicDefault;
+/// use serde_json::json;
+///
+/// /// The port of a database depends on its engine.
+/// const PORT: DynamicDefault = DynamicDefault {
+///     field: "spec.port",
+///     value: |object| match object["spec"]["engine"].as_str()? {
+///         "postgres" => Some(5432.into()),
+///         "mysql" => Some(3306.into()),
+///         _ => None,
+///     },
+/// };
+/// assert_eq!((PORT.value)(&json!({"spec": {"engine": "mysql"}})), Some(json!(3306)));
+/// ```
 pub struct DynamicDefault {
     /// Dotted path of the field. It is filled only if its parent exists.
     pub field: &'static str,

@@ -14,6 +14,41 @@ use crate::settings::Settings;
 ///
 /// The CRD contains the rules that the schema or CEL can express. [`rules`](ValidatedResource::rules) returns all
 /// others. [`Ruleset::compile`](crate::Ruleset::compile) builds one validator from both.
+///
+/// # Examples
+///
+/// With kube's `CustomResource`, `#[derive(ValidatedResource)]` implements the trait. By hand:
+///
+/// ```
+/// use lockstep_shared_validation::{Ruleset, ValidatedResource};
+/// use serde::Deserialize;
+/// use serde_json::{Value, json};
+///
+/// #[derive(Deserialize)]
+/// struct Lamp {}
+///
+/// impl ValidatedResource for Lamp {
+///     const GROUP: &'static str = "example.com";
+///     const VERSION: &'static str = "v1";
+///     const KIND: &'static str = "Lamp";
+///
+///     fn crd() -> Value {
+///         let watts = json!({"type": "integer", "minimum": 1});
+///         let spec = json!({"type": "object", "properties": {"watts": watts}});
+///         let schema = json!({"type": "object", "properties": {"spec": spec}});
+///         json!({"spec": {
+///             "group": "example.com", "scope": "Namespaced", "names": {"kind": "Lamp", "plural": "lamps"},
+///             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+///         }})
+///     }
+///
+///     fn example() -> Value {
+///         json!({"spec": {"watts": 5}})
+///     }
+/// }
+///
+/// assert!(Ruleset::<Lamp>::compile().is_ok());
+/// ```
 pub trait ValidatedResource: DeserializeOwned + Send + Sync + 'static {
     /// API group, such as `database.example.com`.
     const GROUP: &'static str;

@@ -36,6 +36,61 @@ impl Action {
 /// severity.
 ///
 /// The API server enforces the schema and the CEL rules, so a policy cannot contain them.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lockstep_shared_validation::{Action, Policy, Ruleset, ValidationRequest, Validator, ValidatorRegistry};
+/// use serde_json::json;
+/// # use lockstep_shared_validation::{Rule, Severity, ValidatedResource};
+/// # #[derive(serde::Deserialize)]
+/// # struct User { spec: Spec }
+/// # #[derive(serde::Deserialize)]
+/// # struct Spec { name: String }
+/// # impl ValidatedResource for User {
+/// #     const GROUP: &'static str = "example.com";
+/// #     const VERSION: &'static str = "v1";
+/// #     const KIND: &'static str = "User";
+/// #     fn crd() -> serde_json::Value {
+/// #         let spec = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+/// #         let schema = json!({"type": "object", "properties": {"spec": spec}});
+/// #         json!({"spec": {
+/// #             "group": "example.com", "scope": "Namespaced", "names": {"kind": "User", "plural": "users"},
+/// #             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+/// #         }})
+/// #     }
+/// #     fn example() -> serde_json::Value { json!({"spec": {"name": "ada"}}) }
+/// #     fn rules() -> Vec<Rule<Self>> {
+/// #         vec![Rule {
+/// #             id: "reserved-name",
+/// #             description: "The name must not be `admin`.",
+/// #             severity: Severity::Error,
+/// #             reference: "https://example.com/reserved-names",
+/// #             fields: &["spec.name"],
+/// #             validate: |context, diagnostics| {
+/// #                 if context.object.spec.name == "admin" {
+/// #                     diagnostics.invalid("spec.name", "admin", "is reserved");
+/// #                 }
+/// #             },
+/// #         }]
+/// #     }
+/// # }
+///
+/// let ruleset = Arc::new(Ruleset::<User>::compile()?);
+/// let validators = ValidatorRegistry::default().register(ruleset.clone());
+/// let file = json!({"rules": {"User": {"reserved-name": "warn"}}});
+/// let policy = Policy::read(&file, &validators)?;
+/// assert_eq!(policy.action("User", "reserved-name"), Some(Action::Warn));
+///
+/// let user = json!({"spec": {"name": "admin"}});
+/// let result = ruleset.validate(&ValidationRequest::create(&user).with_policy(&policy));
+/// assert!(result.is_valid());
+/// assert_eq!(result.warnings.len(), 1);
+///
+/// let typing_error = json!({"rules": {"User": {"reserved-names": "warn"}}});
+/// assert!(Policy::read(&typing_error, &validators).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     rules: BTreeMap<String, BTreeMap<String, Action>>,
@@ -149,6 +204,15 @@ impl Policy {
 }
 
 /// Handle to the current policy. All validators share it, and it can be replaced at runtime.
+///
+/// ```
+/// use lockstep_shared_validation::{Policy, PolicyHandle};
+///
+/// let handle = PolicyHandle::default();
+/// let of_validator = handle.clone();
+/// handle.set(Policy::default());
+/// assert!(of_validator.get().is_empty());
+/// ```
 #[derive(Clone, Default)]
 pub struct PolicyHandle(Arc<RwLock<Arc<Policy>>>);
 

@@ -11,6 +11,55 @@ use crate::policy::Policy;
 pub use crd_validation::UnknownFields;
 
 /// Validation request: an object, the object it replaces, and the context of the operation.
+///
+/// ```
+/// use lockstep_shared_validation::{Ruleset, ValidationRequest, Validator};
+/// use serde_json::json;
+/// # use lockstep_shared_validation::{Rule, Severity, ValidatedResource};
+/// # #[derive(serde::Deserialize)]
+/// # struct User { spec: Spec }
+/// # #[derive(serde::Deserialize)]
+/// # struct Spec { name: String }
+/// # impl ValidatedResource for User {
+/// #     const GROUP: &'static str = "example.com";
+/// #     const VERSION: &'static str = "v1";
+/// #     const KIND: &'static str = "User";
+/// #     fn crd() -> serde_json::Value {
+/// #         let spec = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+/// #         let schema = json!({"type": "object", "properties": {"spec": spec}});
+/// #         json!({"spec": {
+/// #             "group": "example.com", "scope": "Namespaced", "names": {"kind": "User", "plural": "users"},
+/// #             "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+/// #         }})
+/// #     }
+/// #     fn example() -> serde_json::Value { json!({"spec": {"name": "ada"}}) }
+/// #     fn rules() -> Vec<Rule<Self>> {
+/// #         vec![Rule {
+/// #             id: "reserved-name",
+/// #             description: "The name must not be `admin`.",
+/// #             severity: Severity::Error,
+/// #             reference: "https://example.com/reserved-names",
+/// #             fields: &["spec.name"],
+/// #             validate: |context, diagnostics| {
+/// #                 if context.object.spec.name == "admin" {
+/// #                     diagnostics.invalid("spec.name", "admin", "is reserved");
+/// #                 }
+/// #             },
+/// #         }]
+/// #     }
+/// # }
+///
+/// let ruleset = Ruleset::<User>::compile()?;
+/// let stored = json!({"spec": {"name": "admin"}});
+/// assert!(!ruleset.validate(&ValidationRequest::create(&stored)).is_valid());
+///
+/// // An update that does not introduce the error gets a warning.
+/// let labelled = json!({"metadata": {"labels": {"team": "a"}}, "spec": {"name": "admin"}});
+/// let result = ruleset.validate(&ValidationRequest::update(&labelled, &stored));
+/// assert!(result.is_valid());
+/// assert_eq!(result.warnings.len(), 1);
+/// # Ok::<(), lockstep_shared_validation::CompileError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ValidationRequest<'a> {
     /// Operation on the object.

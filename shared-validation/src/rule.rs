@@ -91,6 +91,26 @@ pub struct Rule<K> {
 }
 
 /// Input of a Rust rule.
+///
+/// ```
+/// use lockstep_shared_validation::{Diagnostics, RuleContext};
+///
+/// struct Disk {
+///     size_gib: u64,
+/// }
+///
+/// /// Checks that a disk does not shrink, and that it is not larger than the policy allows.
+/// fn has_valid_size(context: &RuleContext<'_, Disk>, diagnostics: &mut Diagnostics) {
+///     let size = context.object.size_gib;
+///     if context.old.is_some_and(|old| size < old.size_gib) {
+///         diagnostics.invalid("spec.sizeGib", size, "must not decrease");
+///     }
+///     let limit = context.settings.and_then(|settings| settings["maxSizeGib"].as_u64());
+///     if let Some(limit) = limit.filter(|limit| size > *limit) {
+///         diagnostics.invalid("spec.sizeGib", size, format!("must be at most {limit}"));
+///     }
+/// }
+/// ```
 pub struct RuleContext<'a, K> {
     /// Operation on the object.
     pub operation: Operation,
@@ -171,6 +191,16 @@ impl<'a, K> RuleContext<'a, K> {
 const MAX_REPORTED: usize = 200;
 
 /// Errors that a Rust rule found.
+///
+/// ```
+/// use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath};
+///
+/// let mut diagnostics = Diagnostics::default();
+/// diagnostics.invalid("spec.names[1]", "admin", "is reserved");
+/// // The value is a secret, and is in no message.
+/// let path = FieldPath::new("spec.password");
+/// diagnostics.push(FieldError::invalid_hidden(path, "must have 12 characters or more"));
+/// ```
 #[derive(Default)]
 pub struct Diagnostics {
     errors: Vec<FieldError>,

@@ -4,6 +4,18 @@ use std::time::Duration;
 
 /// Limits of requests. Each request that exceeds one is counted in `lockstep_webhook_rejected_requests_total`. The
 /// limits of connections are [`lockstep_http_server::Limits`].
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_webhook::Limits;
+///
+/// let limits = Limits {
+///     request_timeout: Duration::from_secs(5),
+///     max_requests_inflight: 64,
+///     ..Limits::default()
+/// };
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Time-out of reading a body.

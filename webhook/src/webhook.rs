@@ -27,6 +27,23 @@ use crate::metrics::Metrics;
 use crate::middleware;
 
 /// Admission and conversion webhook.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lockstep_shared_validation::{ValidatedResource, Ruleset, ValidatorRegistry};
+/// use lockstep_webhook::{Limits, Metrics, Webhook};
+/// use prometheus_client::registry::Registry;
+///
+/// /// Returns the routes of a webhook for one kind.
+/// fn routes<K: ValidatedResource>(registry: &mut Registry) -> axum::Router {
+///     let ruleset = Ruleset::<K>::compile().expect("the rules compile");
+///     let validators = ValidatorRegistry::default().register(Arc::new(ruleset));
+///     let server = lockstep_http_server::Metrics::register(registry);
+///     let metrics = Metrics::register(registry, server);
+///     Webhook::new(validators, metrics, Limits::default()).into_router()
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Webhook {
     handler: Handler,

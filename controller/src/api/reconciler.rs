@@ -228,6 +228,30 @@ pub struct FinalizeRequest<'a> {
 pub(crate) const RESYNC_PERIOD: Duration = Duration::from_hours(10);
 
 /// Result of a reconcile step.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_controller::{OperatorEvent, ReconcileOutput, Readiness};
+/// use serde_json::{Map, json};
+///
+/// let output = ReconcileOutput {
+///     status: Map::from_iter([("queueId".to_owned(), json!("q-17"))]),
+///     readiness: Some(Readiness {
+///         ready: false,
+///         reason: "Creating",
+///         message: "the queue is being created".to_owned(),
+///     }),
+///     requeue_after: Duration::from_secs(10),
+///     events: vec![OperatorEvent {
+///         is_warning: false,
+///         reason: "Created",
+///         note: "created the queue q-17".to_owned(),
+///     }],
+///     ..ReconcileOutput::default()
+/// };
+/// assert!(output.children.is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReconcileOutput {
     /// The operator's own status fields. A null removes a field; a field that is not listed does not change.
@@ -255,6 +279,17 @@ pub struct ReconcileOutput {
 }
 
 /// Condition of the operator's own, such as `Synced`.
+///
+/// ```
+/// use lockstep_controller::OperatorCondition;
+///
+/// let synced = OperatorCondition {
+///     type_: "Synced",
+///     is_true: false,
+///     reason: "Throttled",
+///     message: "the provider limits the rate of calls".to_owned(),
+/// };
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorCondition {
     /// Type of the condition, one CamelCase word.
@@ -319,6 +354,24 @@ pub struct Readiness {
 }
 
 /// Result of a finalize step.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_controller::{FinalizeOutcome, ReconcileOutput};
+///
+/// /// Returns the outcome of a cleanup, depending on the state that the other system reports.
+/// fn outcome(state: &str) -> FinalizeOutcome {
+///     match state {
+///         "gone" => FinalizeOutcome::Done,
+///         "kept" => FinalizeOutcome::Retained("the queue q-17".to_owned()),
+///         _ => FinalizeOutcome::Waiting(ReconcileOutput {
+///             requeue_after: Duration::from_secs(30),
+///             ..ReconcileOutput::default()
+///         }),
+///     }
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(
     clippy::large_enum_variant,

@@ -13,6 +13,24 @@ use crate::cache::related::RelatedObjects;
 use crate::children::{ChildMap, pending_reason};
 
 /// One object with its defaults filled in, and its children in their current state.
+///
+/// ```
+/// use lockstep_controller::SyncRequest;
+/// use serde_json::json;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Note {
+///     text: String,
+/// }
+///
+/// // A unit test makes one. In the controller, the runtime does.
+/// let raw = json!({"text": "Hello!", "metadata": {"name": "a"}});
+/// let note: Note = serde_json::from_value(raw.clone())?;
+/// let request = SyncRequest::of(&note, &raw);
+/// assert_eq!(request.parent().text, "Hello!");
+/// assert_eq!(request.children().iter().count(), 0);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SyncRequest<'a, K> {
     pub(crate) parent: &'a K,
@@ -72,6 +90,17 @@ impl<'a, K> SyncRequest<'a, K> {
 }
 
 /// Children of one object, as cached from the watches.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Secret;
+/// use lockstep_controller::{ReconcileError, SyncRequest};
+///
+/// /// Returns true if the password exists already, so that none is generated.
+/// fn has_password<K>(request: &SyncRequest<'_, K>) -> Result<bool, ReconcileError> {
+///     let secret: Option<Secret> = request.children().get("password")?;
+///     Ok(secret.is_some())
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Children<'a> {
     pub(crate) children: &'a ChildMap,

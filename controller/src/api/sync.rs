@@ -178,6 +178,25 @@ fn serialization_error(message: String) -> ReconcileError {
 }
 
 /// A [`SyncHandler`] as a [`Reconciler`].
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use lockstep_controller::{
+///     OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest, SyncResponse,
+/// };
+/// # use lockstep_shared_validation::ValidatedResource;
+///
+/// fn sync<K>(request: &SyncRequest<'_, K>) -> Result<SyncResponse, ReconcileError> {
+///     let name = &request.raw_parent()["metadata"]["name"];
+///     SyncResponse::new().child(&serde_json::json!({
+///         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+///     }))
+/// }
+///
+/// fn operator<K: ValidatedResource>() -> impl Reconciler<Kind = K> {
+///     SyncReconciler::new(sync::<K>).owns([OwnedType::namespaced::<ConfigMap>()])
+/// }
+/// ```
 pub struct SyncReconciler<K, H> {
     handler: H,
     children: Vec<OwnedType>,

@@ -114,6 +114,22 @@ pub enum Lookup<T> {
 }
 
 /// The related objects, as cached from the operator's watches.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::{ConfigMap, Service};
+/// use lockstep_controller::{Lookup, ReconcileError, SyncRequest};
+///
+/// /// Returns the address of the service of a team, and true if the settings exist.
+/// fn read<K>(request: &SyncRequest<'_, K>) -> Result<(Option<String>, bool), ReconcileError> {
+///     let related = request.related();
+///     let settings: Option<ConfigMap> = related.get("settings")?;
+///     let address = match related.list_by_label::<Service>("example.com/team", "shop")? {
+///         Lookup::One(service) => service.spec.and_then(|spec| spec.cluster_ip),
+///         Lookup::None | Lookup::Many(_) => None,
+///     };
+///     Ok((address, settings.is_some()))
+/// }
+/// ```
 #[derive(Clone, Copy, Default)]
 pub struct RelatedObjects<'a> {
     pub(crate) watches: &'a [Watch],

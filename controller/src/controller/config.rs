@@ -6,6 +6,18 @@ use std::time::Duration;
 use crate::queue::backoff;
 
 /// Concurrency, debounce time and back-off of a controller.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_controller::Config;
+///
+/// let config = Config {
+///     debounce: Duration::from_millis(200),
+///     max_retry_delay: Duration::from_mins(10),
+///     ..Config::default()
+/// };
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Maximum number of concurrent reconciliations. One object is never reconciled concurrently with itself.

@@ -3,6 +3,18 @@
 use std::time::Duration;
 
 /// Time limits for the deletion of an object.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_controller::DeletionTimeouts;
+///
+/// let timeouts = DeletionTimeouts {
+///     stalled_after: Duration::from_mins(10),
+///     ..DeletionTimeouts::default()
+/// };
+/// assert_eq!(timeouts.force_after, None);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DeletionTimeouts {
     /// Time after which a deletion is reported as stalled, by a condition and an Event.

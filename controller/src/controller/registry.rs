@@ -13,6 +13,15 @@ use crate::cache::object_key::ObjectKey;
 use crate::queue::priority_queue::{Priority, Queue, QueueSnapshot};
 
 /// The controllers that run in this process, by name. Only the leader has any.
+///
+/// ```
+/// use lockstep_controller::ControllerRegistry;
+///
+/// let registry = ControllerRegistry::default();
+/// // This process is not the leader, so that no controller runs.
+/// let error = registry.enqueue("queue", Some("team-a"), "orders").unwrap_err();
+/// assert!(error.to_string().starts_with("no controller named `queue`"));
+/// ```
 #[derive(Clone, Default)]
 pub struct ControllerRegistry {
     queues: Arc<Mutex<BTreeMap<String, Weak<Queue<ObjectKey>>>>>,

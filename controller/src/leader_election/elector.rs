@@ -39,6 +39,23 @@ impl LeaderElectionMetrics {
 }
 
 /// Candidate in a leader election.
+///
+/// ```no_run
+/// use kube::Client;
+/// use lockstep_controller::{LeaderElectionMetrics, LeaderElector};
+/// use prometheus_client::registry::Registry;
+/// use tokio::sync::watch;
+///
+/// # async fn lead(client: Client, stop: watch::Receiver<bool>) {
+/// let metrics = LeaderElectionMetrics::register(&mut Registry::default());
+/// let elector = LeaderElector::new(client, "operators", "greeter-controller", "pod-1", &metrics);
+/// let work = async |mut end: watch::Receiver<bool>| {
+///     // Reconciles until the term ends.
+///     end.wait_for(|end| *end).await.ok();
+/// };
+/// elector.run(stop, work).await;
+/// # }
+/// ```
 pub struct LeaderElector {
     lock: LeaseLock,
     leads: Gauge,

@@ -18,6 +18,29 @@ task_local! {
 ///
 /// An operator checks it before each write to another system. A call that is sent just before the lease expires
 /// could be executed concurrently with those of the next leader.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_controller::{Leadership, ReconcileError};
+///
+/// /// Longest time that a call takes.
+/// const DEADLINE: Duration = Duration::from_secs(5);
+///
+/// /// Returns an error if another replica may lead before a call ends.
+/// fn must_lead(leadership: &Leadership) -> Result<(), ReconcileError> {
+///     if leadership.outlasts(DEADLINE) {
+///         return Ok(());
+///     }
+///     Err(ReconcileError::Transient {
+///         reason: "NotLeading",
+///         message: "another replica is or becomes the leader".to_owned(),
+///     })
+/// }
+///
+/// assert!(must_lead(&Leadership::always()).is_ok());
+/// assert!(must_lead(&Leadership::pending()).is_err());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Leadership(Source);
 

@@ -15,6 +15,20 @@ use tower::{Layer, Service};
 ///
 /// An operator takes a token before each call to another system. As a layer of a client it limits each of the
 /// client's calls. The renewal of a lease must not wait behind other calls and needs a client of its own.
+///
+/// ```
+/// use std::num::NonZeroU32;
+///
+/// use lockstep_controller::RateLimiter;
+///
+/// # async fn list() {
+/// let limiter = RateLimiter::new(NonZeroU32::new(10).unwrap(), NonZeroU32::new(20).unwrap());
+/// for _page in 0..3 {
+///     limiter.acquire().await;
+///     // Send the call here.
+/// }
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct RateLimiter(Option<Arc<DefaultDirectRateLimiter>>);
 

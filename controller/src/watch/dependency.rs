@@ -12,6 +12,21 @@ use crate::cache::index_entry::IndexEntry;
 use crate::predicate::UpdateEvent;
 
 /// Reference of an object to others that it depends on, in its own namespace unless stated otherwise.
+///
+/// ```
+/// use lockstep_controller::Reference;
+/// use serde_json::{Value, json};
+///
+/// /// Returns the Secrets that an object names.
+/// fn secrets(object: &Value) -> Vec<Reference> {
+///     let names = object["spec"]["secrets"].as_array().into_iter().flatten();
+///     let names = names.filter_map(Value::as_str);
+///     names.map(|name| Reference::Name(name.to_owned())).collect()
+/// }
+///
+/// let object = json!({"spec": {"secrets": ["a", "b"]}});
+/// assert_eq!(secrets(&object).len(), 2);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Reference {

@@ -93,6 +93,10 @@ pub(crate) struct SourceLocation {
 }
 
 /// Escapes all control characters, which could move the cursor of a terminal: field names are arbitrary input.
+///
+/// ```
+/// assert_eq!(lockstep_sdk::on_one_line("a\nb"), "a\\nb");
+/// ```
 pub fn on_one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -6,10 +6,12 @@ mod github;
 mod json;
 mod junit;
 mod sarif;
+mod tool;
 
 use std::io::{self, Write};
 
 use crate::check::diagnostic::FileReport;
+pub(crate) use crate::check::render::tool::Tool;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
@@ -32,13 +34,6 @@ impl Format {
     pub(crate) fn shows_defaulted(self) -> bool {
         matches!(self, Self::Full | Self::Concise | Self::Json)
     }
-}
-
-/// The program, which reports name as the tool that found the problems.
-#[derive(Clone, Copy)]
-pub(crate) struct Tool {
-    pub(crate) name: &'static str,
-    pub(crate) version: &'static str,
 }
 
 /// Writes reports as they arrive. Some formats can be written only at the end.

@@ -10,6 +10,29 @@ use serde_json::Value;
 /// # Expected flow
 ///
 /// First, all objects of the included kinds are added. Then the related objects of each validated object are read.
+///
+/// ```
+/// use lockstep_sdk::AuditSnapshot;
+/// use serde_json::{Value, json};
+///
+/// /// Names of all hosts, so that a rule finds one that occurs twice.
+/// #[derive(Default)]
+/// struct Hosts(Vec<Value>);
+///
+/// impl AuditSnapshot for Hosts {
+///     fn includes(&self, kind: &str) -> bool {
+///         kind == "Website"
+///     }
+///
+///     fn add(&mut self, object: &Value) {
+///         self.0.push(object["spec"]["host"].clone());
+///     }
+///
+///     fn related(&self, _object: &Value) -> Value {
+///         json!({"hosts": self.0})
+///     }
+/// }
+/// ```
 pub trait AuditSnapshot {
     /// Returns true if objects of this kind belong in the snapshot.
     fn includes(&self, kind: &str) -> bool;

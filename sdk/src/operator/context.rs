@@ -15,6 +15,29 @@ use crate::operator::extension_files::Extension;
 ///
 /// Except for the extension, which is the one of the operator, the context is the same for all kinds of all operators, and for
 /// every leadership term of this replica.
+///
+/// ```
+/// use lockstep_sdk::{OperatorContext, anyhow, clap};
+/// use prometheus_client::metrics::counter::Counter;
+///
+/// /// Options of the operator.
+/// #[derive(clap::Args)]
+/// struct GreetingArgs {}
+///
+/// /// State of the operator.
+/// struct State {
+///     sent: Counter,
+///     reads_nodes: bool,
+/// }
+///
+/// async fn set_up(_args: GreetingArgs, context: OperatorContext) -> anyhow::Result<State> {
+///     Ok(State {
+///         sent: context.register_metric("greetings_sent", "Total number of greetings", Counter::default()),
+///         // With Roles instead of ClusterRoles, it may not.
+///         reads_nodes: context.namespaces.is_empty(),
+///     })
+/// }
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct OperatorContext {

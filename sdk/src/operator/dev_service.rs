@@ -7,6 +7,22 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
 /// Service that an operator needs besides the cluster, as a simulation for the command `dev`.
+///
+/// ```
+/// use std::net::TcpListener;
+///
+/// use lockstep_sdk::{DevService, RunningService};
+///
+/// let service = DevService::new("greetings simulator", async |_logs| {
+///     let listener = TcpListener::bind("127.0.0.1:0")?;
+///     let url = format!("http://{}", listener.local_addr()?);
+///     Ok(RunningService {
+///         environment: vec![("GREETINGS_URL".to_owned(), url)],
+///         guard: Box::new(listener),
+///     })
+/// })
+/// .controller_arg("--greetings-resync-period=1s");
+/// ```
 pub struct DevService {
     pub(crate) name: &'static str,
     pub(crate) controller_args: Vec<String>,

@@ -13,6 +13,29 @@ use prometheus_client::registry::Registry;
 pub(crate) type Extension = Arc<dyn Any + Send + Sync>;
 
 /// Value that the Rust rules of an operator read, with the files that it is made from.
+///
+/// ```
+/// use std::sync::{Arc, Mutex, PoisonError};
+///
+/// use lockstep_sdk::{ExtensionReload, JsonFolders, RulesetExtension};
+///
+/// /// Reserved names, as files list them. Rules read it with `RuleContext::extension`.
+/// type ReservedNames = Mutex<Vec<String>>;
+///
+/// fn extension(mut files: JsonFolders<Vec<String>>) -> RulesetExtension {
+///     let names = Arc::new(ReservedNames::default());
+///     let reload = {
+///         let names = Arc::clone(&names);
+///         move || {
+///             let is_changed = files.scan();
+///             let all = files.files().flat_map(|(_, _, names)| names.iter().cloned());
+///             *names.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
+///             ExtensionReload { is_changed, is_valid: files.problems().is_empty() }
+///         }
+///     };
+///     RulesetExtension::new(names).reloaded_by("reserved_names_valid", "1 if all files are valid", reload)
+/// }
+/// ```
 pub struct RulesetExtension {
     pub(crate) value: Extension,
     pub(crate) files: Option<ExtensionFiles>,

@@ -33,6 +33,20 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
 
 /// Runs a server of a subcommand, with the logging of all commands that serve, until it ends. Its argument turns true on
 /// SIGTERM or Ctrl-C.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use lockstep_sdk::run_server;
+///
+/// /// Serves until SIGTERM.
+/// fn serve() -> ExitCode {
+///     run_server(async |mut stop| {
+///         stop.wait_for(|stop| *stop).await?;
+///         Ok(())
+///     })
+/// }
+/// ```
 pub fn run_server<F>(server: impl FnOnce(watch::Receiver<bool>) -> F) -> ExitCode
 where
     F: Future<Output = anyhow::Result<()>>,
@@ -73,6 +87,16 @@ pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
 }
 
 /// Parses a duration such as `30s`, `10m` or `1h 30m`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lockstep_sdk::duration;
+///
+/// assert_eq!(duration("1h 30m")?, Duration::from_mins(90));
+/// assert!(duration("90").is_err());
+/// # Ok::<(), lockstep_sdk::anyhow::Error>(())
+/// ```
 pub fn duration(text: &str) -> anyhow::Result<Duration> {
     let signed: jiff::SignedDuration = text
         .parse()

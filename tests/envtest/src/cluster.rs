@@ -39,6 +39,20 @@ static POOL: Pool<Box<ControlPlane>> = Pool::new();
 ///
 /// A control plane without components for workloads may have served an earlier test of this process. It has returned
 /// to the content that it had before that test.
+///
+/// ```no_run
+/// use k8s_openapi::api::core::v1::Namespace;
+/// use kube::Api;
+/// use lockstep_envtest::Cluster;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let cluster = Cluster::start().await?;
+/// let namespaces: Api<Namespace> = Api::all(cluster.client());
+/// namespaces.get("default").await?;
+/// print!("{}", cluster.run_kubectl(&["get", "namespaces"])?);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Cluster {
     // In the order of shutdown.
     workloads: Option<Workloads>,

@@ -11,6 +11,21 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Waits until `condition` returns a value.
+///
+/// ```
+/// use lockstep_envtest::eventually;
+///
+/// # async fn example() -> Result<(), lockstep_envtest::Error> {
+/// let mut attempts = 0;
+/// let found = eventually("the third attempt", async || {
+///     attempts += 1;
+///     (attempts == 3).then_some(attempts)
+/// });
+/// assert_eq!(found.await?, 3);
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
 pub async fn eventually<T>(
     what: &str,
     condition: impl AsyncFnMut() -> Option<T>,

@@ -78,6 +78,28 @@ pub enum When {
 }
 
 /// Recorder and fault injector for the calls of all clients that it has created.
+///
+/// ```no_run
+/// use lockstep_controller::{Metrics, Reconciler};
+/// use lockstep_envtest::Cluster;
+/// use lockstep_test::{FaultInjector, When, operator};
+///
+/// /// Reconciles an object of which the ConfigMap is created without an answer.
+/// async fn lose_an_answer(cluster: &Cluster, reconciler: impl Reconciler) {
+///     let faults = FaultInjector::default();
+///     let client = faults.client(cluster).await;
+///     let controller = operator(client, reconciler, &Metrics::default());
+///
+///     faults.fail("create", "configmaps", 1, When::After);
+///     controller.reconcile_once(Some("default"), "a").await.expect("the object is read");
+///     assert!(faults.have_failed());
+///
+///     controller.reconcile_once(Some("default"), "a").await.expect("the object is read");
+///     let writes = faults.take_writes().into_iter();
+///     let creations = writes.filter(|call| (call.verb, &*call.resource) == ("create", "configmaps"));
+///     assert_eq!(creations.count(), 1);
+/// }
+/// ```
 #[derive(Clone, Default)]
 pub struct FaultInjector(Arc<Mutex<State>>);
 

@@ -17,6 +17,17 @@ use crate::install_crd;
 /// # Panics
 ///
 /// If the cluster does not start or does not store the CRD.
+///
+/// ```no_run
+/// use lockstep_shared_validation::ValidatedResource;
+/// use lockstep_test::{apply, cluster_with, objects};
+///
+/// async fn the_example_is_stored<K: ValidatedResource>() {
+///     let cluster = cluster_with::<K>().await;
+///     let all = objects::<K>(cluster.client(), Some("default"));
+///     apply::<K>(&all, "example", &K::example()).await;
+/// }
+/// ```
 pub async fn cluster_with<K: ValidatedResource>() -> Cluster {
     let cluster = Cluster::start().await.expect("the cluster starts");
     install_crd(&cluster.client(), K::crd()).await;

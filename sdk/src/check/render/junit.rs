@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::check::diagnostic::{CheckedDocument, Diagnostic, FileReport, Level};
-use crate::check::render::Tool;
+use crate::check::render::tool::Tool;
 
 pub(crate) fn write(out: &mut impl Write, tool: Tool, reports: &[FileReport]) -> io::Result<()> {
     let mut whole = Report::new(format!("{} check", tool.name));

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::check::diagnostic::{FileReport, Level, SourceLocation};
-use crate::check::render::Tool;
+use crate::check::render::tool::Tool;
 
 /// Rule id for input that cannot be validated at all.
 const PARSE_ERROR: &str = "parse-error";
