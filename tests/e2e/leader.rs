@@ -7,7 +7,7 @@ async fn another_replica_becomes_leader_when_the_leader_is_killed_or_stops() {
     let mut env = TestEnv::start().await;
     env.kubectl_apply(&database("first")).expect("stored");
     env.condition("first", "Ready", "True").await;
-    let mut other = env
+    let other = env
         .installation
         .start_other_controller("pod-1")
         .expect("a second replica");

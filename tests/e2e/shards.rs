@@ -15,7 +15,7 @@ async fn replicas_share_the_objects_and_take_over_those_of_a_killed_one() {
         ..EnvOptions::default()
     })
     .await;
-    let mut other = env
+    let other = env
         .installation
         .start_other_controller("pod-1")
         .expect("a second replica");

@@ -96,7 +96,7 @@ impl Installation {
         self.start_controller()?;
         self.start_webhook()?;
         tokio::select! {
-            waited = self.wait_for_webhook(cluster) => waited,
+            waited = Box::pin(self.wait_for_webhook(cluster)) => waited,
             ended = self.ended() => Err(ended),
         }
     }

@@ -36,8 +36,9 @@ pub use self::check_result::{CheckResult, Finding, check};
 ///     detail: "must begin with a letter [service-name]"
 /// ```
 ///
-/// The rule of an error of the schema is the path of the field and the keyword, such as `spec.text/minLength`; it needs no
-/// `detail`. If the file name begins with `name-`, the object keeps its name in the cluster; other objects are named after
+/// The rule of an error of the schema is the path of the field and the keyword, such as `spec.text/minLength`, or
+/// `spec.members[]/minLength` for the items of a list; it needs no `detail`. The subcommand `rules` lists all rules. A case of an
+/// update has the key `old` with the object before it. If the file name begins with `name-`, the object keeps its name in the cluster; other objects are named after
 /// their files.
 ///
 /// ```no_run
@@ -69,7 +70,8 @@ impl Cases {
         }
     }
 
-    /// Adds an argument of the controller, such as the address of a simulator.
+    /// Adds an argument of the controller, such as the address of a simulator. A controller that manages something outside the
+    /// cluster needs one that answers: an object with a finalizer is deleted only after its cleanup.
     #[must_use]
     pub fn controller_arg(mut self, argument: impl Into<String>) -> Self {
         self.controller_args.push(argument.into());

@@ -25,6 +25,9 @@ mod waiting;
 pub use cases::Cases;
 pub use conversion::assert_lossless_conversion;
 pub use crd::toy_crd;
+/// Random numbers of the specs of a chaos test.
+pub use fastrand;
+
 pub use determinism_check::DeterminismCheck;
 pub use fault_injector::{Call, FaultInjector, When};
 pub use kind::{apply, cluster_with, objects, operator};

@@ -66,7 +66,10 @@ impl CheckResult {
         let expected: Vec<_> = expected
             .map(|error| (&error.rule, &error.error_type, &error.field))
             .collect();
-        assert_eq!(found, expected, "{case} in `check`");
+        assert!(
+            found == expected,
+            "{case} in `check`: the file expects the errors {expected:#?}, and `check` has found {found:#?}"
+        );
         let is_valid = result["valid"] == true;
         assert_eq!(is_valid, expected.is_empty(), "{case} in `check`");
         if let Some(rules) = &case.warnings {
