@@ -66,10 +66,6 @@ const UNREADABLE: u8 = 2;
 pub struct Program {
     environment: Environment,
     about: Option<&'static str>,
-    #[cfg_attr(
-        not(feature = "dev"),
-        expect(dead_code, reason = "only `dev` applies them")
-    )]
     examples: Option<&'static str>,
 }
 

@@ -1,5 +1,6 @@
 //! Builds of the measured programs from this repository.
 
+pub mod audit;
 pub mod usage;
 
 use std::env;
@@ -16,6 +17,15 @@ pub fn lockstep() -> anyhow::Result<PathBuf> {
     let mut build = Command::new(cargo);
     run(build.current_dir(root()).args(profile).args(package))?;
     Ok(target().join("dist/lockstep"))
+}
+
+/// Builds the program of a package with the profile `release` and returns its path. Its dependencies have only the
+/// features that this package needs.
+pub fn release(package: &str) -> anyhow::Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
+    let arguments = ["build", "--release", "--locked", "--package", package];
+    run(Command::new(cargo).current_dir(root()).args(arguments))?;
+    Ok(target().join("release").join(package))
 }
 
 /// Builds a package of a Go module, which is given by its folder in this repository, and returns the path of the
