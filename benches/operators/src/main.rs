@@ -1,6 +1,7 @@
 //! Comparison of one operator that is written three times: on the SDK, on kube and on controller-runtime. Each runs on a
 //! real control plane, while objects are created, edited, left alone and deleted.
 
+mod behaviour;
 mod lines;
 mod measure;
 mod operators;

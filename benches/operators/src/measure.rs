@@ -15,6 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use lockstep_envtest::{Cluster, eventually_within};
 use serde_json::{Value, json};
 
+use crate::behaviour;
 use crate::operators::{Operator, Running, audit_rules};
 use crate::phase::Phase;
 use crate::provider::Provider;
@@ -32,7 +33,7 @@ const IDLE_PERIOD: Duration = Duration::from_secs(3);
 const WRITERS: usize = 16;
 
 /// Times to live of the records, before and after the edit.
-const TTLS: [u32; 2] = [300, 600];
+pub(crate) const TTLS: [u32; 2] = [300, 600];
 
 /// Running operator with everything that is read of it.
 struct Measurement<'a> {
@@ -76,6 +77,8 @@ impl Measurement<'_> {
         let records = records(cluster);
         let names: Vec<_> = (0..self.objects).map(|at| format!("record-{at}")).collect();
         self.wait_for_start().await?;
+        behaviour::check(cluster, &records, self.provider).await?;
+        self.idle().await?;
 
         let begin = self.begin()?;
         let created = begin.at;
@@ -151,7 +154,7 @@ impl Measurement<'_> {
             watches.any(on_records).then_some(())
         })
         .await?;
-        self.idle().await.map(drop)
+        self.idle().await
     }
 
     fn begin(&mut self) -> anyhow::Result<Begin> {
@@ -238,7 +241,7 @@ impl Measurement<'_> {
     }
 }
 
-fn is_ready(object: &DynamicObject, ttl: u32) -> bool {
+pub(crate) fn is_ready(object: &DynamicObject, ttl: u32) -> bool {
     let status = &object.data["status"];
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
     object.data["spec"]["ttl"] == ttl
@@ -255,7 +258,7 @@ fn records(cluster: &Cluster) -> Api<DynamicObject> {
     Api::namespaced_with(cluster.client(), "default", &resource())
 }
 
-fn object(name: &str) -> DynamicObject {
+pub(crate) fn object(name: &str) -> DynamicObject {
     DynamicObject::new(name, &resource()).data(json!({"spec": {
         "name": format!("{name}.example.com"), "type": "A", "ttl": TTLS[0], "values": ["192.0.2.1"],
     }}))

@@ -29,12 +29,22 @@ struct Content {
     requests: Requests,
     /// Owners whose records were read.
     read: HashSet<String>,
+    /// Number of requests that will fail.
+    failures: usize,
 }
 
 /// Fields by which records are found.
 const INDEXED: [&str; 2] = ["name", "owner"];
 
 impl Content {
+    /// Stores a new record and returns its id.
+    fn add(&mut self, record: Value) -> String {
+        self.last_id += 1;
+        let id = format!("record-{}", self.last_id);
+        self.store(&id, record);
+        id
+    }
+
     /// Stores a record with the next version.
     fn store(&mut self, id: &str, mut record: Value) -> Value {
         let before = self.remove(id);
@@ -102,6 +112,21 @@ impl Provider {
         self.content().read.len()
     }
 
+    /// Stores a record that belongs to no object and returns its id.
+    pub(crate) fn add(&self, record: Value) -> String {
+        self.content().add(record)
+    }
+
+    /// Removes a record.
+    pub(crate) fn remove(&self, id: &str) {
+        self.content().remove(id);
+    }
+
+    /// Lets a number of requests fail.
+    pub(crate) fn fail(&self, requests: usize) {
+        self.content().failures = requests;
+    }
+
     /// Returns the stored records.
     pub(crate) fn records(&self) -> Vec<Value> {
         self.content().records.values().cloned().collect()
@@ -114,7 +139,16 @@ impl Provider {
 
 async fn count(State(provider): State<Provider>, request: Request, next: Next) -> Response {
     let method = request.method().to_string();
-    *provider.content().requests.entry(method).or_default() += 1;
+    let fails = {
+        let mut content = provider.content();
+        *content.requests.entry(method).or_default() += 1;
+        let fails = content.failures > 0;
+        content.failures = content.failures.saturating_sub(1);
+        fails
+    };
+    if fails {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
     next.run(request).await
 }
 
@@ -139,9 +173,8 @@ async fn list(
 
 async fn create(State(provider): State<Provider>, Json(record): Json<Value>) -> Response {
     let mut content = provider.content();
-    content.last_id += 1;
-    let id = format!("record-{}", content.last_id);
-    (StatusCode::CREATED, Json(content.store(&id, record))).into_response()
+    let id = content.add(record);
+    (StatusCode::CREATED, Json(&content.records[&id])).into_response()
 }
 
 /// Replaces a record.
