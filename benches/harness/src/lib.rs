@@ -23,8 +23,18 @@ pub fn lockstep() -> anyhow::Result<PathBuf> {
 /// features that this package needs.
 pub fn release(package: &str) -> anyhow::Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
-    let arguments = ["build", "--release", "--locked", "--package", package];
-    run(Command::new(cargo).current_dir(root()).args(arguments))?;
+    let mut build = Command::new(cargo);
+    build
+        .current_dir(root())
+        .args(["build", "--release", "--locked", "--package", package]);
+    // `cargo run` sets variables about the benchmark, whose change makes some build scripts run again.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(&*name);
+        }
+    }
+    run(&mut build)?;
     Ok(target().join("release").join(package))
 }
 

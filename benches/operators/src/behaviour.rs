@@ -8,8 +8,8 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, PostParams};
 use lockstep_envtest::{Cluster, eventually_within};
 use serde_json::json;
 
-use crate::measure::{TTLS, is_ready, object};
 use crate::provider::Provider;
+use crate::records::{TTLS, is_ready, object};
 
 /// Time limit of each step.
 const DEADLINE: Duration = Duration::from_mins(2);

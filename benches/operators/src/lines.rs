@@ -6,83 +6,74 @@ use std::fs;
 
 use anyhow::Context;
 
+use crate::names::{CONTROLLER_RUNTIME, KUBE_RS, LOCKSTEP, OPERATORS};
+
 /// Purpose of a file, its path in this repository, and the operator.
 type Source = (&'static str, &'static str, &'static str);
 
-const FILES: [Source; 16] = [
+const FILES: [Source; 17] = [
     (
-        super::LOCKSTEP,
+        LOCKSTEP,
         "kind, reconciliation",
         "samples/dns-record/src/lib.rs",
     ),
-    (super::LOCKSTEP, CLIENT, "samples/dns-record/src/dns_api.rs"),
+    (LOCKSTEP, CLIENT, "samples/dns-record/src/dns_api.rs"),
     (
-        super::LOCKSTEP,
+        LOCKSTEP,
         "program",
         "benches/operators/lockstep/src/main.rs",
     ),
+    (KUBE_RS, "kind", "benches/operators/kube-rs/src/record.rs"),
     (
-        super::KUBE_RS,
-        "kind",
-        "benches/operators/kube-rs/src/record.rs",
-    ),
-    (
-        super::KUBE_RS,
+        KUBE_RS,
         "reconciliation",
         "benches/operators/kube-rs/src/reconcile.rs",
     ),
+    (KUBE_RS, "errors", "benches/operators/kube-rs/src/error.rs"),
     (
-        super::KUBE_RS,
+        KUBE_RS,
         "status, Events",
         "benches/operators/kube-rs/src/report.rs",
     ),
+    (KUBE_RS, CLIENT, "benches/operators/kube-rs/src/dns_api.rs"),
+    (KUBE_RS, "program", "benches/operators/kube-rs/src/main.rs"),
     (
-        super::KUBE_RS,
-        CLIENT,
-        "benches/operators/kube-rs/src/dns_api.rs",
-    ),
-    (
-        super::KUBE_RS,
-        "program",
-        "benches/operators/kube-rs/src/main.rs",
-    ),
-    (
-        super::KUBE_RS,
+        KUBE_RS,
         "manifests",
         "benches/operators/kube-rs/manifests.yaml",
     ),
     (
-        super::CONTROLLER_RUNTIME,
+        CONTROLLER_RUNTIME,
         "kind",
         "benches/operators/controller-runtime/api/v1/dnsrecord_types.go",
     ),
     (
-        super::CONTROLLER_RUNTIME,
+        CONTROLLER_RUNTIME,
         "group",
         "benches/operators/controller-runtime/api/v1/groupversion_info.go",
     ),
     (
-        super::CONTROLLER_RUNTIME,
+        CONTROLLER_RUNTIME,
         "reconciliation",
         "benches/operators/controller-runtime/controller/dnsrecord_controller.go",
     ),
     (
-        super::CONTROLLER_RUNTIME,
+        CONTROLLER_RUNTIME,
         CLIENT,
         "benches/operators/controller-runtime/dnsapi/dnsapi.go",
     ),
     (
-        super::CONTROLLER_RUNTIME,
+        CONTROLLER_RUNTIME,
         "program",
         "benches/operators/controller-runtime/main.go",
     ),
     (
-        super::CONTROLLER_RUNTIME,
+        CONTROLLER_RUNTIME,
         "manifests",
         "benches/operators/controller-runtime/manifests.yaml",
     ),
     (
-        super::CONTROLLER_RUNTIME,
+        CONTROLLER_RUNTIME,
         "generation",
         "benches/operators/controller-runtime/Makefile",
     ),
@@ -94,7 +85,7 @@ const CLIENT: &str = "client of the DNS API";
 /// Prints the lines of each file, and the sums of each operator with and without the client of the DNS API.
 pub(crate) fn print() -> anyhow::Result<()> {
     println!("\nlines of code");
-    for operator in super::OPERATORS {
+    for operator in OPERATORS {
         let (mut all, mut client) = (0, 0);
         for (_, purpose, path) in FILES.iter().filter(|file| file.0 == operator) {
             let text = fs::read_to_string(bench_harness::root().join(path));

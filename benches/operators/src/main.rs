@@ -4,9 +4,11 @@
 mod behaviour;
 mod lines;
 mod measure;
+mod names;
 mod operators;
 mod phase;
 mod provider;
+mod records;
 mod report;
 
 use std::collections::BTreeMap;
@@ -14,13 +16,6 @@ use std::collections::BTreeMap;
 use clap::Parser;
 
 use crate::report::Report;
-
-const LOCKSTEP: &str = "lockstep";
-const KUBE_RS: &str = "kube-rs";
-const CONTROLLER_RUNTIME: &str = "controller-runtime";
-
-/// Names of the operators, which are also those of their folders.
-const OPERATORS: [&str; 3] = [LOCKSTEP, KUBE_RS, CONTROLLER_RUNTIME];
 
 /// Compare the operator on the SDK with those on kube and on controller-runtime.
 #[derive(Parser)]

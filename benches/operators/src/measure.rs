@@ -7,10 +7,7 @@ use anyhow::{Context, ensure};
 use bench_harness::audit::Audit;
 use bench_harness::usage;
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
-};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use lockstep_envtest::{Cluster, eventually_within};
 use serde_json::{Value, json};
@@ -19,6 +16,7 @@ use crate::behaviour;
 use crate::operators::{Operator, Running, audit_rules};
 use crate::phase::Phase;
 use crate::provider::Provider;
+use crate::records::{TTLS, is_ready, object, records};
 
 /// Time limit of each wait.
 const DEADLINE: Duration = Duration::from_mins(10);
@@ -31,9 +29,6 @@ const IDLE_PERIOD: Duration = Duration::from_secs(3);
 
 /// Concurrent requests that create, edit and delete objects.
 const WRITERS: usize = 16;
-
-/// Times to live of the records, before and after the edit.
-pub(crate) const TTLS: [u32; 2] = [300, 600];
 
 /// Running operator with everything that is read of it.
 struct Measurement<'a> {
@@ -239,29 +234,6 @@ impl Measurement<'_> {
         );
         Ok(())
     }
-}
-
-pub(crate) fn is_ready(object: &DynamicObject, ttl: u32) -> bool {
-    let status = &object.data["status"];
-    let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    object.data["spec"]["ttl"] == ttl
-        && status["observedGeneration"].as_i64() == object.metadata.generation
-        && conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
-}
-
-fn resource() -> ApiResource {
-    let gvk = GroupVersionKind::gvk("dns.example.com", "v1", "DnsRecord");
-    ApiResource::from_gvk_with_plural(&gvk, "dnsrecords")
-}
-
-fn records(cluster: &Cluster) -> Api<DynamicObject> {
-    Api::namespaced_with(cluster.client(), "default", &resource())
-}
-
-pub(crate) fn object(name: &str) -> DynamicObject {
-    DynamicObject::new(name, &resource()).data(json!({"spec": {
-        "name": format!("{name}.example.com"), "type": "A", "ttl": TTLS[0], "values": ["192.0.2.1"],
-    }}))
 }
 
 /// Sends a request for each object.

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use lockstep_envtest::{Cluster, Installation, Options, Process, free_port};
 use serde_json::json;
 
-use crate::{CONTROLLER_RUNTIME, KUBE_RS, LOCKSTEP};
+use crate::names::{CONTROLLER_RUNTIME, KUBE_RS, LOCKSTEP};
 
 /// Namespace of every operator. Only an operator has service accounts there.
 pub(crate) const NAMESPACE: &str = "dns-record-system";

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::names::{LOCKSTEP, OPERATORS};
 use crate::phase::{Phase, count};
-use crate::{LOCKSTEP, OPERATORS};
 
 /// All measurements, by operator, in the order of the runs.
 pub(crate) struct Report {

@@ -1,6 +1,7 @@
 //! Operator of DNS records on kube alone.
 
 mod dns_api;
+mod error;
 mod reconcile;
 mod record;
 mod report;

@@ -8,11 +8,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::runtime::events::Recorder;
-use kube::runtime::finalizer::{self, Event, finalizer};
+use kube::runtime::finalizer::{Event, finalizer};
 use kube::{Client, Resource, ResourceExt};
 use serde_json::json;
 
-use crate::dns_api::{DnsApi, DnsError, StoredRecord};
+use crate::dns_api::{DnsApi, StoredRecord};
+use crate::error::Error;
 use crate::record::DnsRecord;
 use crate::report;
 
@@ -36,43 +37,6 @@ pub(crate) struct Context {
     pub(crate) resync: Duration,
     /// Number of successive failures, by the UID of the object.
     pub(crate) failures: Mutex<HashMap<String, u32>>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error("the DNS API does not answer as expected: {0}")]
-    Dns(#[from] DnsError),
-    #[error("the API server does not answer as expected: {0}")]
-    Kube(#[from] kube::Error),
-    #[error(
-        "the name {name} has the record {id} of another owner; delete it, or choose another name"
-    )]
-    NameTaken { name: String, id: String },
-    #[error("the object has no {0}")]
-    Incomplete(&'static str),
-    #[error(transparent)]
-    Finalizer(Box<finalizer::Error<Error>>),
-}
-
-impl Error {
-    /// Returns true if a retry can succeed only after a change.
-    fn is_permanent(&self) -> bool {
-        match self {
-            Self::NameTaken { .. } => true,
-            Self::Finalizer(error) => {
-                matches!(&**error, finalizer::Error::ApplyFailed(error) if error.is_permanent())
-            }
-            _ => false,
-        }
-    }
-
-    pub(crate) fn reason(&self) -> &'static str {
-        match self {
-            Self::Dns(_) => "DnsApiFailed",
-            Self::NameTaken { .. } => "NameTaken",
-            _ => "Failed",
-        }
-    }
 }
 
 /// Brings the record of an object to the desired state.

@@ -8,7 +8,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::json;
 
 use crate::dns_api::StoredRecord;
-use crate::reconcile::Error;
+use crate::error::Error;
 use crate::record::DnsRecord;
 
 const READY: &str = "Ready";
