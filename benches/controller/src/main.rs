@@ -1,7 +1,6 @@
 //! Scale test of the controller, compared with the same operator on controller-runtime: thousands of objects, each with
 //! three `ConfigMap`s, on a real API server that shares two cores with the operator.
 
-mod audit;
 mod batch;
 mod implementations;
 mod measure;

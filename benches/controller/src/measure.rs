@@ -1,9 +1,10 @@
 //! Measurement of one operator: from its first start until all objects are ready, and from a restart until it is idle.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use bench_harness::audit::Audit;
 use bench_harness::usage;
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,7 +14,6 @@ use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
 use serde_json::json;
 
-use crate::audit::{Audit, Calls};
 use crate::batch::{Batch, resource};
 use crate::implementations::{Implementation, Running};
 
@@ -25,6 +25,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time without work after which an operator counts as idle.
 const IDLE_PERIOD: Duration = Duration::from_millis(500);
+
+/// Number of calls by verb.
+type Calls = BTreeMap<String, usize>;
 
 /// Results of one operator.
 pub(crate) struct Measured {
@@ -43,7 +46,14 @@ pub(crate) struct Part {
 
 pub(crate) async fn measure(side: &Implementation, objects: usize) -> anyhow::Result<Measured> {
     let folder = tempfile::tempdir()?;
-    let audit = Audit::within(folder.path())?;
+    let audit = Audit::within(
+        folder.path(),
+        &json!([{"level": "Metadata", "resources": [
+            {"group": "scale.example.com"},
+            {"group": "", "resources": ["configmaps", "events"]},
+            {"group": "events.k8s.io"},
+        ]}]),
+    )?;
     let arguments = audit.arguments();
     let cluster = Cluster::start_with(&[&arguments[0], &arguments[1]]).await?;
     let batches = make(&cluster, objects).await?;
@@ -54,7 +64,7 @@ pub(crate) async fn measure(side: &Implementation, objects: usize) -> anyhow::Re
     all_ready(&batches, objects).await?;
     let seconds = started.elapsed().as_secs_f64();
     wait_until_idle(&mut running, objects).await?;
-    let converged = part(&running, seconds, audit.calls(side.name, from)?)?;
+    let converged = part(&running, seconds, calls(&audit, side.name, from)?)?;
     drop(running);
 
     let from = audit.position()?;
@@ -62,11 +72,22 @@ pub(crate) async fn measure(side: &Implementation, objects: usize) -> anyhow::Re
     let mut running = side.start(&cluster.kubeconfig(), folder.path())?;
     let since = wait_until_idle(&mut running, objects).await?;
     let seconds = (since - started).as_secs_f64();
-    let restarted = part(&running, seconds, audit.calls(side.name, from)?)?;
+    let restarted = part(&running, seconds, calls(&audit, side.name, from)?)?;
     Ok(Measured {
         converged,
         restarted,
     })
+}
+
+/// Returns the number of calls of a user agent from an offset of the audit log on.
+fn calls(audit: &Audit, of: &str, from: u64) -> anyhow::Result<Calls> {
+    let mut calls = Calls::new();
+    for call in audit.calls(from)? {
+        if call.user_agent == of {
+            *calls.entry(call.verb).or_default() += 1;
+        }
+    }
+    Ok(calls)
 }
 
 fn part(running: &Running, seconds: f64, calls: Calls) -> anyhow::Result<Part> {

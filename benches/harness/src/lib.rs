@@ -1,5 +1,6 @@
 //! Builds of the measured programs from this repository.
 
+pub mod audit;
 pub mod usage;
 
 use std::env;
@@ -16,6 +17,25 @@ pub fn lockstep() -> anyhow::Result<PathBuf> {
     let mut build = Command::new(cargo);
     run(build.current_dir(root()).args(profile).args(package))?;
     Ok(target().join("dist/lockstep"))
+}
+
+/// Builds the program of a package with the profile `release` and returns its path. Its dependencies have only the
+/// features that this package needs.
+pub fn release(package: &str) -> anyhow::Result<PathBuf> {
+    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
+    let mut build = Command::new(cargo);
+    build
+        .current_dir(root())
+        .args(["build", "--release", "--locked", "--package", package]);
+    // `cargo run` sets variables about the benchmark, whose change makes some build scripts run again.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(&*name);
+        }
+    }
+    run(&mut build)?;
+    Ok(target().join("release").join(package))
 }
 
 /// Builds a package of a Go module, which is given by its folder in this repository, and returns the path of the

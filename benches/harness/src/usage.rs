@@ -29,3 +29,10 @@ pub fn cpu(pid: u32) -> anyhow::Result<f64> {
         .collect::<Result<_, _>>()?;
     Ok(ticks.iter().sum::<f64>() / 100.0)
 }
+
+/// Returns the load average of the machine over a minute.
+pub fn load() -> anyhow::Result<f64> {
+    let text = fs::read_to_string("/proc/loadavg")?;
+    let first = text.split_whitespace().next();
+    Ok(first.context("/proc/loadavg is empty")?.parse()?)
+}

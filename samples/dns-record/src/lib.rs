@@ -24,7 +24,7 @@ pub use crate::dns_api::{DnsApi, DnsError, RecordContent, StoredRecord};
 /// Label of the records of this operator.
 pub const LABEL: &str = "lockstep";
 
-/// Interval at which changes that were made outside the cluster are looked for.
+/// Default interval at which changes that were made outside the cluster are looked for.
 pub const RESYNC: Duration = Duration::from_mins(10);
 
 /// DNS record.
@@ -129,6 +129,8 @@ pub struct DnsRecords {
     pub client: Client,
     /// Time until which this process is the leader.
     pub leadership: Leadership,
+    /// Interval at which changes that were made outside the cluster are looked for.
+    pub resync: Duration,
 }
 
 impl DnsRecords {
@@ -217,7 +219,7 @@ impl Reconciler for DnsRecords {
         Ok(ReconcileOutput {
             status: status.as_object().cloned().unwrap_or_else(Map::new),
             children: vec![config_map(&record.name_any(), &served_name)],
-            requeue_after: RESYNC,
+            requeue_after: self.resync,
             ..ReconcileOutput::default()
         })
     }

@@ -6,7 +6,7 @@ mod simulator;
 use std::time::Duration;
 
 use lockstep_test::chaos::{Chaos, Process, chaos};
-use sample_dns_record::{DnsApi, DnsRecords};
+use sample_dns_record::{DnsApi, DnsRecords, RESYNC};
 
 use crate::simulator::DnsZone;
 
@@ -15,6 +15,7 @@ fn operator(process: &Process) -> DnsRecords {
         api: DnsApi::new(process.external_url(), Duration::from_secs(5)),
         client: process.client(),
         leadership: process.leadership(),
+        resync: RESYNC,
     }
 }
 
