@@ -19,6 +19,9 @@ use serde_json::{Value, json};
 
 pub use crate::storage_api::{StorageApi, StoredBucket};
 
+/// Interval at which changes that were made outside the cluster are looked for.
+const RESYNC: Duration = Duration::from_mins(10);
+
 /// Bucket of an object storage.
 #[derive(CustomResource, KubeSchema, ValidatedResource, Clone, Debug, Deserialize, Serialize)]
 #[kube(
@@ -110,7 +113,9 @@ impl Buckets {
                 let message = format!(
                     "the bucket {name} belongs to another owner: delete it, or choose another name"
                 );
-                return Err(ReconcileError::permanent("NameTaken", message));
+                let error = ReconcileError::permanent("NameTaken", message);
+                // Its owner may delete it there, which no watch reports.
+                return Err(error.requeue_after(RESYNC));
             }
             None => {
                 require_existing(&self.client, object).await?;
@@ -182,7 +187,7 @@ impl Reconciler for Buckets {
                 reason: if is_missing { "Missing" } else { "Found" },
                 message: String::new(),
             }],
-            requeue_after: Duration::from_mins(10),
+            requeue_after: RESYNC,
             ..ReconcileOutput::default()
         })
     }

@@ -146,7 +146,9 @@ impl DnsRecords {
                 "the name {} has the record {} of another owner; delete it, or choose another name",
                 desired.name, other.id
             );
-            return Err(ReconcileError::permanent("NameTaken", message));
+            let error = ReconcileError::permanent("NameTaken", message);
+            // Its owner may delete it there, which no watch reports.
+            return Err(error.requeue_after(self.resync));
         }
         let mut own = self.api.of_owner(&desired.owner).await?;
         let kept = own.iter().position(|it| is_same(&it.content, &desired));

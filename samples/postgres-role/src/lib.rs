@@ -23,6 +23,9 @@ use serde_json::{Map, Value, json};
 
 pub use crate::management_api::{ManagementApi, Role, StoredRole};
 
+/// Interval at which changes that were made outside the cluster are looked for.
+const RESYNC: Duration = Duration::from_mins(10);
+
 /// Postgres role.
 #[derive(CustomResource, KubeSchema, ValidatedResource, Clone, Debug, Deserialize, Serialize)]
 #[kube(
@@ -167,7 +170,9 @@ impl PostgresRoles {
                     "the role {} belongs to another owner: delete it, or choose another name",
                     wanted.name
                 );
-                return Err(ReconcileError::permanent("NameTaken", message));
+                let error = ReconcileError::permanent("NameTaken", message);
+                // Its owner may delete it there, which no watch reports.
+                return Err(error.requeue_after(RESYNC));
             }
             Some(_) => {}
             None => require_existing(&self.client, object).await?,
@@ -218,7 +223,7 @@ impl Reconciler for PostgresRoles {
         Ok(ReconcileOutput {
             status,
             children: vec![secret(&name, &password.value)],
-            requeue_after: Duration::from_mins(10),
+            requeue_after: RESYNC,
             ..ReconcileOutput::default()
         })
     }
