@@ -205,6 +205,6 @@ async fn measure(workloads: usize) {
 #[ignore = "a measurement that takes minutes"]
 async fn pipelines_by_the_hundreds() {
     for workloads in [5, 20] {
-        measure(workloads).await;
+        Box::pin(measure(workloads)).await;
     }
 }

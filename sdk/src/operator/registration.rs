@@ -111,7 +111,7 @@ pub(crate) type StartFn<S> = Arc<
 /// Returns the RBAC rules that the reconciler of a kind needs, from the state of its operator.
 pub(crate) type NeededRulesFn<S> = Arc<dyn Fn(&S, &OperatorContext) -> Vec<Value> + Send + Sync>;
 
-/// What a kind needs of the state of its operator.
+/// Functions of a kind that take the state of its operator.
 pub(crate) struct KindStart<S> {
     pub(crate) start: StartFn<S>,
     pub(crate) needed_rules: NeededRulesFn<S>,

@@ -93,7 +93,7 @@ impl<'a> Fleet<'a> {
 
     /// Ends a replica as the kubelet does.
     pub async fn terminate(&mut self, number: usize) {
-        let mut replica = self.replicas.remove(&number).expect("a replica");
+        let replica = self.replicas.remove(&number).expect("a replica");
         replica.process.terminate().expect("a signal");
         let ended = eventually_within(DEADLINE, "the end of a replica", async || {
             replica.process.exit_status()
