@@ -18,7 +18,7 @@ use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
 use crate::operator::extension_files::RulesetExtension;
-use crate::operator::permissions::require_declared;
+use crate::operator::permissions::{require_declared, rules_of_installed};
 use crate::operator::registration::{
     ControllerFactory, KindDefinition, LeaderTaskFactory, Registration,
 };
@@ -298,6 +298,7 @@ impl Operators {
         policy: PolicyHandle,
     ) -> anyhow::Result<Self> {
         let (mut controllers, mut checks) = (Vec::new(), Vec::new());
+        let of_installed_kinds = rules_of_installed(&context.installed_kinds);
         let mut leader_tasks = Vec::new();
         for operator in kinds.operators() {
             let context = context.with_extension(operator.extension.clone());
@@ -309,7 +310,8 @@ impl Operators {
                 let Some(ruleset) = kinds.ruleset(operator, registered.kind) else {
                     continue;
                 };
-                let declared = operator.declared_rules(registered);
+                let mut declared = operator.declared_rules(registered);
+                declared.extend(of_installed_kinds.iter().cloned());
                 require_declared(registered.kind, &needed_rules, &declared)?;
                 controllers.push((Arc::clone(ruleset), factory));
                 let check = running.admission_check.iter().map(|check| CheckOfKind {

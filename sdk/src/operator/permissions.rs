@@ -1,7 +1,20 @@
 //! Permissions that a reconciler needs, and those that its operator declares for the manifests.
 
 use anyhow::ensure;
-use serde_json::Value;
+use kube::api::ApiResource;
+use serde_json::{Value, json};
+
+/// Returns the rules on the installed kinds that the manifests contain for every program.
+pub(crate) fn rules_of_installed(kinds: &[ApiResource]) -> Vec<Value> {
+    let rule = |kind: &ApiResource| {
+        json!({
+            "apiGroups": [kind.group],
+            "resources": [kind.plural],
+            "verbs": ["get", "list", "patch", "watch"],
+        })
+    };
+    kinds.iter().map(rule).collect()
+}
 
 /// Returns an error if the rules that a reconciler needs are not among the declared ones. A test with the rights of an
 /// administrator would pass, but in an installation the API server would refuse the requests of the controller.
@@ -57,8 +70,6 @@ fn texts<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
