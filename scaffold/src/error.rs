@@ -23,6 +23,14 @@ pub enum Error {
     /// A file exists already.
     #[error("{0} exists; delete it, or choose another name")]
     Exists(PathBuf),
+    /// A rule has the id already, or a function has the name of that of the rule.
+    #[error("{path}: `{name}` exists already; choose another id for the rule")]
+    RuleExists {
+        /// File that was read.
+        path: PathBuf,
+        /// Id of the rule, or name of the function.
+        name: String,
+    },
     /// The folder is no repository of an operator.
     #[error("{path}: {problem}; run the command in a repository that `lockstep new` has created")]
     NoProject {

@@ -32,9 +32,17 @@ pub(crate) enum Keyword {
     Pattern,
 }
 
+/// Returns the items of a file; none if it cannot be parsed, or if positions in it would be those of another text: syn drops a byte
+/// order mark.
+fn parsed(source: &str) -> Option<Vec<Item>> {
+    let is_plain = !source.starts_with('\u{feff}');
+    let file = is_plain.then(|| syn::parse_file(source).ok()).flatten()?;
+    Some(file.items)
+}
+
 /// Returns the fields of a struct that contain a text; none if the file has no such struct.
 pub(crate) fn text_fields(source: &str, name: &str) -> Option<Vec<TextField>> {
-    let items = syn::parse_file(source).ok()?.items;
+    let items = parsed(source)?;
     let mut structs = items.iter().filter_map(|item| match item {
         Item::Struct(item) => Some(item),
         _ => None,
@@ -117,7 +125,7 @@ pub(crate) struct RulesFile {
 
 /// Returns the positions; none if the file has no function `rules` that ends with `vec![…]`.
 pub(crate) fn rules_file(source: &str) -> Option<RulesFile> {
-    let items = syn::parse_file(source).ok()?.items;
+    let items = parsed(source)?;
     let mut functions = items.iter().filter_map(|item| match item {
         Item::Fn(item) => Some(item),
         _ => None,
@@ -135,11 +143,15 @@ pub(crate) fn rules_file(source: &str) -> Option<RulesFile> {
         return None;
     }
     let last = rules.tokens.clone().into_iter().last();
+    let end_of_function = function.span().byte_range().end;
     let tests = items.iter().find_map(|item| match item {
-        Item::Mod(item) => item.attrs.iter().find(|it| it.path().is_ident("cfg")),
+        Item::Mod(item) => {
+            let is_conditional = item.attrs.iter().any(|it| it.path().is_ident("cfg"));
+            let start = item.attrs.first()?.span().byte_range().start;
+            (is_conditional && start > end_of_function).then_some(start)
+        }
         _ => None,
     });
-    let tests = tests.map(|attribute| attribute.span().byte_range().start);
     // The rules end where the last of them ends: white space before the bracket stays after the new one.
     let end = last.as_ref().map(|last| last.span().byte_range().end);
     Some(RulesFile {
@@ -172,6 +184,9 @@ mod tests {
         assert!(source[fields[0].position..].starts_with("pub first_name"));
         assert!(source[fields[1].position..].starts_with("second"));
         assert_eq!(text_fields(source, "Other"), None);
+        let kept = "pub struct ASpec { #[serde(default)] pub text: String }";
+        let fields = text_fields(kept, "ASpec").expect("a struct");
+        assert!(kept[fields[0].position..].starts_with("pub text"));
     }
 
     #[test]
@@ -181,6 +196,12 @@ mod tests {
         assert!(source[file.end_of_rules..].starts_with("]\n}"));
         assert!(file.needs_comma);
         assert!(source[file.end_of_functions..].starts_with("#[cfg(test)]"));
+
+        let tests_first = format!("#[cfg(test)]\nmod tests;\n\n{source}");
+        let file = rules_file(&tests_first).expect("rules");
+        let end = &tests_first[file.end_of_functions..];
+        assert_eq!(end, "#[cfg(test)]\nmod tests {}\n");
+        assert_eq!(rules_file(&format!("\u{feff}{source}")), None);
 
         let with_comma = "fn rules() -> Vec<Rule<A>> {\n    vec![\n        Rule {},\n    ]\n}\n";
         let file = rules_file(with_comma).expect("rules");

@@ -61,6 +61,8 @@ pub(crate) fn add(args: &RuleArgs, project: &Project) -> Result<Vec<PathBuf>, Er
         json_name: field.json_name.clone().unwrap_or_default(),
         field,
     };
+    let rules = project.path(&format!("src/{module}/rules.rs"));
+    rule.require_free_id(&[&resource, &rules])?;
     let mut object = valid_object(project, &args.kind)?;
     let field_path = format!("spec.{}", rule.json_name);
     let valid = object["spec"][&rule.json_name].as_str();
@@ -86,8 +88,9 @@ pub(crate) fn add(args: &RuleArgs, project: &Project) -> Result<Vec<PathBuf>, Er
             )
         }
         Layer::Rust => {
-            let path = project.path(&format!("src/{module}/rules.rs"));
+            let path = rules;
             let source = read(&path)?;
+            rule.require_free_function(&path, &source)?;
             let place = rules_file(&source).ok_or_else(|| Error::NoPlace {
                 path: path.clone(),
                 missing: "a function `rules` that ends with `vec![…]`",
@@ -189,8 +192,37 @@ impl NewRule<'_> {
     /// Returns the file of the custom resource with one more attribute of the field.
     fn with_attribute(&self, source: &str, attribute: &str) -> String {
         let (before, after) = source.split_at(self.field.position);
-        let line = before.rfind('\n').map_or(0, |end| end + 1);
-        format!("{before}{attribute}\n{}{after}", &before[line..])
+        let line = &before[before.rfind('\n').map_or(0, |end| end + 1)..];
+        let indentation = &line[..line.len() - line.trim_start().len()];
+        format!("{before}{attribute}\n{indentation}{after}")
+    }
+
+    /// Returns an error if another rule of the kind has the id. A missing file has none.
+    fn require_free_id(&self, files: &[&Path]) -> Result<(), Error> {
+        let (of_rust, of_message) = (format!("id: \"{}\"", self.name), format!("[{}]", self.name));
+        for path in files.iter().filter(|path| path.exists()) {
+            let source = read(path)?;
+            if source.contains(&of_rust) || source.contains(&of_message) {
+                return Err(self.exists(path, self.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns an error if the file has a function of the name already.
+    fn require_free_function(&self, path: &Path, source: &str) -> Result<(), Error> {
+        let function = self.function();
+        if source.contains(&format!("fn {function}(")) {
+            return Err(self.exists(path, &function));
+        }
+        Ok(())
+    }
+
+    fn exists(&self, path: &Path, name: &str) -> Error {
+        Error::RuleExists {
+            path: path.to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     /// Returns the rule in the list of rules.
@@ -336,8 +368,19 @@ mod tests {
         assert!(violation.contains("  - rule: silver\n"), "{violation}");
         assert!(!read("tests/cases/lamp-satisfies-silver.yaml").contains("errors"));
 
-        let again = add_rule(folder.path(), &["silver", "--layer", "rust"]);
-        assert!(again.is_err_and(|error| error.contains("exists")));
+        for (taken, layer) in [
+            ("silver", "rust"),
+            ("gold", "cel"),
+            ("balanced-braces", "cel"),
+            ("single-line", "rust"),
+            // The function `check_braces` is that of another rule.
+            ("braces", "rust"),
+        ] {
+            let again = add_rule(folder.path(), &[taken, "--layer", layer]);
+            let error = again.expect_err("a taken id");
+            assert!(error.contains("exists already"), "{taken}: {error}");
+        }
+        assert_eq!(read("src/lamp/resource.rs"), resource);
         assert_eq!(read("src/lamp/rules.rs"), rules);
     }
 
