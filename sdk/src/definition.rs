@@ -96,10 +96,11 @@ mod tests {
 
     #[test]
     fn a_name_that_no_object_can_begin_with_is_an_error() {
-        for name in ["lighting", "a", "v2-lighting"] {
+        let longest = "a-name-that-has-exactly-forty-characters";
+        for name in ["lighting", "a", "v2-lighting", longest] {
             assert_eq!(error(&Program::new(name)), None);
         }
-        let long = "a-name-of-forty-one-bytes-which-is-too-many";
+        let long = "a-name-that-has-exactly-forty-characterss";
         for name in ["", "Lighting", "light_ing", "2lights", "lights-", long] {
             let name_error = DefinitionError::Name(name.to_owned());
             assert_eq!(error(&Program::new(name)), Some(name_error));

@@ -73,6 +73,9 @@ pub struct Program {
 impl Program {
     /// Creates a program without operators. The name is that of the executable file, and the names of the objects of an
     /// installation begin with it.
+    ///
+    /// It is also the field manager of what the controllers write. After a change of the name, the fields that were written
+    /// under the old one stay until their objects are deleted, also if they are no longer desired.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self {

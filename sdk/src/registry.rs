@@ -289,16 +289,20 @@ pub(crate) struct Operators {
 }
 
 impl Operators {
-    /// Sets up the parts that outlive a leadership term. `matches` are the arguments of the command `controller`.
+    /// Sets up the parts that outlive a leadership term. `matches` are the arguments of the command `controller`. If
+    /// `reconciles` is false, there are no controllers, and so they need no permissions.
     pub(crate) async fn new(
         context: OperatorContext,
+        reconciles: bool,
         args: &ReconciliationArgs,
         matches: &ArgMatches,
         kinds: &SelectedKinds<'_>,
         policy: PolicyHandle,
     ) -> anyhow::Result<Self> {
         let (mut controllers, mut checks) = (Vec::new(), Vec::new());
-        let of_installed_kinds = rules_of_installed(&context.installed_kinds);
+        let mut declared = rules_of_installed(&context.installed_kinds);
+        declared.extend(kinds.rbac_rules());
+        declared.extend(kinds.own_namespace_rules());
         let mut leader_tasks = Vec::new();
         for operator in kinds.operators() {
             let context = context.with_extension(operator.extension.clone());
@@ -310,9 +314,9 @@ impl Operators {
                 let Some(ruleset) = kinds.ruleset(operator, registered.kind) else {
                     continue;
                 };
-                let mut declared = operator.declared_rules(registered);
-                declared.extend(of_installed_kinds.iter().cloned());
-                require_declared(registered.kind, &needed_rules, &declared)?;
+                if reconciles {
+                    require_declared(registered.kind, &needed_rules, &declared)?;
+                }
                 controllers.push((Arc::clone(ruleset), factory));
                 let check = running.admission_check.iter().map(|check| CheckOfKind {
                     group: registered.group,

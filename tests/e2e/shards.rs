@@ -40,9 +40,11 @@ async fn replicas_share_the_objects_and_take_over_those_of_a_killed_one() {
 
     let arguments = ["uninstall", "--dry-run"];
     let plan = text(&lockstep(&env.cluster.kubeconfig(), &arguments).stdout);
-    for lease in ["", "-shard-0", "-shard-3", "-tasks", "-replica-pod-1"] {
+    for lease in [" ", "-shard-0", "-shard-3", "-tasks", "-replica-pod-1"] {
         let lease = format!("lockstep-controller{lease}");
-        assert!(plan.contains(&lease), "{lease}: {plan}");
+        let mut lines = plan.lines().map(|line| format!("{line} "));
+        let is_listed = lines.any(|line| line.contains(" Lease ") && line.contains(&lease));
+        assert!(is_listed, "{lease}: {plan}");
     }
     other.terminate().expect("a signal");
     let ended = eventually("the replica's exit", async || other.exit_status()).await;

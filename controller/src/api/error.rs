@@ -7,7 +7,8 @@ use lockstep_shared_validation::FieldError;
 /// Reason why a step did not succeed: what is wrong and what to do, and whether it passes by itself.
 ///
 /// The status shows both in the condition `Ready`. A [`transient`](Self::transient) error is retried with a back-off for the
-/// object; after a [`permanent`](Self::permanent) one, the object waits for a change.
+/// object. After a [`permanent`](Self::permanent) one, the object is reconciled after a change, and otherwise only to renew its
+/// Event, within an hour.
 ///
 /// ```
 /// use std::time::Duration;
@@ -87,7 +88,8 @@ impl ReconcileError {
         }
     }
 
-    /// Sets the time until the object is reconciled again, for a cause that may disappear outside the cluster.
+    /// Sets the time after which the object is reconciled again at the latest, for a cause that may disappear outside the
+    /// cluster.
     #[must_use]
     pub fn requeue_after(self, after: Duration) -> Self {
         Self::RequeueAfter {
@@ -103,7 +105,7 @@ impl ReconcileError {
         Self::Inconclusive(Box::new(self))
     }
 
-    /// Returns true if the object is reconciled again without a change.
+    /// Returns true if a retry may succeed without a change in the cluster.
     #[must_use]
     pub fn passes_by_itself(&self) -> bool {
         match self {

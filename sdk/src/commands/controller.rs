@@ -140,7 +140,14 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         extension: None,
         metrics: of_operators.clone(),
     };
-    let set_up = Operators::new(context, &args.reconciliation, &matches, &kinds, policy);
+    let set_up = Operators::new(
+        context,
+        !args.scope.is_webhook_only(),
+        &args.reconciliation,
+        &matches,
+        &kinds,
+        policy,
+    );
     let mut operators = tokio::select! {
         operators = set_up => operators?,
         // An operator may still wait for the API server or for an external system.

@@ -51,7 +51,14 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> 
         let initial = with_options(environment, &args.kinds, None, render_initial_chart_files)?;
         let initial = initial.into_iter();
         let missing: Vec<_> = initial
-            .filter(|file| !charts.join(&file.name).exists())
+            .filter_map(|mut file| {
+                if let Ok(existing) = fs::read_to_string(charts.join(&file.name)) {
+                    let is_chart = Path::new(&file.name).file_name() == Some("Chart.yaml".as_ref());
+                    file.content = with_app_version(&existing, environment.version());
+                    return (is_chart && file.content != existing).then_some(file);
+                }
+                Some(file)
+            })
             .collect();
         ensure!(
             !missing.is_empty() || charts.join(environment.name()).is_dir(),
@@ -100,6 +107,20 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// Returns a `Chart.yaml` with the version of the program, which is the default tag of the image: another one would install
+/// CRDs and arguments that the image does not know. Everything else in it is the author's.
+fn with_app_version(chart: &str, version: &str) -> String {
+    let lines = chart.split_inclusive('\n').map(|line| {
+        let value = line.strip_prefix("appVersion:");
+        let value = value.map(|value| value.trim().trim_matches(['"', '\'']));
+        match value {
+            Some(value) if value != version => format!("appVersion: {version}\n"),
+            _ => line.to_owned(),
+        }
+    });
+    lines.collect()
+}
+
 fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)
@@ -137,4 +158,17 @@ fn with_options(
         namespaces: namespaces.unwrap_or_default().to_vec(),
         shards: None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_the_program_is_the_only_change_of_a_chart() {
+        let chart = "name: greeter\nversion: 3.0.0\nappVersion: \"0.1.0\"\nkeywords: [mine]\n";
+        assert_eq!(with_app_version(chart, "0.1.0"), chart);
+        let changed = "name: greeter\nversion: 3.0.0\nappVersion: 0.2.0\nkeywords: [mine]\n";
+        assert_eq!(with_app_version(chart, "0.2.0"), changed);
+    }
 }

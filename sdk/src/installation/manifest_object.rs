@@ -110,9 +110,13 @@ pub(crate) async fn shard_leases(
     let api: Api<DynamicObject> =
         Api::namespaced_with(installation.client.clone(), home, &resource);
     let selector = format!("{LEADER_ELECTION_ID_LABEL}={}", installation.names.lease());
-    let found = api
-        .list_metadata(&ListParams::default().labels(&selector))
-        .await?;
+    let params = ListParams::default().labels(&selector);
+    let found = match api.list_metadata(&params).await {
+        Ok(found) => found,
+        // Who may not list Leases may still remove an installation, and most have no shards.
+        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
     let names = found.items.iter().map(ResourceExt::name_any);
     let leases = names.map(|name| ExistingObject {
         manifest: ManifestObject::named(&resource.api_version, &resource.kind, home, &name),

@@ -6,14 +6,17 @@ use serde_json::{Value, json};
 
 /// Returns the rules on the installed kinds that the manifests contain for every program.
 pub(crate) fn rules_of_installed(kinds: &[ApiResource]) -> Vec<Value> {
-    let rule = |kind: &ApiResource| {
-        json!({
-            "apiGroups": [kind.group],
-            "resources": [kind.plural],
-            "verbs": ["get", "list", "patch", "watch"],
-        })
-    };
-    kinds.iter().map(rule).collect()
+    let of_kinds = kinds.iter().flat_map(|kind| {
+        let plural = kind.plural.as_str();
+        let rule = |resource: String, verbs: &[&str]| json!({"apiGroups": [kind.group], "resources": [resource], "verbs": verbs});
+        [
+            rule(plural.to_owned(), &["get", "list", "patch", "watch"]),
+            rule(format!("{plural}/status"), &["patch"]),
+            rule(format!("{plural}/finalizers"), &["update"]),
+        ]
+    });
+    let events = json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]});
+    of_kinds.chain([events]).collect()
 }
 
 /// Returns an error if the rules that a reconciler needs are not among the declared ones. A test with the rights of an

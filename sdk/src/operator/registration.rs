@@ -163,18 +163,6 @@ pub(crate) struct Registration {
 }
 
 impl Registration {
-    /// Returns the RBAC rules that the manifests contain for the operator and one of its kinds.
-    pub(crate) fn declared_rules(&self, kind: &KindDefinition) -> Vec<Value> {
-        let Definition {
-            rbac_rules,
-            own_namespace_rules,
-            ..
-        } = &self.definition;
-        let mut rules = [rbac_rules.as_slice(), own_namespace_rules].concat();
-        rules.extend((kind.rbac_rules)());
-        rules
-    }
-
     pub(crate) fn new<S: Send + Sync + 'static>(
         definition: Definition,
         set_up: SetUpFn<S>,

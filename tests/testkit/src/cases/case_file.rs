@@ -9,6 +9,7 @@ use serde_json::Value;
 
 /// One case file.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Case {
     /// Name of the file, without its extension.
     #[serde(skip)]
@@ -28,6 +29,7 @@ pub struct Case {
 
 /// Error that a case expects.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Expected {
     /// Id of the rule.
     pub rule: String,
