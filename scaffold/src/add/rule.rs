@@ -110,6 +110,13 @@ pub(crate) fn add(args: &RuleArgs, project: &Project) -> Result<Vec<PathBuf>, Er
     Ok([changed].into_iter().chain(cases).collect())
 }
 
+fn rule_exists(path: &Path, name: &str) -> Error {
+    Error::RuleExists {
+        path: path.to_owned(),
+        name: name.to_owned(),
+    }
+}
+
 /// Returns the field that the rule is about.
 fn field(args: &RuleArgs, source: &str, resource: &Path) -> Result<TextField, Error> {
     let no_place = |missing| Error::NoPlace {
@@ -203,7 +210,7 @@ impl NewRule<'_> {
         for path in files.iter().filter(|path| path.exists()) {
             let source = read(path)?;
             if source.contains(&of_rust) || source.contains(&of_message) {
-                return Err(self.exists(path, self.name));
+                return Err(rule_exists(path, self.name));
             }
         }
         Ok(())
@@ -213,16 +220,9 @@ impl NewRule<'_> {
     fn require_free_function(&self, path: &Path, source: &str) -> Result<(), Error> {
         let function = self.function();
         if source.contains(&format!("fn {function}(")) {
-            return Err(self.exists(path, &function));
+            return Err(rule_exists(path, &function));
         }
         Ok(())
-    }
-
-    fn exists(&self, path: &Path, name: &str) -> Error {
-        Error::RuleExists {
-            path: path.to_owned(),
-            name: name.to_owned(),
-        }
     }
 
     /// Returns the rule in the list of rules.
