@@ -302,7 +302,10 @@ impl Operators {
         let (mut controllers, mut checks) = (Vec::new(), Vec::new());
         let mut declared = rules_of_installed(&context.installed_kinds);
         declared.extend(kinds.rbac_rules());
-        declared.extend(kinds.own_namespace_rules());
+        // They grant nothing in other namespaces.
+        if context.namespaces == [context.namespace.as_str()] {
+            declared.extend(kinds.own_namespace_rules());
+        }
         let mut leader_tasks = Vec::new();
         for operator in kinds.operators() {
             let context = context.with_extension(operator.extension.clone());
@@ -376,5 +379,86 @@ impl Operators {
     pub(crate) fn leader_tasks(&self) -> Vec<Box<dyn Runnable>> {
         let tasks = self.leader_tasks.iter().filter_map(|create| create());
         tasks.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use lockstep_controller::{
+        Leadership, OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest,
+        SyncResponse,
+    };
+
+    use super::*;
+    use crate::operator::Operator;
+    use crate::operator::context::OperatorMetrics;
+    use crate::operator::test_kinds::Lamp;
+
+    fn lamps_with_config_maps() -> impl Reconciler<Kind = Lamp> {
+        let sync = |_: &SyncRequest<'_, Lamp>| Ok::<_, ReconcileError>(SyncResponse::new());
+        SyncReconciler::new(sync).owns([OwnedType::namespaced::<ConfigMap>()])
+    }
+
+    /// Sets up the controllers of an operator that watch these namespaces, and returns the error.
+    async fn error<S: Send + Sync + 'static>(
+        operator: Operator<S>,
+        reconciles: bool,
+        namespaces: &[&str],
+    ) -> Option<String> {
+        let mut registry = Registry::default();
+        registry.operators.push(operator.into());
+        let kinds = registry.select(|_, _| true).expect("the rules compile");
+        let server = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            Err::<http::Response<kube::client::Body>, _>(std::io::Error::other(
+                "no request is sent",
+            ))
+        });
+        let context = OperatorContext {
+            program: "lighting".to_owned(),
+            client: Client::new(server, "default"),
+            leadership: Leadership::pending(),
+            namespace: "system".to_owned(),
+            namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+            installed_kinds: kinds.api_resources(),
+            controllers: ControllerRegistry::default(),
+            extension: None,
+            metrics: OperatorMetrics::default(),
+        };
+        let matches = ReconciliationArgs::augment_args(Command::new("controller"));
+        let matches = matches.get_matches_from(["controller"]);
+        let args = ReconciliationArgs::from_arg_matches(&matches).expect("the defaults");
+        let policy = PolicyHandle::default();
+        let operators = Operators::new(context, reconciles, &args, &matches, &kinds, policy).await;
+        operators.err().map(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_controller_without_a_permission_that_its_reconciler_needs_does_not_start() {
+        let rule = || OwnedType::namespaced::<ConfigMap>().rbac_rule();
+        let undeclared = || Operator::new().kind(|(), _| lamps_with_config_maps());
+        let missing = error(undeclared(), true, &[]).await;
+        let missing = missing.expect("an error");
+        assert!(missing.contains("on configmaps;"), "{missing}");
+        assert_eq!(
+            error(undeclared(), false, &[]).await,
+            None,
+            "without controllers"
+        );
+        let declared = undeclared().rbac_rules([rule()]);
+        assert_eq!(error(declared, true, &[]).await, None);
+        let of = Operator::of(lamps_with_config_maps);
+        assert_eq!(error(of, true, &[]).await, None);
+        // A permission in the namespace of the installation is one for all objects only if no other is watched.
+        for (namespaces, suffices) in [
+            (vec!["system"], true),
+            (vec![], false),
+            (vec!["system", "other"], false),
+        ] {
+            let in_own = undeclared().own_namespace_rules([rule()]);
+            let error = error(in_own, true, &namespaces).await;
+            assert_eq!(error.is_none(), suffices, "{namespaces:?}: {error:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crd_validation::CrdRule;
 
-use crate::rule::{Layer, Severity};
+use crate::rule::{Layer, Rule, Severity};
 
 /// Description of one rule.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +39,20 @@ impl RuleInfo {
             description: rule.description,
             fields: vec![rule.field],
             expression: rule.expression,
+        }
+    }
+
+    /// Creates the description of a rule in Rust.
+    pub(crate) fn of_rust<K>(rule: &Rule<K>) -> Self {
+        let fields = rule.fields.iter();
+        Self {
+            id: rule.id.to_owned(),
+            layer: Layer::Rust,
+            severity: rule.severity,
+            description: rule.description.to_owned(),
+            reference: rule.reference.to_owned(),
+            fields: fields.map(|field| (*field).to_owned()).collect(),
+            expression: None,
         }
     }
 }

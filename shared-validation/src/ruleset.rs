@@ -18,7 +18,6 @@ use crate::last_validated::MAX_FIELDS;
 use crate::probe;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
-use crate::rule::Layer;
 use crate::rule_info::RuleInfo;
 use crate::rust_rules::RustRules;
 use crate::settings::Settings;
@@ -105,7 +104,8 @@ impl<K: ValidatedResource> Ruleset<K> {
     ///
     /// # Errors
     ///
-    /// If the schema or a CEL rule uses something that the API server would evaluate differently.
+    /// If the schema or a CEL rule uses something that the API server would evaluate differently, or if a rule in Rust has
+    /// the id of another rule: metrics, policies and test cases could not tell them apart.
     pub fn compile() -> Result<Self, CompileError> {
         let resource = CrdValidator::compile(&K::crd(), K::VERSION)?;
         if resource.has_root_rules() {
@@ -151,21 +151,12 @@ impl<K: ValidatedResource> Ruleset<K> {
             .collect();
         let rules = K::rules();
         catalogue.push(probe::rule_info());
-        catalogue.extend(rules.iter().map(|rule| {
-            RuleInfo {
-                id: rule.id.to_owned(),
-                layer: Layer::Rust,
-                severity: rule.severity,
-                description: rule.description.to_owned(),
-                reference: rule.reference.to_owned(),
-                fields: rule
-                    .fields
-                    .iter()
-                    .map(|field| (*field).to_owned())
-                    .collect(),
-                expression: None,
+        for rule in &rules {
+            if catalogue.iter().any(|other| other.id == rule.id) {
+                return Err(duplicate_rule(rule.id));
             }
-        }));
+            catalogue.push(RuleInfo::of_rust(rule));
+        }
         Ok(Self {
             resource,
             dynamic_defaults,
@@ -176,6 +167,14 @@ impl<K: ValidatedResource> Ruleset<K> {
             },
             catalogue,
         })
+    }
+}
+
+/// Returns the error for a rule in Rust with the id of another rule.
+fn duplicate_rule(id: &str) -> CompileError {
+    CompileError::Schema {
+        at: "the rules".to_owned(),
+        problem: format!("two rules have the id `{id}`; give each its own"),
     }
 }
 
@@ -277,5 +276,77 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
 
     fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
         self.validation().validate(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::rule::{Rule, Severity};
+
+    fn rule<K>(id: &'static str) -> Rule<K> {
+        Rule {
+            id,
+            description: "Never broken.",
+            severity: Severity::Error,
+            reference: "https://example.com",
+            fields: &["spec.size"],
+            validate: |_, _| {},
+        }
+    }
+
+    /// Declares a kind with a CEL rule `from-cel` and these rules in Rust.
+    macro_rules! kind {
+        ($name:ident, $($id:literal),+) => {
+            #[derive(Deserialize)]
+            struct $name {}
+
+            impl ValidatedResource for $name {
+                const GROUP: &'static str = "example.com";
+                const VERSION: &'static str = "v1";
+                const KIND: &'static str = "Thing";
+
+                fn crd() -> Value {
+                    let rule = json!({"rule": "self > 0", "message": "must be positive [from-cel]"});
+                    let size = json!({"type": "integer", "x-kubernetes-validations": [rule]});
+                    let spec = json!({"type": "object", "properties": {"size": size}});
+                    let schema = json!({"type": "object", "properties": {"spec": spec}});
+                    json!({"spec": {
+                        "group": "example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+                        "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+                    }})
+                }
+
+                fn example() -> Value {
+                    json!({"spec": {"size": 1}})
+                }
+
+                fn rules() -> Vec<Rule<Self>> {
+                    vec![$(rule($id)),+]
+                }
+            }
+        };
+    }
+
+    kind!(Distinct, "first", "second");
+    kind!(TwiceInRust, "first", "second", "first");
+    kind!(InCelAndRust, "from-cel");
+
+    #[test]
+    fn each_rule_in_rust_has_an_id_of_its_own() {
+        let error = |compiled: Option<CompileError>| compiled.map(|error| error.to_string());
+        assert_eq!(error(Ruleset::<Distinct>::compile().err()), None);
+        let twice = |id: &str| {
+            Some(format!(
+                "schema at the rules: two rules have the id `{id}`; give each its own"
+            ))
+        };
+        let compiled = Ruleset::<TwiceInRust>::compile().err();
+        assert_eq!(error(compiled), twice("first"));
+        let compiled = Ruleset::<InCelAndRust>::compile().err();
+        assert_eq!(error(compiled), twice("from-cel"));
     }
 }

@@ -9,7 +9,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use lockstep_sdk::anyhow::bail;
+use lockstep_sdk::anyhow;
 use lockstep_sdk::controller::ReconcileError;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -78,14 +78,22 @@ impl GreetingApi {
             let response = self.http.request(request).await?;
             let status = response.status();
             let body = response.into_body().collect().await?.to_bytes();
-            match status {
-                StatusCode::NOT_FOUND => Ok(None),
-                _ if status.is_success() => Ok(Some(body)),
-                _ => bail!("status {status}"),
-            }
+            anyhow::Ok((status, body))
         };
-        timeout(TIMEOUT, call).await.map_err(failed)?.map_err(failed)
+        let response = timeout(TIMEOUT, call).await.map_err(unanswered)?;
+        let (status, body) = response.map_err(unanswered)?;
+        match status {
+            StatusCode::NOT_FOUND => Ok(None),
+            _ if status.is_success() => Ok(Some(body)),
+            _ => Err(failed(format!("status {status}"))),
+        }
     }
+}
+
+/// Returns the error of a call without a response. It says nothing about what is stored, so an object that is ready stays
+/// ready.
+fn unanswered(error: impl Display) -> ReconcileError {
+    failed(error).inconclusive()
 }
 
 fn failed(error: impl Display) -> ReconcileError {
