@@ -6,7 +6,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use lockstep_controller::OwnedType;
 use lockstep_sdk::{Operator, Program, anyhow, clap, duration};
+use mimalloc::MiMalloc;
 use sample_dns_record::{DnsApi, DnsRecords};
+
+/// The allocator of a program that `lockstep new` writes.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Longest time that a call of the DNS API takes.
 const TIMEOUT: Duration = Duration::from_secs(5);
