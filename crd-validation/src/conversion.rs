@@ -19,12 +19,11 @@ use crate::json::pointer;
 ///     group: "example.com",
 ///     kind: "Lamp",
 ///     storage_version: "v1",
-///     others: vec![VersionMapping {
-///         name: "v1beta1",
-///         moves: &[("spec.watts", "spec.power")],
-///         only_in_storage: &["spec.note"],
-///         only_in_version: &[],
-///     }],
+///     others: vec![
+///         VersionMapping::new("v1beta1")
+///             .moves(&[("spec.watts", "spec.power")])
+///             .only_in_storage(&["spec.note"]),
+///     ],
 /// };
 /// let lamp = json!({"apiVersion": "example.com/v1", "metadata": {}, "spec": {"watts": 5, "note": "on"}});
 /// let earlier = versions.convert(&lamp, "example.com/v1beta1")?;
@@ -33,15 +32,68 @@ use crate::json::pointer;
 /// # Ok::<(), crd_validation::conversion::ConversionError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct VersionMapping {
     /// The version, such as `v1beta1`.
     pub name: &'static str,
+    /// If true, the API server serves the version.
+    pub is_served: bool,
     /// Pairs of dotted field paths: the path in the validated version and the path in this version.
     pub moves: &'static [(&'static str, &'static str)],
     /// Fields that exist only in the validated version, after fields have moved.
     pub only_in_storage: &'static [&'static str],
     /// Fields that exist only in this version, with their descriptions.
     pub only_in_version: &'static [(&'static str, &'static str)],
+}
+
+impl VersionMapping {
+    /// Returns the mapping of a version that has the fields of the validated one, and is not served.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            is_served: false,
+            moves: &[],
+            only_in_storage: &[],
+            only_in_version: &[],
+        }
+    }
+
+    /// Sets the fields that have another path in this version: pairs of the dotted path in the validated version and the one
+    /// in this version.
+    #[must_use]
+    pub const fn moves(self, moves: &'static [(&'static str, &'static str)]) -> Self {
+        Self { moves, ..self }
+    }
+
+    /// Sets the dotted paths of the fields that exist only in the validated version, after fields have moved: also those of
+    /// objects whose fields have all moved.
+    #[must_use]
+    pub const fn only_in_storage(self, fields: &'static [&'static str]) -> Self {
+        Self {
+            only_in_storage: fields,
+            ..self
+        }
+    }
+
+    /// Sets the dotted paths of the fields that exist only in this version, with their descriptions.
+    #[must_use]
+    pub const fn only_in_version(self, fields: &'static [(&'static str, &'static str)]) -> Self {
+        Self {
+            only_in_version: fields,
+            ..self
+        }
+    }
+
+    /// Lets the API server serve the version. Unlike admission, conversion has no failure policy: each client that reads or
+    /// writes objects in this version depends on the webhook.
+    #[must_use]
+    pub const fn served(self) -> Self {
+        Self {
+            is_served: true,
+            ..self
+        }
+    }
 }
 
 /// Reason why an object cannot be converted.
@@ -283,16 +335,14 @@ mod tests {
 
     use super::*;
 
-    const BETA: VersionMapping = VersionMapping {
-        name: "v1beta1",
-        moves: &[
+    const BETA: VersionMapping = VersionMapping::new("v1beta1")
+        .moves(&[
             ("spec.instanceClass", "spec.class"),
             ("spec.login.secret", "spec.login.ref.name"),
             ("spec.login.keys.user", "spec.login.ref.userKey"),
-        ],
-        only_in_storage: &["spec.login.keys"],
-        only_in_version: &[("spec.login.ref", "The Secret that contains the password.")],
-    };
+        ])
+        .only_in_storage(&["spec.login.keys"])
+        .only_in_version(&[("spec.login.ref", "The Secret that contains the password.")]);
 
     fn versions() -> Versions<'static> {
         Versions {

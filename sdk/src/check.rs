@@ -1,5 +1,6 @@
 //! Offline check: reads files, validates the objects in them and prints the diagnostics.
 
+pub(crate) mod additional_version;
 pub(crate) mod apply;
 pub(crate) mod batch;
 pub(crate) mod checker;

@@ -107,7 +107,8 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// If the schema or a CEL rule uses something that the API server would evaluate differently, or if a rule in Rust has
     /// the id of another rule: metrics, policies and test cases could not tell them apart.
     pub fn compile() -> Result<Self, CompileError> {
-        let resource = CrdValidator::compile(&K::crd(), K::VERSION)?;
+        let crd = K::crd();
+        let resource = CrdValidator::compile(&crd, K::VERSION)?;
         if resource.has_root_rules() {
             // Ratcheting applies only while the value of a node is unchanged. A metadata change changes the
             // root, so an old error of a root rule would block the removal of a finalizer.
@@ -116,6 +117,12 @@ impl<K: ValidatedResource> Ruleset<K> {
                 problem: "a CEL rule at the root of an object is not allowed; attach it to a field"
                     .to_owned(),
             });
+        }
+        for version in K::additional_versions() {
+            let emptied = version.emptied_objects(&crd);
+            if !emptied.is_empty() {
+                return Err(emptied_objects(version.name, &emptied));
+            }
         }
         let mut transition_fields: BTreeSet<String> = K::transition_fields()
             .iter()
@@ -167,6 +174,17 @@ impl<K: ValidatedResource> Ruleset<K> {
             },
             catalogue,
         })
+    }
+}
+
+/// Returns the error for objects of the validated version whose fields another version has elsewhere.
+fn emptied_objects(version: &str, paths: &[String]) -> CompileError {
+    let paths = paths.join("`, `");
+    CompileError::Schema {
+        at: format!("the version {version}"),
+        problem: format!(
+            "all fields of `{paths}` have moved; add it to `only_in_storage` of the mapping"
+        ),
     }
 }
 

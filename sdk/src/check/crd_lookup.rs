@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use lockstep_shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 use serde_json::Value;
 
+use crate::check::additional_version::AdditionalVersion;
 use crate::check::inputs;
 use crate::check::yaml::document;
 
 /// All kinds that can be validated.
 pub(crate) struct CrdLookup {
     own: ValidatorRegistry,
+    /// Served versions of the built-in kinds other than the validated ones.
+    additional: Vec<AdditionalVersion>,
     from_files: Vec<CrdValidator>,
 }
 
@@ -42,7 +45,16 @@ impl CrdLookup {
                 ));
             }
         }
-        Ok(Self { own, from_files })
+        let mut additional = Vec::new();
+        for ruleset in own.iter() {
+            let versions = AdditionalVersion::all_of(ruleset);
+            additional.extend(versions.map_err(|error| format!("{}: {error}", ruleset.kind()))?);
+        }
+        Ok(Self {
+            own,
+            additional,
+            from_files,
+        })
     }
 
     /// Returns the validator for an object.
@@ -64,17 +76,13 @@ impl CrdLookup {
     /// Returns the validator for a kind in this version.
     pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&dyn Validator> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let is_it = |one: &&CrdValidator| {
+        let is_it = |one: &&dyn Validator| {
             one.group() == group && one.version() == version && one.kind() == kind
         };
-        match self.from_files.iter().find(is_it) {
-            Some(from_files) => Some(from_files),
-            None => self
-                .own
-                .get(group, kind)
-                .map(|ruleset| ruleset.as_ref())
-                .filter(|ruleset| ruleset.version() == version),
-        }
+        let from_files = self.from_files.iter().map(|one| one as &dyn Validator);
+        let own = self.own.get(group, kind).map(AsRef::as_ref);
+        let additional = self.additional.iter().map(|one| one as &dyn Validator);
+        from_files.chain(own).chain(additional).find(is_it)
     }
 
     /// Returns the likely mistake behind an unknown kind: its group is a built-in one, or the group is missing and
@@ -122,9 +130,12 @@ impl CrdLookup {
             .own
             .get(group, kind)
             .map(|ruleset| ruleset.version().to_owned());
+        let additional = self.additional.iter();
+        let additional = additional.filter(|one| one.group() == group && one.kind() == kind);
         from_files
             .map(|one| one.version().to_owned())
             .chain(own)
+            .chain(additional.map(|one| one.version().to_owned()))
             .collect()
     }
 }

@@ -171,12 +171,11 @@ mod tests {
                 }
 
                 fn additional_versions() -> Vec<VersionMapping> {
-                    vec![VersionMapping {
-                        name: "v1beta1",
-                        moves: &[("spec.watts", $moved_to)],
-                        only_in_storage: &["spec.note"],
-                        only_in_version: &[],
-                    }]
+                    vec![
+                        VersionMapping::new("v1beta1")
+                            .moves(&[("spec.watts", $moved_to)])
+                            .only_in_storage(&["spec.note"]),
+                    ]
                 }
             }
         };
