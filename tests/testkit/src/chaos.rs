@@ -20,6 +20,8 @@ mod owned_objects;
 mod polling;
 mod process;
 mod process_state;
+mod related_objects;
+mod rollouts;
 mod runner;
 mod running_process;
 mod secrets;

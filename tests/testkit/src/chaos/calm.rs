@@ -27,6 +27,7 @@ const AFTER_FAULTS: &str = "after the faults had ended";
 const CHANGES: &str = "changes without faults";
 const CHANGES_WITH_FAULTS: &str = "changes while calls failed";
 const TAMPERING: &str = "repair of owned objects, without faults and without a resync";
+const RELATED: &str = "changes of related objects, without faults and without a resync";
 const DRIFT: &str = "repair of external resources, without faults and after a resync";
 const OTHER_OWNER: &str = "an object that wants what belongs to another owner, without faults";
 const STEADY: &str = "steady state";
@@ -78,6 +79,10 @@ impl<R: Reconciler> Trial<'_, R> {
             self.users.tamper(name).await;
         }
         self.converge(TAMPERING, since).await?;
+        for name in Workload::names() {
+            self.users.disturb_related(name).await;
+        }
+        self.converge(RELATED, since).await?;
         for name in Workload::names() {
             self.users.drift(name).await;
             self.enqueue(name);

@@ -85,6 +85,7 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
     let actual = ActualState {
         objects: existing.values().cloned().collect(),
         owned: children.iter().map(|(_, child)| value_of(child)).collect(),
+        related: users.related.list().await,
         resources: users.trial.system.resources(),
     };
     found.extend(owned_objects(users, owned, &existing, children).await);

@@ -8,6 +8,7 @@ use serde_json::Value;
 type RandomSpec = Box<dyn Fn(&mut Rng, &str) -> Value + Send + Sync>;
 type Invariant = Box<dyn Fn(&ActualState) -> Result<(), BrokenInvariant> + Send + Sync>;
 type Of<T> = Box<dyn Fn(&Value) -> T + Send + Sync>;
+pub(crate) type RandomRelated = Box<dyn Fn(&mut Rng, &Value) -> Vec<Value> + Send + Sync>;
 
 /// Everything that exists in one trial, for a property of the author.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,8 @@ pub struct ActualState {
     pub objects: Vec<Value>,
     /// Owned objects, also those without an owner.
     pub owned: Vec<Value>,
+    /// Objects to which the objects refer.
+    pub related: Vec<Value>,
     /// Resources in the external system, by their ids.
     pub resources: BTreeMap<String, Value>,
 }
@@ -37,6 +40,8 @@ pub(crate) struct Expectations {
     pub(crate) external: Of<Vec<Value>>,
     /// Owned objects.
     pub(crate) owned: Of<Vec<Value>>,
+    /// Objects to which an object refers, with random contents. None: there are no such objects.
+    pub(crate) related: Option<RandomRelated>,
     /// Status fields and conditions.
     pub(crate) status: Of<Value>,
     /// Further properties of the author.

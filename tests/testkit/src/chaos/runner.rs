@@ -9,6 +9,7 @@ use fastrand::Rng;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use lockstep_controller::Reconciler;
+use lockstep_envtest::Cluster;
 use lockstep_shared_validation::ValidatedResource;
 use serde_json::{Map, Value};
 
@@ -17,7 +18,7 @@ use crate::chaos::external_system::{ExternalSystem, NoExternalSystem};
 use crate::chaos::failure::Failure;
 use crate::chaos::process::Process;
 use crate::chaos::trial::{Construct, Trial, TrialOptions};
-use crate::kind::cluster_with;
+use crate::install_crd;
 use crate::namespace::TemporaryNamespace;
 
 /// Number of seeds that run at the same time.
@@ -104,6 +105,7 @@ pub fn chaos<R: Reconciler>(operator: impl Fn(&Process) -> R + Send + Sync + 'st
             spec: Box::new(move |_, _| example.clone()),
             external: Box::new(|_| Vec::new()),
             owned: Box::new(|_| Vec::new()),
+            related: None,
             status: Box::new(|_| Value::Object(Map::new())),
             invariants: Vec::new(),
             secrets: Box::new(|_| Vec::new()),
@@ -149,6 +151,21 @@ impl<R: Reconciler> Chaos<R> {
         of: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static,
     ) -> Self {
         self.expectations.owned = Box::new(of);
+        self
+    }
+
+    /// Sets the objects to which an object refers, such as a `ConfigMap` that its spec names. Other clients create, change,
+    /// delete and restore them, before and after the object. The function gets the object with its name, namespace and spec.
+    /// Each call returns the same names and kinds for it, and the contents may be random.
+    ///
+    /// If owned objects depend on the contents, compare them with an [`invariant`](Self::invariant):
+    /// [`ActualState::related`] has the current ones.
+    #[must_use]
+    pub fn related(
+        mut self,
+        of: impl Fn(&mut Rng, &Value) -> Vec<Value> + Send + Sync + 'static,
+    ) -> Self {
+        self.expectations.related = Some(Box::new(of));
         self
     }
 
@@ -201,21 +218,45 @@ impl<R: Reconciler> Chaos<R> {
 
     /// Runs all seeds on a control plane of their own, and returns what they did.
     ///
+    /// It consists of etcd and kube-apiserver. The test deletes the owned objects of deleted owners, as the garbage collector
+    /// does, and reports each owned Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, Pod and `PersistentVolumeClaim` as
+    /// rolled out, completed, ready or bound.
+    ///
     /// # Panics
     ///
     /// If a property is broken. The message is that of the [`Failure`].
     pub async fn run(self) -> Summary {
-        let cluster = cluster_with::<R::Kind>().await;
-        let checked = self.check(&cluster.client()).await;
-        checked.unwrap_or_else(|failure| panic!("{failure}"))
+        let ran = self.try_run().await;
+        ran.unwrap_or_else(|failure| panic!("{failure}"))
     }
 
-    /// Runs all seeds on a control plane that has the CRD of the kind, and stops at the first failure.
+    /// Runs all seeds as [`run`](Self::run) does, and stops at the first failure.
+    ///
+    /// # Errors
+    ///
+    /// The first broken property.
+    ///
+    /// # Panics
+    ///
+    /// If the control plane does not start or does not store the CRD.
+    pub async fn try_run(self) -> Result<Summary, Box<Failure>> {
+        let cluster = Cluster::start_without_workloads().await;
+        let cluster = cluster.expect("the control plane starts");
+        install_crd(&cluster.client(), R::Kind::crd()).await;
+        self.all_seeds(&cluster.client(), true).await
+    }
+
+    /// Runs all seeds on a control plane that has the CRD of the kind, and stops at the first failure. The status of owned
+    /// workloads is the business of its controllers: to become ready, they also need a node.
     ///
     /// # Errors
     ///
     /// The first broken property.
     pub async fn check(self, client: &Client) -> Result<Summary, Box<Failure>> {
+        self.all_seeds(client, false).await
+    }
+
+    async fn all_seeds(self, client: &Client, rolls_out: bool) -> Result<Summary, Box<Failure>> {
         let started = Instant::now();
         let is_namespaced = R::Kind::crd()["spec"]["scope"] != "Cluster";
         let concurrent = if is_namespaced {
@@ -240,6 +281,7 @@ impl<R: Reconciler> Chaos<R> {
                     operator,
                     system: new_system(),
                     expectations,
+                    rolls_out,
                 };
                 trial(options).await
             })

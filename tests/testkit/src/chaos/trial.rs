@@ -17,6 +17,7 @@ use crate::chaos::failure::Failure;
 use crate::chaos::owned_objects::{self, OwnedObjects};
 use crate::chaos::polling::{until, until_quiet};
 use crate::chaos::process::Process;
+use crate::chaos::rollouts::Rollouts;
 use crate::chaos::running_process::{RunningProcess, Site};
 use crate::chaos::secrets;
 use crate::chaos::trial_state::TrialState;
@@ -53,6 +54,7 @@ pub(crate) struct Trial<'a, R> {
     site: Site,
     seed: u64,
     started: usize,
+    _rollouts: Option<Rollouts>,
 }
 
 /// Parameters of a trial.
@@ -64,6 +66,8 @@ pub(crate) struct TrialOptions<'a, R> {
     pub(crate) operator: &'a Construct<R>,
     pub(crate) system: Arc<dyn ExternalSystem>,
     pub(crate) expectations: Arc<Expectations>,
+    /// If true, owned workloads are reported as rolled out.
+    pub(crate) rolls_out: bool,
 }
 
 impl<'a, R: Reconciler> Trial<'a, R> {
@@ -76,6 +80,7 @@ impl<'a, R: Reconciler> Trial<'a, R> {
             operator,
             system,
             expectations,
+            rolls_out,
         } = options;
         let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
         let resource = api_resource(&ruleset);
@@ -92,8 +97,9 @@ impl<'a, R: Reconciler> Trial<'a, R> {
             is_restricted: namespace.is_some(),
             plural: resource.plural.clone(),
         };
-        let process = RunningProcess::start(0, &state, &site, operator).await;
         let types = owned_types::<R>(&state, &resource);
+        let rollouts = rolls_out.then(|| Rollouts::start(&state, &site, &types));
+        let process = RunningProcess::start(0, &state, &site, operator).await;
         let owned = OwnedObjects::before_trial(client, namespace.as_deref(), types).await;
         Self {
             state,
@@ -105,6 +111,7 @@ impl<'a, R: Reconciler> Trial<'a, R> {
             site,
             seed,
             started: 1,
+            _rollouts: rollouts,
         }
     }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::chaos::expectations::contains;
 use crate::chaos::owned_objects;
+use crate::chaos::related_objects::RelatedObjects;
 use crate::chaos::trial_state::TrialState;
 use crate::chaos::violation::{Property, Violation};
 
@@ -38,6 +39,7 @@ pub(crate) struct Workload {
     pub(crate) wanted: BTreeMap<String, Wanted>,
     /// Resources of others, by their ids.
     pub(crate) foreign: BTreeMap<String, Value>,
+    pub(crate) related: RelatedObjects,
     /// Earlier contents of resources, by their ids.
     history: HashMap<String, Vec<Value>>,
     /// Names by the UIDs of all objects that have existed.
@@ -56,6 +58,7 @@ impl Workload {
             .iter()
             .map(|name| ((*name).to_owned(), Wanted::default()));
         Self {
+            related: RelatedObjects::new(&trial, &api),
             trial,
             api,
             types: TypeMeta {
@@ -107,6 +110,10 @@ impl Workload {
                 self.delete(name).await;
             }
             return;
+        }
+        if self.related.is_any() && self.random.u32(..4) == 0 {
+            let object = self.object(name, wanted.spec.as_ref());
+            return self.related.disturb(&mut self.random, &object).await;
         }
         match self.random.u32(..10) {
             0..=3 => self.change(name).await,
@@ -178,6 +185,12 @@ impl Workload {
     }
 
     async fn apply(&mut self, name: &str, spec: Value, verb: &str) {
+        // What an object refers to may come before or after it.
+        let is_related_first = self.related.is_any() && self.random.bool();
+        let referrer = self.object(name, Some(&spec));
+        if is_related_first {
+            self.related.provide(&mut self.random, &referrer).await;
+        }
         self.note(name, &format!("user: {verb} {name} {spec}"));
         let object = json!({
             "apiVersion": self.types.api_version, "kind": self.types.kind,
@@ -197,6 +210,30 @@ impl Workload {
             .insert(stored.uid().unwrap_or_default(), name.to_owned());
         self.trial.record_spec(&value_of(&stored));
         self.wanted.entry(name.to_owned()).or_default().spec = Some(spec);
+        if !is_related_first {
+            self.related.provide(&mut self.random, &referrer).await;
+        }
+    }
+
+    /// Changes, or deletes and restores, the objects to which an object refers.
+    pub(crate) async fn disturb_related(&mut self, name: &str) {
+        let spec = self.wanted[name].spec.as_ref();
+        if spec.is_some() {
+            let object = self.object(name, spec);
+            self.related.disturb(&mut self.random, &object).await;
+        }
+    }
+
+    /// Returns an object as its users write it.
+    fn object(&self, name: &str, spec: Option<&Value>) -> Value {
+        let mut object = json!({
+            "apiVersion": self.types.api_version, "kind": self.types.kind,
+            "metadata": {"name": name}, "spec": spec,
+        });
+        if let Some(namespace) = self.api.namespace() {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        object
     }
 
     /// Deletes an object.
@@ -278,13 +315,8 @@ impl Workload {
     /// Puts what an object will want into the external system, for another owner.
     fn occupy(&mut self, name: &str, spec: &Value) {
         let object = |uid: &str| {
-            let mut object = json!({
-                "apiVersion": self.types.api_version, "kind": self.types.kind,
-                "metadata": {"name": name, "uid": uid}, "spec": spec,
-            });
-            if let Some(namespace) = self.api.namespace() {
-                object["metadata"]["namespace"] = namespace.into();
-            }
+            let mut object = self.object(name, Some(spec));
+            object["metadata"]["uid"] = uid.into();
             (self.trial.expectations.external)(&object)
         };
         let (foreign, own) = (object(FOREIGN_UID), object("another"));

@@ -7,6 +7,7 @@ mod idempotence;
 mod kinds_under_chaos;
 mod protection;
 mod reconcile_once;
+mod references_under_chaos;
 mod sharding;
 mod stuck_deletion;
 mod watches;

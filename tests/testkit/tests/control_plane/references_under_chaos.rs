@@ -1,0 +1,152 @@
+//! Chaos tests of a kind that refers to objects of others and owns a workload.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use lockstep_controller::{
+    OwnedType, ReconcileError, Reconciler, Reference, SyncReconciler, SyncRequest, SyncResponse,
+    Watch,
+};
+use lockstep_shared_validation::ValidatedResource;
+use lockstep_test::chaos::{ActualState, BrokenInvariant, Chaos, Property, chaos};
+use lockstep_test::toy_crd;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Website with the content of a `ConfigMap`.
+#[derive(Deserialize)]
+struct Website {}
+
+impl ValidatedResource for Website {
+    const GROUP: &'static str = "toys.example.com";
+    const VERSION: &'static str = "v1";
+    const KIND: &'static str = "Website";
+
+    fn crd() -> Value {
+        let fields = json!({"content": {"type": "string"}, "replicas": {"type": "integer"}});
+        let spec = json!({"type": "object", "properties": fields});
+        toy_crd("Website", "websites", "Namespaced", &json!({"spec": spec}))
+    }
+
+    fn example() -> Value {
+        json!({"spec": {"content": "pages", "replicas": 1}})
+    }
+}
+
+/// Returns the Deployment of a website whose content is this one.
+fn deployment(website: &Value, content: &str) -> Value {
+    let name = &website["metadata"]["name"];
+    let labels = json!({"site": name});
+    let container = json!({"name": "server", "image": "example.com/server:1"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {
+            "replicas": website["spec"]["replicas"],
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": {"toys.example.com/content": content}},
+                "spec": {"containers": [container]},
+            },
+        },
+    })
+}
+
+fn content_of(config_map: &Value) -> String {
+    let text = config_map["data"]["text"].as_str();
+    text.unwrap_or_default().to_owned()
+}
+
+fn sync(request: &SyncRequest<'_, Website>) -> Result<SyncResponse, ReconcileError> {
+    let website = request.raw_parent();
+    let name = website["spec"]["content"].as_str().unwrap_or_default();
+    let Some(content) = request.related().get::<ConfigMap>(name)? else {
+        let message = format!("the ConfigMap '{name}' does not exist");
+        return Err(ReconcileError::permanent("ContentMissing", message));
+    };
+    SyncResponse::new().child(&deployment(website, &content_of(&json!(content))))
+}
+
+fn contents() -> Watch {
+    Watch::new::<ConfigMap>(|website| {
+        let name = website["spec"]["content"].as_str();
+        let name = name.map(|name| Reference::Name(name.to_owned()));
+        name.into_iter().collect()
+    })
+}
+
+fn reconciler(watch: Watch) -> impl Reconciler<Kind = Website> {
+    SyncReconciler::new(sync)
+        .owns([OwnedType::namespaced::<Deployment>()])
+        .watches_all([watch])
+}
+
+/// Returns an error if a Deployment has another content than the `ConfigMap` of its website.
+fn contents_agree(actual: &ActualState) -> Result<(), BrokenInvariant> {
+    for website in &actual.objects {
+        let name = &website["metadata"]["name"];
+        let is_content = |it: &&Value| it["metadata"]["name"] == website["spec"]["content"];
+        let content = actual.related.iter().find(is_content).map(content_of);
+        let of_website = actual
+            .owned
+            .iter()
+            .find(|it| it["metadata"]["name"] == *name);
+        let template = of_website.map(|it| &it["spec"]["template"]["metadata"]["annotations"]);
+        let current = template.map(|it| &it["toys.example.com/content"]);
+        if let (Some(content), Some(current)) = (content, current)
+            && *current != json!(content)
+        {
+            return Err(BrokenInvariant {
+                object: name.as_str().unwrap_or_default().to_owned(),
+                found: format!("the content {current} instead of {content}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn websites_test<R: Reconciler<Kind = Website>>(
+    operator: impl Fn() -> R + Send + Sync + 'static,
+) -> Chaos<R> {
+    chaos(move |_| operator())
+        .specs(|random, name| {
+            let content = format!("{name}-{}", random.u32(..3));
+            json!({"content": content, "replicas": random.u32(1..4)})
+        })
+        .related(|random, website| {
+            vec![json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": website["spec"]["content"]},
+                "data": {"text": random.u32(..).to_string()},
+            })]
+        })
+        .expected_owned(|website| {
+            let mut expected = deployment(website, "");
+            expected["spec"]["template"] = json!({});
+            vec![expected]
+        })
+        .invariant(contents_agree)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_with_a_workload_and_related_objects_passes() {
+    let summary = websites_test(|| reconciler(contents()))
+        .seeds(4)
+        .run()
+        .await;
+    assert_eq!(summary.seeds, 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_related_object_that_is_missed_is_found() {
+    let created_or_deleted = || {
+        // It misses changes of the content.
+        let is_new = contents().filter(|change| change.before.is_none() || change.after.is_none());
+        reconciler(is_new)
+    };
+    let failure = websites_test(created_or_deleted).seeds(4).try_run().await;
+    let failure = failure.expect_err("Deployments keep an old content");
+    assert_eq!(failure.violation.property, Property::Invariant, "{failure}");
+    // It does not know which websites refer to a ConfigMap.
+    let without_references = || reconciler(Watch::new::<ConfigMap>(|_| Vec::new()));
+    let failure = websites_test(without_references).seeds(4).try_run().await;
+    failure.expect_err("websites wait for a ConfigMap that exists");
+}
