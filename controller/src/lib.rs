@@ -116,6 +116,7 @@ mod status;
 pub mod watch;
 
 pub use crate::api::error::ReconcileError;
+pub use crate::api::fake_cache::FakeCache;
 pub use crate::api::preconditions::require_existing;
 pub use crate::api::read_object::ReadObject;
 pub use crate::api::reconciler::{
