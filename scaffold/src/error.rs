@@ -58,7 +58,7 @@ pub enum Error {
         path: String,
         /// Segment of the path.
         segment: String,
-        /// What is wrong with the segment, and what to do.
+        /// Problem of the segment, and its solution.
         problem: String,
     },
     /// The folder is no repository of an operator.

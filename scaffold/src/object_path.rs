@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WrongSegment {
     pub(crate) segment: String,
-    /// What is wrong with the segment, and what to do.
+    /// Problem of the segment, and its solution.
     pub(crate) problem: String,
 }
 

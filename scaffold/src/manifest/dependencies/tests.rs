@@ -21,7 +21,7 @@ const OTHERS: &str = "async-trait = \"0.1\"\naxum = \"0.8\"\nhttp-body-util = \"
                       hyper = { version = \"1\", features = [\"full\"] }\n\
                       hyper-util = { version = \"0.1.5\", features = [\"full\"] }\n";
 
-/// Asserts what becomes of a dependency on tokio.
+/// Asserts the change of a dependency on tokio.
 fn assert_tokio(before: &str, after: &str) {
     let (completed, notes) =
         completed(&format!("[dependencies]\n{OTHERS}{before}")).expect("a place");
