@@ -77,7 +77,7 @@ mod tests {
     fn comparisons_are_found_with_their_statement() {
         let text = "// cases.are_as_expected_everywhere()\nasync fn a() {\n    let x = 1;\n    \
                     if x > 0 {\n        all\n            .are_as_expected_everywhere()\n            .await;\n    }\n    \
-                    Cases::read(\"a\").are_as_expected_everywhere().await;\n}\n";
+                    Cases::read({ f(); \"a\" }).are_as_expected_everywhere().await;\n}\n";
         let source = Source::parse(text).expect("Rust");
         let found = comparisons(&source);
         let [variable, expression] = &found[..] else {

@@ -86,9 +86,13 @@ fn list(statements: &[Stmt]) -> Option<&Macro> {
 impl RulesFile {
     /// Adds a rule after the others, and its function before the tests or at the end.
     pub(crate) fn add(&self, text: &str, rule: &str, function: &str, edits: &mut Edits<'_>) {
-        if self.needs_comma {
+        // As before, a comma is at the end, or not.
+        let rule = if self.needs_comma {
             edits.insert(self.end_of_rules, ",");
-        }
+            rule.trim_end_matches(',')
+        } else {
+            rule
+        };
         edits.insert(after_comment(text, self.end_of_rules, "//"), rule);
         match self.tests {
             Some(position) => edits.insert(position, format!("{function}\n")),
@@ -133,7 +137,7 @@ mod tests {
         ] {
             let text = format!("fn rules() -> Vec<Rule<A>> {{\n    {before}{after}\n}}\n");
             let expected = format!(
-                "fn rules() -> Vec<Rule<A>> {{\n    {before},\n        NEW,{after}\n}}\n\nfn new() {{}}\n"
+                "fn rules() -> Vec<Rule<A>> {{\n    {before},\n        NEW{after}\n}}\n\nfn new() {{}}\n"
             );
             assert_eq!(added(&text), Some(expected));
         }
