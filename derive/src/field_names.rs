@@ -70,6 +70,7 @@ enum Case {
     Camel,
     Pascal,
     Kebab,
+    ScreamingKebab,
     ScreamingSnake,
     Snake,
     Lower,
@@ -82,6 +83,7 @@ impl darling::FromMeta for Case {
             "camelCase" => Self::Camel,
             "PascalCase" => Self::Pascal,
             "kebab-case" => Self::Kebab,
+            "SCREAMING-KEBAB-CASE" => Self::ScreamingKebab,
             "SCREAMING_SNAKE_CASE" => Self::ScreamingSnake,
             "snake_case" => Self::Snake,
             "lowercase" => Self::Lower,
@@ -104,6 +106,7 @@ impl Case {
             }
             Self::Pascal => capitalized().collect(),
             Self::Kebab => name.replace('_', "-"),
+            Self::ScreamingKebab => name.to_ascii_uppercase().replace('_', "-"),
             Self::ScreamingSnake | Self::Upper => name.to_ascii_uppercase(),
             Self::Snake | Self::Lower => name.to_owned(),
         }
@@ -166,6 +169,8 @@ fn field_name(field: &Field, case: Option<Case>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use darling::FromMeta as _;
+
     use super::*;
 
     #[test]
@@ -176,5 +181,7 @@ mod tests {
         assert_eq!(Case::Kebab.apply(name), "final-snapshot");
         assert_eq!(Case::ScreamingSnake.apply(name), "FINAL_SNAPSHOT");
         assert_eq!(Case::Snake.apply(name), name);
+        let case = Case::from_string("SCREAMING-KEBAB-CASE").expect("a case");
+        assert_eq!(case.apply(name), "FINAL-SNAPSHOT");
     }
 }

@@ -17,12 +17,11 @@ pub(crate) fn new(args: &NewArgs) -> ExitCode {
 
 /// Adds to the repository in the current folder.
 pub(crate) fn add(args: &AddArgs) -> ExitCode {
-    report(lockstep_scaffold::add(args, Path::new(".")).map(|changed| {
-        let changed = changed.iter();
-        let lines: Vec<_> = changed
-            .map(|path| format!("Wrote {}\n", path.display()))
-            .collect();
-        lines.concat()
+    report(lockstep_scaffold::add(args, Path::new(".")).map(|added| {
+        let files = added.files.iter();
+        let files = files.map(|path| format!("Wrote {}\n", path.display()));
+        let notes = added.notes.iter().map(|note| format!("Check {note}\n"));
+        files.chain(notes).collect()
     }))
 }
 
@@ -34,6 +33,9 @@ fn report(result: Result<String, Error>) -> ExitCode {
         }
         Err(error) => {
             eprintln!("lockstep: {error}");
+            if !matches!(error, Error::NotRestored { .. }) {
+                eprintln!("No file was changed.");
+            }
             ExitCode::FAILURE
         }
     }

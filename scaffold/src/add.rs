@@ -4,13 +4,14 @@ mod case;
 mod kind;
 mod rule;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Parser, Subcommand};
 
 use crate::add::case::CaseArgs;
 use crate::add::kind::KindArgs;
 use crate::add::rule::RuleArgs;
+use crate::added::Added;
 use crate::error::Error;
 use crate::project::Project;
 
@@ -34,12 +35,13 @@ enum What {
     Case(CaseArgs),
 }
 
-/// Adds to the repository in a folder, and returns the files that were written. Of a new kind, these are the changed files.
+/// Adds to the repository in a folder.
 ///
 /// # Errors
 ///
-/// A name is not allowed, a file exists, or the folder is no repository of an operator. Nothing is written then.
-pub fn add(args: &AddArgs, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+/// A name is not allowed, a file exists, a file has no place for a change, or the folder is no repository of an operator. All
+/// files are as they were then, unless the error is [`Error::NotRestored`].
+pub fn add(args: &AddArgs, folder: &Path) -> Result<Added, Error> {
     let project = Project::in_folder(folder);
     match &args.what {
         What::Kind(args) => kind::add(args, &project),

@@ -63,12 +63,16 @@ pub(crate) fn path(project: &Project, module: &str, name: &str) -> PathBuf {
     ))
 }
 
-/// Returns the smallest object of the valid cases of a kind.
+/// Returns the smallest object of the valid cases of a kind that has a value at a path.
 ///
 /// # Errors
 ///
 /// There is none.
-pub(crate) fn valid_object(project: &Project, kind: &str) -> Result<Value, Error> {
+pub(crate) fn valid_object(
+    project: &Project,
+    kind: &str,
+    path_in_object: &[String],
+) -> Result<Value, Error> {
     let folder = project.path(FOLDER);
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder).map_err(Error::file(&folder))? {
@@ -78,7 +82,12 @@ pub(crate) fn valid_object(project: &Project, kind: &str) -> Result<Value, Error
         }
         let case: Value = serde_saphyr::from_str(&read(&path)?).unwrap_or_default();
         let is_of_kind = case["object"]["kind"] == kind;
+        let pointer = path_in_object.iter();
+        let pointer =
+            pointer.map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+        let has_value = case["object"].pointer(&pointer.collect::<String>());
         if is_of_kind
+            && has_value.is_some_and(|value| !value.is_null())
             && ["errors", "old", "warnings"]
                 .iter()
                 .all(|name| case[name].is_null())
@@ -89,10 +98,17 @@ pub(crate) fn valid_object(project: &Project, kind: &str) -> Result<Value, Error
     let smallest = found
         .into_iter()
         .min_by_key(|object| object.to_string().len());
+    let with_field = if path_in_object.is_empty() {
+        String::new()
+    } else {
+        format!(" with the field `{}`", path_in_object.join("."))
+    };
     smallest.ok_or_else(|| Error::NoPlace {
         path: folder,
-        missing: "a file with a valid object of the kind, without `errors`, `old` and `warnings`",
-        by_hand: format!("one with an `object` of the kind {kind}"),
+        missing: format!(
+            "a file with a valid object of the kind{with_field}, without `errors`, `old` and `warnings`"
+        ),
+        by_hand: format!("one with an `object` of the kind {kind}{with_field}"),
     })
 }
 

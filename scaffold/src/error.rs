@@ -31,6 +31,36 @@ pub enum Error {
         /// Id of the rule, or name of the function.
         name: String,
     },
+    /// The library has a module of the name already.
+    #[error(
+        "{path}: the name `{name}` exists already; remove or rename what has it, or choose another kind"
+    )]
+    ModuleExists {
+        /// File that was read.
+        path: PathBuf,
+        /// Name of the module of the kind.
+        name: String,
+    },
+    /// A file cannot be parsed.
+    #[error("{path}:{line}: {problem}; correct the file first")]
+    Syntax {
+        /// File that was read.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Error of the parser.
+        problem: String,
+    },
+    /// A change of an object cannot be made.
+    #[error("`--set {path}`: the segment `{segment}` {problem}")]
+    Set {
+        /// Path of the field.
+        path: String,
+        /// Segment of the path.
+        segment: String,
+        /// Problem of the segment, and its solution.
+        problem: String,
+    },
     /// The folder is no repository of an operator.
     #[error("{path}: {problem}; run the command in a repository that `lockstep new` has created")]
     NoProject {
@@ -45,13 +75,21 @@ pub enum Error {
         /// File that was read.
         path: PathBuf,
         /// Part that was looked for.
-        missing: &'static str,
+        missing: String,
         /// Code or text to write.
         by_hand: String,
     },
     /// A file cannot be read or written.
     #[error("{path}: {error}")]
     File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the operating system.
+        error: io::Error,
+    },
+    /// A file that was written could not be restored after another one could not be written.
+    #[error("{path} is changed, and cannot be restored: {error}; restore it by hand")]
+    NotRestored {
         /// Path of the file.
         path: PathBuf,
         /// Error of the operating system.
@@ -64,5 +102,15 @@ impl Error {
     pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         |error| Self::File { path, error }
+    }
+
+    /// Returns a function that adds the path to an error of the parser of Rust.
+    pub(crate) fn syntax(path: &Path) -> impl FnOnce(syn::Error) -> Self {
+        let path = path.to_owned();
+        |error| Self::Syntax {
+            path,
+            line: error.span().start().line,
+            problem: error.to_string(),
+        }
     }
 }

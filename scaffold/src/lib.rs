@@ -8,21 +8,28 @@
 //! 3. [`NewArgs`] and [`AddArgs`]: the arguments of the two commands. [`create`] writes a new repository, and [`add`]
 //!    writes to an existing one.
 //!
-//! Nothing is overwritten: a file that exists is an error.
+//! No new file replaces one that exists. The files of an author are edited at positions of their syntax tree, and keep their form.
 
 mod add;
+mod added;
 mod case_file;
+mod changes;
+mod edits;
 mod error;
 mod local_crates;
+mod manifest;
 mod names;
 mod new;
+mod object_path;
 mod operator_form;
 mod project;
 mod registration;
+mod rustfmt;
 mod source;
 mod template;
 
 pub use add::{AddArgs, add};
+pub use added::Added;
 pub use error::Error;
 pub use names::Names;
 pub use new::{NewArgs, create};

@@ -1,107 +1,12 @@
 //! Names of a program and of its kind.
 
+mod reserved;
+
 use crate::error::Error;
+use reserved::{KEYWORDS, MODULES, RESERVED_PROGRAMS, USED};
 
 /// Longest name of a program: the names of all objects of an installation begin with it, and a label has 63 characters.
 const MAX_PROGRAM: usize = 40;
-
-/// Types that the generated files use. A kind of the same name would not compile.
-const USED: [&str; 38] = [
-    "Api",
-    "Client",
-    "ConfigMap",
-    "CustomResource",
-    "DeleteParams",
-    "Deserialize",
-    "DevService",
-    "Diagnostics",
-    "Duration",
-    "FinalizeOutcome",
-    "FinalizeRequest",
-    "JsonSchema",
-    "KubeSchema",
-    "Leadership",
-    "Metrics",
-    "None",
-    "Operator",
-    "Option",
-    "OwnedType",
-    "ReconcileError",
-    "ReconcileOutput",
-    "Reconciler",
-    "ResourceExt",
-    "Result",
-    "Rule",
-    "RuleContext",
-    "RunningController",
-    "Self",
-    "Serialize",
-    "Severity",
-    "Some",
-    "String",
-    "SyncReconciler",
-    "SyncRequest",
-    "SyncResponse",
-    "ValidatedResource",
-    "Value",
-    "Vec",
-];
-
-/// Modules that the generated files have. The module of a kind must have another name.
-const MODULES: [&str; 9] = [
-    "api",
-    "cases",
-    "lib",
-    "main",
-    "reconciler",
-    "resource",
-    "rules",
-    "simulator",
-    "sync",
-];
-
-/// Names of programs that Cargo, Rust or Kubernetes use: for build output, for crates, and for `ClusterRole`s and the
-/// namespace `kube-system`.
-const RESERVED_PROGRAMS: [&str; 29] = [
-    "admin",
-    "alloc",
-    "async-trait",
-    "axum",
-    "build",
-    "cluster-admin",
-    "core",
-    "deps",
-    "edit",
-    "examples",
-    "http-body-util",
-    "hyper",
-    "hyper-util",
-    "incremental",
-    "k8s-openapi",
-    "kube",
-    "lockstep",
-    "lockstep-sdk",
-    "lockstep-test",
-    "proc-macro",
-    "schemars",
-    "serde",
-    "serde-json",
-    "std",
-    "system",
-    "test",
-    "tokio",
-    "tracing",
-    "view",
-];
-
-/// Words that Rust reserves and that the name of a module could be.
-const KEYWORDS: [&str; 51] = [
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
-    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
-    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
-    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
-    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
-];
 
 /// Requirement on the name of a kind.
 const KIND_REQUIREMENT: &str =

@@ -4,12 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::local_crates;
 use crate::names::Names;
 use crate::operator_form::{OperatorForm, OperatorFormArgs};
-use crate::project::{Project, read, write};
-use crate::registration;
+use crate::project::Project;
+use crate::registration::{with_dependencies, with_simulator};
+use crate::rustfmt::Rustfmt;
+use crate::template::rendered;
+
+/// Edition of a new package.
+const EDITION: &str = "2024";
 
 /// Create a repository with an operator that builds, passes its tests and runs at once: a custom resource with rules in all
 /// three layers, an operator, examples, tests, a container image and CI.
@@ -63,14 +69,21 @@ pub fn create(args: &NewArgs) -> Result<PathBuf, Error> {
     }
     let project = Project::in_folder(folder);
     let form = OperatorForm::from(args.form);
-    project.write(&[form.repository(), form.kind()].concat(), &names)?;
-    for (path, content) in registration::of_form(&project, &names, form)? {
-        write(&path, &content)?;
+    let mut changes = Changes::default();
+    for (path, mut content) in rendered(&[form.repository(), form.kind()].concat(), &names) {
+        let in_project = project.path(&path);
+        if form == OperatorForm::Reconciler {
+            content = match path.as_str() {
+                "Cargo.toml" => with_dependencies(&in_project, &content)?.0,
+                "tests/cases.rs" => with_simulator(&in_project, &content, &names)?,
+                _ => content,
+            };
+        }
+        if path == "Cargo.toml" {
+            content += patches.as_deref().unwrap_or_default();
+        }
+        changes.create(in_project, content);
     }
-    if let Some(patches) = patches {
-        let manifest = project.path("Cargo.toml");
-        write(&manifest, &(read(&manifest)? + &patches))?;
-    }
-    project.format();
+    changes.write(&Rustfmt::new(Some(EDITION.to_owned())))?;
     Ok(folder.to_owned())
 }

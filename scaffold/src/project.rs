@@ -1,12 +1,11 @@
-//! Files of a repository.
+//! Repository of an operator.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf, absolute};
 
 use crate::error::Error;
-use crate::names::Names;
-use crate::template::Template;
+use crate::manifest::Manifest;
+use crate::rustfmt::Rustfmt;
 
 /// Repository of an operator.
 pub(crate) struct Project {
@@ -31,45 +30,37 @@ impl Project {
     ///
     /// The folder has no manifest of a package.
     pub(crate) fn program(&self) -> Result<String, Error> {
-        let manifest = self.path("Cargo.toml");
-        let text = read(&manifest)?;
-        let line = text.lines().find(|line| line.starts_with("name = "));
-        let name = line.and_then(|line| line.split('"').nth(1));
-        name.map(ToOwned::to_owned).ok_or(Error::NoProject {
-            path: manifest,
+        let path = self.path("Cargo.toml");
+        let text = read(&path)?;
+        let manifest = Manifest::parse(&path, &text)?;
+        let name = manifest.name().map(ToOwned::to_owned);
+        name.ok_or(Error::NoProject {
+            path,
             problem: "the package has no name",
         })
     }
 
-    /// Writes templates with the names of a program and a kind.
-    ///
-    /// # Errors
-    ///
-    /// One of the files exists: nothing is written then.
-    pub(crate) fn write(&self, templates: &[Template], names: &Names) -> Result<(), Error> {
-        let files = templates.iter().map(|template| {
-            // A file whose name begins with the kind has the words of the kind separated by `-`, unless it is Rust.
-            let is_rust = Path::new(template.path).extension() == Some("rs".as_ref());
-            let names_of_file = Names {
-                module: if is_rust {
-                    names.module.clone()
-                } else {
-                    names.module.replace('_', "-")
-                },
-                ..names.clone()
-            };
-            let path = self.path(&names_of_file.apply(template.path));
-            (path, names.apply(template.content))
-        });
-        write_new(&files.collect::<Vec<_>>())
+    /// Returns rustfmt with the edition of the package.
+    pub(crate) fn rustfmt(&self) -> Rustfmt {
+        Rustfmt::new(self.edition())
     }
 
-    /// Formats the Rust files, whose lines are longer or shorter with other names. Without rustfmt they stay as they are.
-    pub(crate) fn format(&self) {
-        let mut command = Command::new("cargo");
-        command.arg("fmt").current_dir(&self.folder);
-        let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    /// Returns the edition of the package, or that of its workspace.
+    fn edition(&self) -> Option<String> {
+        let folder = absolute(&self.folder).ok()?;
+        let own = in_manifest(&folder, |manifest| manifest.edition());
+        own.or_else(|| {
+            let mut folders = folder.ancestors();
+            folders.find_map(|folder| in_manifest(folder, |it| it.workspace_edition()))
+        })
     }
+}
+
+/// Returns a part of the manifest of a folder; none if it cannot be read.
+fn in_manifest(folder: &Path, part: impl Fn(&Manifest<'_>) -> Option<String>) -> Option<String> {
+    let path = folder.join("Cargo.toml");
+    let text = read(&path).ok()?;
+    part(&Manifest::parse(&path, &text).ok()?)
 }
 
 /// Reads a file.
@@ -77,46 +68,25 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).map_err(Error::file(path))
 }
 
-/// Writes a file, and creates its folder.
-pub(crate) fn write(path: &Path, content: &str) -> Result<(), Error> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(Error::file(folder))?;
-    }
-    fs::write(path, content).map_err(Error::file(path))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Writes new files.
-///
-/// # Errors
-///
-/// One of them exists: nothing is written then.
-pub(crate) fn write_new(files: &[(PathBuf, String)]) -> Result<(), Error> {
-    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-        return Err(Error::Exists(path.clone()));
+    #[test]
+    fn a_package_may_have_the_edition_of_its_workspace() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let package = folder.path().join("package");
+        fs::create_dir(&package).expect("a folder");
+        let edition_with = |workspace: &str, manifest: &str| {
+            fs::write(folder.path().join("Cargo.toml"), workspace).expect("a file");
+            fs::write(package.join("Cargo.toml"), manifest).expect("a file");
+            Project::in_folder(&package).edition()
+        };
+        let workspace = "[workspace.package]\nedition = \"2021\"\n";
+        let own = "[package]\nname = \"a\"\nedition = \"2024\"\n";
+        let inherited = "[package]\nname = \"a\"\nedition.workspace = true\n";
+        assert_eq!(edition_with(workspace, own).as_deref(), Some("2024"));
+        assert_eq!(edition_with(workspace, inherited).as_deref(), Some("2021"));
+        assert_eq!(edition_with("[workspace]\n", inherited), None);
     }
-    files
-        .iter()
-        .try_for_each(|(path, content)| write(path, content))
-}
-
-/// Replaces a Rust file by the same with more code. If it was formatted, so is the result; otherwise its author does not
-/// use rustfmt, and nothing else in it changes.
-pub(crate) fn insert(path: &Path, content: &str) -> Result<(), Error> {
-    let was_formatted = rustfmt(path, &["--check"]);
-    write(path, content)?;
-    if was_formatted {
-        rustfmt(path, &[]);
-    }
-    Ok(())
-}
-
-/// Runs rustfmt and returns true if it succeeds.
-fn rustfmt(path: &Path, arguments: &[&str]) -> bool {
-    let mut command = Command::new("rustfmt");
-    command
-        .args(["--edition", "2024"])
-        .args(arguments)
-        .arg(path);
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
 }

@@ -1,156 +1,129 @@
 //! Changes of the files that all operators of a program share.
 
-use std::path::PathBuf;
+use std::path::Path;
 
+use crate::edits::{Edits, indentation};
 use crate::error::Error;
+use crate::manifest::Manifest;
+use crate::manifest::dependencies::add_dependencies;
 use crate::names::Names;
 use crate::operator_form::OperatorForm;
-use crate::project::{Project, read};
+use crate::source::Source;
+use crate::source::cases_test::{Cases, comparisons};
+use crate::source::modules::{add_module, has_module};
+use crate::source::registration::registration;
 
-/// Dependencies of an operator that is a reconciler, besides those of every operator.
-const DEPENDENCIES: [(&str, &str); 6] = [
-    ("async-trait", "\"0.1\""),
-    (
-        "axum",
-        "{ version = \"0.8\", default-features = false, features = [\"http1\", \"json\", \"tokio\"] }",
-    ),
-    ("http-body-util", "\"0.1\""),
-    (
-        "hyper",
-        "{ version = \"1\", features = [\"client\", \"http1\"] }",
-    ),
-    (
-        "hyper-util",
-        "{ version = \"0.1\", features = [\"client-legacy\", \"http1\"] }",
-    ),
-    (
-        "tokio",
-        "{ version = \"1\", features = [\"net\", \"rt\", \"time\"] }",
-    ),
-];
-
-/// Returns the changed files that a form of an operator needs, with their new content.
+/// Returns a manifest with the dependencies of a reconciler, and sentences on what the author must check.
 ///
 /// # Errors
 ///
-/// A file has no place for the change.
-pub(crate) fn of_form(
-    project: &Project,
-    names: &Names,
-    form: OperatorForm,
-) -> Result<Vec<(PathBuf, String)>, Error> {
-    if form == OperatorForm::Handler {
-        return Ok(Vec::new());
-    }
-    let (manifest, cases) = (project.path("Cargo.toml"), project.path("tests/cases.rs"));
-    let with_dependencies = with_dependencies(&read(&manifest)?).ok_or_else(|| Error::NoPlace {
-        path: manifest.clone(),
-        missing: "the line `[dependencies]`",
+/// The manifest has no place for them.
+pub(crate) fn with_dependencies(path: &Path, text: &str) -> Result<(String, Vec<String>), Error> {
+    let manifest = Manifest::parse(path, text)?;
+    let mut edits = Edits::of(text);
+    let notes = add_dependencies(&manifest, &mut edits).map_err(|missing| Error::NoPlace {
+        path: path.to_owned(),
+        missing: missing.to_owned(),
         by_hand: "the dependencies that `lockstep new --reconciler` writes".to_owned(),
     })?;
-    let with_simulator = with_simulator(&read(&cases)?, names).ok_or_else(|| Error::NoPlace {
-        path: cases.clone(),
-        missing: "a line `cases.are_as_expected_everywhere()`, with a variable `cases`",
-        by_hand: format!("before it\n\n{}", simulator(names)),
-    })?;
-    Ok(vec![(manifest, with_dependencies), (cases, with_simulator)])
-}
-
-/// Returns a manifest with the dependencies of a reconciler that it lacks, each before the first that sorts after it.
-fn with_dependencies(manifest: &str) -> Option<String> {
-    let mut lines: Vec<String> = manifest.lines().map(ToOwned::to_owned).collect();
-    let first = 1 + lines
-        .iter()
-        .position(|line| line.trim() == "[dependencies]")?;
-    for (name, requirement) in DEPENDENCIES {
-        let section = lines[first..].iter();
-        let section = section.take_while(|line| !line.is_empty() && !line.starts_with('['));
-        let section: Vec<_> = section.collect();
-        let name_of = |line: &str| {
-            line.split(['=', '.'])
-                .next()
-                .map(|name| name.trim().to_owned())
-        };
-        let has_name = |line: &&String| name_of(line).is_some_and(|other| other == name);
-        if section.iter().any(has_name) {
-            continue;
-        }
-        let is_after = |line: &&String| name_of(line).is_some_and(|other| *name < *other);
-        let at = section.iter().position(is_after);
-        let at = first + at.unwrap_or(section.len());
-        lines.insert(at, format!("{name} = {requirement}"));
-    }
-    Some(lines.join("\n") + "\n")
+    let notes = notes.into_iter();
+    let notes = notes.map(|note| format!("{}: {note}", path.display()));
+    Ok((edits.apply(), notes.collect()))
 }
 
 /// Returns the test of the cases with the simulator that the controller needs.
-fn with_simulator(test: &str, names: &Names) -> Option<String> {
-    let at = test.find("    cases.are_as_expected_everywhere()")?;
-    Some(format!(
-        "{}{}{}",
-        &test[..at],
-        simulator(names),
-        &test[at..]
-    ))
+///
+/// # Errors
+///
+/// The test does not compare the cases.
+pub(crate) fn with_simulator(path: &Path, text: &str, names: &Names) -> Result<String, Error> {
+    let source = Source::parse(text).map_err(Error::syntax(path))?;
+    let comparisons = comparisons(&source);
+    if comparisons.is_empty() {
+        return Err(Error::NoPlace {
+            path: path.to_owned(),
+            missing: "a call `cases.are_as_expected_everywhere()`".to_owned(),
+            by_hand: format!("before it\n\n{}", simulator(names, "cases", "    ")),
+        });
+    }
+    let mut edits = Edits::of(text);
+    for comparison in comparisons {
+        let indentation = indentation(text, comparison.statement);
+        let lines = match &comparison.cases {
+            Cases::Variable(cases) => simulator(names, cases, indentation),
+            Cases::Expression(end) => {
+                let environment = names.apply("&greeting.environment[0]");
+                edits.insert(
+                    *end,
+                    format!(".controller_env({environment}.0, {environment}.1)"),
+                );
+                started_simulator(names, indentation)
+            }
+        };
+        // The statement is indented already.
+        let lines = lines.trim_start();
+        edits.insert(comparison.statement, format!("{lines}{indentation}"));
+    }
+    Ok(edits.apply())
 }
 
-/// Returns the lines of a test that start the simulator.
-fn simulator(names: &Names) -> String {
-    names.apply(
-        "    let greeting = greeting_operator::greeting::simulator::start().await;\n    \
-         let greeting = greeting.expect(\"the simulator starts\");\n    \
-         let (variable, url) = greeting.environment[0].clone();\n    \
-         let cases = cases.controller_env(variable, url);\n",
+/// Returns the lines of a test that start the simulator, and set its address for the controller.
+fn simulator(names: &Names, cases: &str, indentation: &str) -> String {
+    let environment = names.apply("greeting.environment[0].clone()");
+    format!(
+        "{started}{indentation}let (variable, url) = {environment};\n\
+         {indentation}let {cases} = {cases}.controller_env(variable, url);\n",
+        started = started_simulator(names, indentation)
+    )
+}
+
+fn started_simulator(names: &Names, indentation: &str) -> String {
+    let simulator = names.apply("greeting_operator::greeting::simulator::start()");
+    let (module, expected) = (&names.module, "the simulator starts");
+    format!(
+        "{indentation}let {module} = {simulator}.await;\n\
+         {indentation}let {module} = {module}.expect(\"{expected}\");\n"
     )
 }
 
 /// Returns the library with the module and the registration of a kind, after those that it has.
-pub(crate) fn with_kind(library: &str, names: &Names, form: OperatorForm) -> Option<String> {
-    let mut lines: Vec<String> = library.lines().map(ToOwned::to_owned).collect();
-    let last = |lines: &[String], start: &str| {
-        lines
-            .iter()
-            .rposition(|line| line.trim_start().starts_with(start))
-    };
-    let operator = last(&lines, ".operator(")?;
-    let indent = lines[operator].len() - lines[operator].trim_start().len();
+///
+/// # Errors
+///
+/// The library registers no operator, or has a module of the name.
+pub(crate) fn with_kind(
+    path: &Path,
+    text: &str,
+    names: &Names,
+    form: OperatorForm,
+) -> Result<String, Error> {
+    let source = Source::parse(text).map_err(Error::syntax(path))?;
     let module = &names.module;
-    let registered = match form {
-        OperatorForm::Handler if imports_operator(library) => {
-            format!("Operator::of({module}::operator)")
-        }
-        OperatorForm::Handler => format!("lockstep_sdk::Operator::of({module}::operator)"),
-        OperatorForm::Reconciler => format!("{module}::operator()"),
-    };
-    let registration = format!("{}.operator({registered})", " ".repeat(indent));
-    // A call of several lines is not changed: the reader adds the kind.
-    let count = |bracket| lines[operator].matches(bracket).count();
-    if count('(') != count(')') {
-        return None;
+    if has_module(&source, module) {
+        return Err(Error::ModuleExists {
+            path: path.to_owned(),
+            name: module.clone(),
+        });
     }
-    let ends_statement = lines[operator].ends_with(';');
-    let registration = if ends_statement {
-        let without = lines[operator].trim_end_matches(';').to_owned();
-        lines[operator] = without;
-        registration + ";"
-    } else {
-        registration
+    let call = |root: &str, operator_type: &str| match form {
+        OperatorForm::Handler => {
+            format!(".operator({operator_type}::of({root}{module}::operator))")
+        }
+        OperatorForm::Reconciler => format!(".operator({root}{module}::operator())"),
     };
-    lines.insert(operator + 1, registration);
-    let module = last(&lines, "pub mod ")?;
-    lines.insert(module + 1, format!("pub mod {};", names.module));
-    Some(lines.join("\n") + "\n")
-}
-
-/// Returns true if a library imports `Operator` by name.
-fn imports_operator(library: &str) -> bool {
-    let mut imports = library
-        .lines()
-        .filter(|line| line.starts_with("use lockstep_sdk::"));
-    imports.any(|line| {
-        let mut names = line.split(|letter: char| !letter.is_alphanumeric());
-        names.any(|name| name == "Operator")
-    })
+    let last = registration(&source).map_err(|missing| Error::NoPlace {
+        path: path.to_owned(),
+        missing: missing.to_owned(),
+        by_hand: format!(
+            "the files of a kind of another repository that `lockstep new` creates, with `pub mod {module};`, and \
+             `{}` where the program is created",
+            call("crate::", "lockstep_sdk::Operator")
+        ),
+    })?;
+    let mut edits = Edits::of(text);
+    add_module(&source, module, &mut edits);
+    last.add(text, &call(last.root, &last.operator_type), &mut edits);
+    Ok(edits.apply())
 }
 
 #[cfg(test)]
@@ -178,62 +151,63 @@ mod tests {
                  .operator(Operator::of(first::operator))\n        .operator({registered})\n}}\n"
             )
         };
-        let with = |library, form| with_kind(library, &names(), form);
+        let with = |library, form| {
+            with_kind(Path::new("lib.rs"), library, &names(), form)
+                .map_err(|error| error.to_string())
+        };
         let handler = expected("Operator::of(second_kind::operator)");
-        assert_eq!(with(library, OperatorForm::Handler), Some(handler));
+        assert_eq!(with(library, OperatorForm::Handler), Ok(handler.clone()));
         let reconciler = expected("second_kind::operator()");
-        assert_eq!(with(library, OperatorForm::Reconciler), Some(reconciler));
-        assert_eq!(with("fn main() {}\n", OperatorForm::Handler), None);
-        let several =
-            "pub mod first;\n        .operator(\n            first::operator(),\n        )\n";
-        assert_eq!(with(several, OperatorForm::Handler), None);
-    }
+        assert_eq!(with(library, OperatorForm::Reconciler), Ok(reconciler));
 
-    #[test]
-    fn a_handler_is_registered_also_where_the_type_is_not_imported() {
-        let library =
-            "pub mod first;\n\nuse lockstep_sdk::Program;\n        .operator(first::operator());\n";
-        let expected = "pub mod first;\npub mod second_kind;\n\nuse lockstep_sdk::Program;\n        \
-                        .operator(first::operator())\n        \
-                        .operator(lockstep_sdk::Operator::of(second_kind::operator));\n";
-        let registered = with_kind(library, &names(), OperatorForm::Handler);
-        assert_eq!(registered.as_deref(), Some(expected));
-    }
-
-    #[test]
-    fn missing_dependencies_are_added_in_their_order() {
-        let changed = with_dependencies(template("Cargo.toml")).expect("a section");
-        let section = changed.split("[dependencies]\n").nth(1).expect("a section");
-        let section = section.split("\n\n").next().unwrap_or_default();
-        let of_section: Vec<_> = section
-            .lines()
-            .filter_map(|line| line.split(' ').next())
-            .collect();
-        assert!(of_section.is_sorted(), "{of_section:?}");
-        for (name, _) in DEPENDENCIES {
-            assert!(of_section.contains(&name), "{name}");
+        let error = with(&handler, OperatorForm::Handler).expect_err("the module exists");
+        assert!(error.contains("`second_kind` exists already"), "{error}");
+        let error = with("fn main() {}\n", OperatorForm::Handler).expect_err("no program");
+        for part in [
+            "`pub mod second_kind;`",
+            "`.operator(lockstep_sdk::Operator::of(crate::second_kind::operator))`",
+        ] {
+            assert!(error.contains(part), "{error}");
         }
-        assert!(changed.contains("\n\n[dev-dependencies]\n"), "{changed}");
-        assert_eq!(with_dependencies(&changed), Some(changed.clone()));
-        let own = "[dependencies]\ntokio.workspace = true\n";
-        let with_own = with_dependencies(own).expect("a section");
-        assert!(
-            with_own.ends_with("\ntokio.workspace = true\n"),
-            "{with_own}"
-        );
-        assert_eq!(with_dependencies("[package]\n"), None);
+        let error = with("//! A.\n\nfn main( {}\n", OperatorForm::Handler).expect_err("no Rust");
+        assert!(error.starts_with("lib.rs:3: "), "{error}");
     }
 
     #[test]
     fn the_cases_run_with_the_simulators_of_all_kinds() {
-        let first = with_simulator(template("tests/cases.rs"), &names()).expect("a place");
+        let with = |text: &str, names: &Names| {
+            with_simulator(Path::new("cases.rs"), text, names).map_err(|error| error.to_string())
+        };
+        let first = with(template("tests/cases.rs"), &names()).expect("a place");
         let other = Names::new("a", "Third", "demo.example.com", "v1", None).expect("names");
-        let both = with_simulator(&first, &other).expect("a place");
-        for (module, after) in [("second_kind", "third"), ("third", "cases.are_as_expected")] {
-            let started = both.find(&format!("a::{module}::simulator::start()"));
-            assert!(started < both.rfind(after), "{both}");
-            assert!(started.is_some(), "{both}");
-        }
-        assert_eq!(with_simulator("fn main() {}\n", &names()), None);
+        let both = with(&first, &other).expect("a place");
+        let expected = "    let second_kind = a::second_kind::simulator::start().await;
+    let second_kind = second_kind.expect(\"the simulator starts\");
+    let (variable, url) = second_kind.environment[0].clone();
+    let cases = cases.controller_env(variable, url);
+    let third = a::third::simulator::start().await;
+    let third = third.expect(\"the simulator starts\");
+    let (variable, url) = third.environment[0].clone();
+    let cases = cases.controller_env(variable, url);
+    cases.are_as_expected_everywhere().await;
+}
+";
+        assert!(both.ends_with(expected), "{both}");
+        let error = with("fn main() {}\n", &names()).expect_err("no call");
+        assert!(
+            error.contains("let cases = cases.controller_env(variable, url);"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_simulator_is_set_in_a_chain() {
+        let text = "async fn a() {\r\n\tCases::read(\"a\")\r\n\t\t.are_as_expected_everywhere().await;\r\n}\r\n";
+        let changed = with_simulator(Path::new("cases.rs"), text, &names()).expect("a place");
+        let expected = "async fn a() {\r\n\tlet second_kind = a::second_kind::simulator::start().await;\r\n\t\
+                        let second_kind = second_kind.expect(\"the simulator starts\");\r\n\tCases::read(\"a\")\
+                        .controller_env(&second_kind.environment[0].0, &second_kind.environment[0].1)\r\n\t\t\
+                        .are_as_expected_everywhere().await;\r\n}\r\n";
+        assert_eq!(changed, expected);
     }
 }

@@ -1,5 +1,9 @@
 //! Files of the templates.
 
+use std::path::Path;
+
+use crate::names::Names;
+
 /// File of a template: its path in a repository, and its content.
 #[derive(Clone, Copy)]
 pub(crate) struct Template {
@@ -68,3 +72,22 @@ pub(crate) const RECONCILER: &[Template] = templates![
     "src/greeting/simulator.rs" from "reconciler/greeting/simulator.rs",
     "tests/greeting.rs" from "reconciler/test.rs",
 ];
+
+/// Returns the paths and contents of templates with the names of a program and a kind.
+pub(crate) fn rendered(templates: &[Template], names: &Names) -> Vec<(String, String)> {
+    let files = templates.iter().map(|template| {
+        // A file whose name begins with the kind has the words of the kind separated by `-`, unless it is Rust.
+        let is_rust = Path::new(template.path).extension() == Some("rs".as_ref());
+        let names_of_file = Names {
+            module: if is_rust {
+                names.module.clone()
+            } else {
+                names.module.replace('_', "-")
+            },
+            ..names.clone()
+        };
+        let path = names_of_file.apply(template.path);
+        (path, names.apply(template.content))
+    });
+    files.collect()
+}

@@ -34,7 +34,20 @@ fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
             "add rule new-{layer} --kind ZoneRecord --layer {layer}"
         ));
     }
+    has_own_fields(&workspace);
+    for (name, layer, field) in [
+        ("nested-rust", "rust", "spec.web_link.type"),
+        ("nested-cel", "cel", "spec.webLink.label-text"),
+        ("flattened-schema", "schema", "ShortNote"),
+    ] {
+        lockstep(&format!(
+            "add rule {name} --kind Label --layer {layer} --field {field}"
+        ));
+    }
     lockstep("add case greeting --kind Label --set 'spec.text=Good day, {user}!'");
+    lockstep(
+        "add case note --kind Label --set spec.ShortNote=Hello --set spec.words.0.text=a --set spec.words.1.text=b",
+    );
     lockstep(
         "add case text-too-long --kind ZoneRecord --invalid --rule spec.text/maxLength --field spec.text \
          --type FieldValueTooLong --set spec.text=$(printf '%0281d' 0 | tr 0 a)",
@@ -59,6 +72,64 @@ fn a_repository_with_a_reconciler_builds_passes_its_tests_and_runs() {
     ] {
         assert!(shown.contains(line), "{shown}");
     }
+}
+
+/// The author adds fields whose names in JSON are others than in Rust, and a case with them.
+fn has_own_fields(workspace: &Workspace) {
+    const FIELDS: &str = "    /// Link.
+    #[serde(default)]
+    pub web_link: Option<Link>,
+    /// Words.
+    #[serde(default)]
+    pub words: Vec<Word>,
+    /// Shared fields.
+    #[serde(flatten)]
+    pub shared: Shared,
+";
+    const STRUCTS: &str = "
+/// Link.
+#[derive(KubeSchema, Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = \"SCREAMING-KEBAB-CASE\")]
+pub struct Link {
+    /// Type of the link.
+    pub r#type: String,
+    /// Label.
+    #[serde(default, rename = \"label-text\")]
+    pub label: Option<String>,
+}
+
+/// Word.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+pub struct Word {
+    /// Text.
+    pub text: String,
+}
+
+/// Shared fields.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = \"PascalCase\")]
+pub struct Shared {
+    /// Note.
+    pub short_note: Option<String>,
+}
+";
+    const CASE: &str = "object:
+  apiVersion: dns.example.com/v1alpha1
+  kind: Label
+  metadata:
+    name: link
+  spec:
+    text: Hello with a link
+    webLink:
+      TYPE: web
+";
+    let resource = workspace.path(NAME, "src/label/resource.rs");
+    let text = fs::read_to_string(&resource).expect("the resource");
+    let fields = format!("pub struct LabelSpec {{\n{FIELDS}");
+    let changed = text.replace("pub struct LabelSpec {\n", &fields);
+    assert_ne!(changed, text);
+    fs::write(resource, changed + STRUCTS).expect("a file");
+    fs::write(workspace.path(NAME, "tests/cases/label-link.yaml"), CASE).expect("a file");
 }
 
 /// The command creates a chart, and the files that the author has changed stay.

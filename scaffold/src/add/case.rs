@@ -1,13 +1,14 @@
 //! `lockstep add case`: an object and the errors that it must get.
 
-use std::path::PathBuf;
+use serde_json::Value;
 
-use serde_json::{Value, json};
-
+use crate::added::Added;
 use crate::case_file::{CaseFile, ExpectedError, path, valid_object};
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::names::{check_part, module_of};
-use crate::project::{Project, write_new};
+use crate::object_path::{segments, set};
+use crate::project::Project;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CaseArgs {
@@ -38,7 +39,8 @@ pub(crate) struct CaseArgs {
     /// End of the message. Errors of the schema need none.
     #[arg(long, requires = "invalid")]
     detail: Option<String>,
-    /// Change of the smallest valid object: the path of a field and its value in YAML. It may be repeated.
+    /// Change of the smallest valid object: the path of a field and its value in YAML. An item of a list has its number in the
+    /// path, as in `spec.items.0.name`; the number after the last adds an item. It may be repeated.
     #[arg(long, value_name = "PATH=VALUE", value_parser = change)]
     set: Vec<(String, Value)>,
 }
@@ -50,12 +52,17 @@ fn change(text: &str) -> Result<(String, Value), String> {
     Ok((path.to_owned(), value))
 }
 
-pub(crate) fn add(args: &CaseArgs, project: &Project) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn add(args: &CaseArgs, project: &Project) -> Result<Added, Error> {
     check_part(&args.name)?;
     let module = module_of(&args.kind)?;
-    let mut object = valid_object(project, &args.kind)?;
+    let mut object = valid_object(project, &args.kind, &[])?;
     for (path, value) in &args.set {
-        set(&mut object, path, value.clone());
+        let changed = segments(path).and_then(|path| set(&mut object, &path, value.clone()));
+        changed.map_err(|wrong| Error::Set {
+            path: path.clone(),
+            segment: wrong.segment,
+            problem: wrong.problem,
+        })?;
     }
     let error = args.rule.clone().zip(args.field.clone());
     let file = CaseFile {
@@ -69,8 +76,12 @@ pub(crate) fn add(args: &CaseArgs, project: &Project) -> Result<Vec<PathBuf>, Er
         }),
     };
     let path = path(project, &module, &args.name);
-    write_new(&[(path.clone(), file.text())])?;
-    Ok(vec![path])
+    let mut changes = Changes::default();
+    changes.create(path.clone(), file.text());
+    changes.write(&project.rustfmt())?;
+    let files = vec![path];
+    let notes = Vec::new();
+    Ok(Added { files, notes })
 }
 
 /// Returns the name of a case as a sentence.
@@ -81,31 +92,52 @@ fn comment(name: &str) -> String {
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 
-/// Sets a field of an object, and creates the objects that contain it.
-pub(super) fn set(object: &mut Value, path: &str, value: Value) {
-    let mut at = object;
-    for name in path.split('.') {
-        if !at.is_object() {
-            *at = json!({});
-        }
-        at = &mut at[name];
-    }
-    *at = value;
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use clap::Parser;
+    use serde_json::json;
+
     use super::*;
+    use crate::{AddArgs, add};
+
+    const VALID: &str = "# A.\nobject:\n  kind: Lamp\n  spec:\n    text: Hello\n    list:\n      - x: 1\n        y: 2\n";
+
+    fn add_case(folder: &Path, name: &str, sets: &[&str]) -> Result<Value, String> {
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let args = ["add", "case", name, "--kind", "Lamp"];
+        let args = AddArgs::parse_from(args.into_iter().chain(sets));
+        let added = add(&args, folder).map_err(|error| error.to_string())?;
+        let text = fs::read_to_string(&added.files[0]).expect("a file");
+        let case: Value = serde_saphyr::from_str(&text).expect("YAML");
+        Ok(case["object"]["spec"].clone())
+    }
 
     #[test]
-    fn fields_are_set_in_objects_that_do_not_exist_yet() {
-        let mut object = json!({"spec": {"text": "Hello"}});
-        for text in ["spec.text=Good day", "spec.size.max=3", "spec.tags=[a, b]"] {
-            let (path, value) = change(text).expect("a change");
-            set(&mut object, &path, value);
-        }
-        let expected = json!({"text": "Good day", "size": {"max": 3}, "tags": ["a", "b"]});
-        assert_eq!(object, json!({"spec": expected}));
+    fn fields_of_the_smallest_valid_object_are_set() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cases = folder.path().join("tests/cases");
+        fs::create_dir_all(&cases).expect("a folder");
+        fs::write(cases.join("lamp-a.yaml"), VALID).expect("a file");
+        let sets = [
+            "spec.text=Good day",
+            "spec.size.max=3",
+            "spec.tags=[a, b]",
+            "spec.list.0.x=5",
+            "spec.list.1.x=6",
+        ];
+        let spec = add_case(folder.path(), "b", &sets).expect("a case");
+        let list = json!([{"x": 5, "y": 2}, {"x": 6}]);
+        let expected =
+            json!({"text": "Good day", "size": {"max": 3}, "tags": ["a", "b"], "list": list});
+        assert_eq!(spec, expected);
+
+        let error = add_case(folder.path(), "c", &["spec.text=a", "spec.list.5.x=6"]);
+        let expected = "`--set spec.list.5.x`: the segment `5` is beyond the end of the list; the next item is 1";
+        assert_eq!(error, Err(expected.to_owned()));
+        assert!(!cases.join("lamp-c.yaml").exists());
         assert!(change("spec.text").is_err());
     }
 

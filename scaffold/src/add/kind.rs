@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use crate::added::Added;
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::names::Names;
 use crate::operator_form::{OperatorForm, OperatorFormArgs};
-use crate::project::{Project, read, write};
-use crate::registration;
+use crate::project::{Project, read};
+use crate::registration::{with_dependencies, with_kind, with_simulator};
+use crate::template::rendered;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct KindArgs {
@@ -26,23 +29,36 @@ pub(crate) struct KindArgs {
     form: OperatorFormArgs,
 }
 
-pub(crate) fn add(args: &KindArgs, project: &Project) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn add(args: &KindArgs, project: &Project) -> Result<Added, Error> {
     let (plural, form) = (args.plural.as_deref(), OperatorForm::from(args.form));
     let program = project.program()?;
     let names = Names::new(&program, &args.kind, &args.group, &args.api_version, plural)?;
-    let library = project.path("src/lib.rs");
-    let registered = registration::with_kind(&read(&library)?, &names, form);
-    let registered = registered.ok_or_else(|| Error::NoPlace {
-        path: library.clone(),
-        missing: "a line with `pub mod`, and a line with the whole call `.operator(…)`",
-        by_hand: format!("the module `{}` and its operator", names.module),
-    })?;
-    let mut changed = vec![(library, registered)];
-    changed.extend(registration::of_form(project, &names, form)?);
-    project.write(&form.kind(), &names)?;
-    for (path, content) in &changed {
-        write(path, content)?;
+    let (mut changes, mut added) = (Changes::default(), Added::default());
+    let mut replace = |path: PathBuf, before, after| {
+        added.files.push(path.clone());
+        changes.replace(path, before, after);
+    };
+    let path = project.path("src/lib.rs");
+    let library = read(&path)?;
+    let with_kind = with_kind(&path, &library, &names, form)?;
+    replace(path, library, with_kind);
+    if form == OperatorForm::Reconciler {
+        let path = project.path("Cargo.toml");
+        let manifest = read(&path)?;
+        let (with_dependencies, notes) = with_dependencies(&path, &manifest)?;
+        replace(path, manifest, with_dependencies);
+        let path = project.path("tests/cases.rs");
+        let test = read(&path)?;
+        let with_simulator = with_simulator(&path, &test, &names)?;
+        replace(path, test, with_simulator);
+        added.notes = notes;
     }
-    project.format();
-    Ok(changed.into_iter().map(|(path, _)| path).collect())
+    for (path, content) in rendered(&form.kind(), &names) {
+        changes.create(project.path(&path), content);
+    }
+    changes.write(&project.rustfmt())?;
+    Ok(added)
 }
+
+#[cfg(test)]
+mod tests;
