@@ -164,14 +164,16 @@ fn fits(layer: Layer, field: &TextField) -> bool {
     }
 }
 
-/// Returns the field that a layer needs.
+/// Returns the field that a layer needs. A pattern would also deny the value that breaks the new rule, in its cases.
 fn required(layer: Layer) -> &'static str {
     match layer {
         Layer::Schema => "a field of the type `String` without a pattern, or without a length",
         Layer::Cel => {
-            "a field of the type `String` without a pattern, in a struct that derives `KubeSchema` (and not `JsonSchema`)"
+            "a field of the type `String` without a pattern, which would also deny the value of the new case, in a struct that derives `KubeSchema` (and not `JsonSchema`)"
         }
-        Layer::Rust => "a field of the type `String` without a pattern",
+        Layer::Rust => {
+            "a field of the type `String` without a pattern, which would also deny the value of the new case"
+        }
     }
 }
 
