@@ -38,8 +38,8 @@ pub use self::check_result::{CheckResult, Finding, check};
 ///
 /// The rule of an error of the schema is the path of the field and the keyword, such as `spec.text/minLength`, or
 /// `spec.members[]/minLength` for the items of a list; it needs no `detail`. The subcommand `rules` lists all rules. A case of an
-/// update has the key `old` with the object before it. If the file name begins with `name-`, the object keeps its name in the cluster; other objects are named after
-/// their files.
+/// update has the key `old` with the object before it. In the cluster, objects are named after their files. An object keeps its
+/// name if an error is about `metadata.name`, or if the name of the file begins with `name-`.
 ///
 /// ```no_run
 /// # async fn example() {

@@ -44,10 +44,10 @@ pub(super) async fn is_equal(cluster: &Cluster, case: &Case, result: &CheckResul
     })
     .await
     .expect("the API server responds");
-    assert_eq!(
-        result.essences_of(&causes),
-        result.through_api_server(),
-        "{case} through the API server"
+    let (found, expected) = (result.essences_of(&causes), result.through_api_server());
+    assert!(
+        found == expected,
+        "{case}: the API server, with the object named `{name}`, has returned the errors {found:#?}, and `check` has found {expected:#?}"
     );
     if case.old.is_some() {
         let deleted = objects.delete(name, &DeleteParams::default()).await;

@@ -82,12 +82,14 @@ impl Case {
         case
     }
 
-    /// Returns the name of the object if the case is about names, otherwise the given name. The file of a case about names
-    /// begins with `name-`.
+    /// Returns the name of the object if the case is about names, otherwise the given name. A case is about names if it expects
+    /// an error of the name, or if its file begins with `name-`.
     pub fn name_or(&self, other: &str) -> String {
         let own = self.object["metadata"]["name"].as_str();
-        let own = own.filter(|_| self.name.starts_with("name-"));
-        own.unwrap_or(other).to_owned()
+        let mut errors = self.errors.iter();
+        let is_about_names =
+            self.name.starts_with("name-") || errors.any(|error| error.field == "metadata.name");
+        own.filter(|_| is_about_names).unwrap_or(other).to_owned()
     }
 
     /// Returns true if the case expects no error.
@@ -110,5 +112,33 @@ impl Expected {
     /// Returns true for an error of the schema.
     pub fn is_structural(&self) -> bool {
         self.rule.contains('/')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_keeps_the_name_that_its_case_is_about() {
+        let object = json!({"metadata": {"name": "own"}});
+        let name_of = |file: &str, field: Option<&str>| {
+            let mut case = Case::new(file.to_owned(), object.clone(), None);
+            case.errors = field
+                .map(|field| Expected {
+                    rule: "rule".to_owned(),
+                    error_type: "FieldValueInvalid".to_owned(),
+                    field: field.to_owned(),
+                    detail: None,
+                })
+                .into_iter()
+                .collect();
+            case.name_or("file")
+        };
+        assert_eq!(name_of("minimal", None), "file");
+        assert_eq!(name_of("minimal", Some("spec.text")), "file");
+        assert_eq!(name_of("minimal", Some("metadata.name")), "own");
+        assert_eq!(name_of("name-longest", None), "own");
     }
 }
