@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::api::reconciler::{Readiness, Reconciler};
 use crate::api::request::Children;
 use crate::cache::related::{RelatedCache, RelatedObjects};
+use crate::cache::store::CompressedObject;
 use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
 use crate::controller::context::Context;
 use crate::reconcile::action::Action;
@@ -58,12 +59,15 @@ impl Phase {
 }
 
 /// Reconciles an object once. Returns only errors of the API server; all other errors are reported in the status.
+///
+/// `cached` is the object in the cache, if it comes from there.
 pub(crate) async fn reconcile<R: Reconciler>(
     context: &Context<R>,
     stored: &DynamicObject,
     related: &[RelatedCache],
+    cached: Option<Arc<CompressedObject>>,
 ) -> Result<Action, kube::Error> {
-    let reconciliation = Reconciliation::new(context, stored, related)?;
+    let reconciliation = Reconciliation::new(context, stored, related, cached)?;
     reconciliation.begin_request();
     let concluded = match Phase::of(stored) {
         Phase::Paused => Ok(reconciliation.pause()),
@@ -102,6 +106,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
         context: &'a Context<R>,
         stored: &DynamicObject,
         related: &'a [RelatedCache],
+        cached: Option<Arc<CompressedObject>>,
     ) -> Result<Self, kube::Error> {
         let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
@@ -129,6 +134,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
                 generation: stored.metadata.generation.unwrap_or_default(),
                 last_validated: LastValidated::from_status_of(&object),
                 policy: context.policy.get(),
+                cached,
                 object,
             }),
         };

@@ -2,6 +2,7 @@
 //! read between two reconciliations.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use kube::ResourceExt;
@@ -24,6 +25,8 @@ pub(crate) struct CompressedObject {
     pattern: Dictionary,
     uid: Box<str>,
     version: Option<u64>,
+    /// True if the last validation of the object in this state took so little time that it may delay other tasks.
+    is_quickly_validated: AtomicBool,
 }
 
 impl CompressedObject {
@@ -35,7 +38,16 @@ impl CompressedObject {
             pattern: pattern.clone(),
             uid: object.uid().unwrap_or_default().into(),
             version: resource_version(object),
+            is_quickly_validated: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn is_quickly_validated(&self) -> bool {
+        self.is_quickly_validated.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_quickly_validated(&self, is_quick: bool) {
+        self.is_quickly_validated.store(is_quick, Ordering::Relaxed);
     }
 
     /// Decompresses the object.

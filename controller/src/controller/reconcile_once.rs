@@ -84,7 +84,7 @@ impl<R: Reconciler> Controller<R> {
             related: &related,
             queue: &Queue::new(context.metrics.queue(&context.name), self.config.debounce),
         };
-        Ok(Some(worker.reconcile(&object).await))
+        Ok(Some(worker.reconcile(&object, None).await))
     }
 
     /// Returns the namespaces in which an object may have children of a type; none stands for all of them.

@@ -141,8 +141,8 @@ async fn a_reconciliation_that_panics_is_counted_and_retried() {
     };
     let mut object = DynamicObject::new("a", &context.resource);
     object.metadata.uid = Some("1".to_owned());
-    let first = worker.reconcile(&object).await;
-    let second = worker.reconcile(&object).await;
+    let first = worker.reconcile(&object, None).await;
+    let second = worker.reconcile(&object, None).await;
     let after = |next| match next {
         Action::RequeueAfter(time) | Action::Backoff(time) => time,
         Action::AwaitChange => Duration::ZERO,

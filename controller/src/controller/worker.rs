@@ -67,10 +67,11 @@ impl<R: Reconciler> Worker<'_, R> {
     }
 
     /// Reconciles an object once, unless this replica does not hold its shard.
-    async fn reconcile_stored(&self, stored: &CompressedObject) -> Action {
+    async fn reconcile_stored(&self, stored: &Arc<CompressedObject>) -> Action {
         let reconciliation = async {
             let object = self.latest(stored);
-            self.reconcile(&object).await
+            let cached = Some(Arc::clone(stored));
+            self.reconcile(&object, cached).await
         };
         let within_shard = self.context.within_shard(stored.uid(), reconciliation);
         // An object of a shard that is not ready is enqueued when it is, and the others are those of other replicas.
@@ -84,7 +85,12 @@ impl<R: Reconciler> Worker<'_, R> {
     }
 
     /// Reconciles an object once. A failure becomes a back-off.
-    pub(crate) async fn reconcile(&self, object: &DynamicObject) -> Action {
+    /// `cached` is the object in the cache, if it comes from there.
+    pub(crate) async fn reconcile(
+        &self,
+        object: &DynamicObject,
+        cached: Option<Arc<CompressedObject>>,
+    ) -> Action {
         let started = Instant::now();
         let span = tracing::info_span!(
             "reconcile",
@@ -96,7 +102,7 @@ impl<R: Reconciler> Worker<'_, R> {
             reconcile_id = format!("{:016x}", fastrand::u64(..)),
         );
         let _active = self.context.metrics.start_worker(&self.context.name);
-        let reconciliation = reconcile(self.context, object, self.related);
+        let reconciliation = reconcile(self.context, object, self.related, cached);
         let reconciliation = AssertUnwindSafe(reconciliation.instrument(span.clone()));
         let (next, result) = match reconciliation.catch_unwind().await {
             Ok(Ok(Action::AwaitChange)) => (Action::AwaitChange, "success"),

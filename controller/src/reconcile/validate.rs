@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lockstep_shared_validation::{
     LastValidated, Policy, ValidationRequest, ValidationResult, Validator,
@@ -10,6 +11,11 @@ use lockstep_shared_validation::{
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::Span;
+
+use crate::cache::store::CompressedObject;
+
+/// Longest validation that may delay the other tasks of a thread. To run it on another thread takes a tenth of that.
+const QUICK: Duration = Duration::from_micros(500);
 
 /// The object and the input of its validation.
 pub(crate) struct Stored {
@@ -19,6 +25,8 @@ pub(crate) struct Stored {
     /// Policy for the whole reconciliation, even if it changes in between: a validation result must be reported
     /// under the policy that it was computed with.
     pub(crate) policy: Arc<Policy>,
+    /// The object in the cache, if it comes from there.
+    pub(crate) cached: Option<Arc<CompressedObject>>,
 }
 
 impl Stored {
@@ -35,23 +43,37 @@ impl Stored {
         request.with_policy(&self.policy).with_related(others)
     }
 
-    /// Validates the object on a thread of its own, since a rule may take long and the controller must not wait
-    /// for it. If the reconciliation is dropped, a validation that has not started is cancelled.
+    /// Validates the object: on a thread of its own, since a rule may take long and the controller must not wait for it, unless
+    /// the last validation of the object in this state was quick. If the reconciliation is dropped, a validation that has not
+    /// started is cancelled.
     pub(crate) async fn validate(
         self: &Arc<Self>,
         ruleset: &Arc<dyn Validator>,
         others: &Arc<Value>,
     ) -> ValidationResult {
+        let cached = self.cached.as_ref();
+        if cached.is_some_and(|cached| cached.is_quickly_validated()) {
+            return self.validate_here(&**ruleset, others);
+        }
         let (stored, ruleset, others) = (Arc::clone(self), Arc::clone(ruleset), Arc::clone(others));
         let span = Span::current();
         let mut validations = JoinSet::new();
         validations
-            .spawn_blocking(move || span.in_scope(|| ruleset.validate(&stored.request(&others))));
+            .spawn_blocking(move || span.in_scope(|| stored.validate_here(&*ruleset, &others)));
         match validations.join_next().await {
             Some(Ok(result)) => result,
             Some(Err(error)) if error.is_panic() => resume_unwind(error.into_panic()),
             // The process is ending, and this reconciliation with it.
             _ => pending().await,
         }
+    }
+
+    fn validate_here(&self, ruleset: &dyn Validator, others: &Value) -> ValidationResult {
+        let started = Instant::now();
+        let result = ruleset.validate(&self.request(others));
+        if let Some(cached) = &self.cached {
+            cached.set_quickly_validated(started.elapsed() < QUICK);
+        }
+        result
     }
 }

@@ -76,8 +76,8 @@ async fn an_object_in_the_store_is_requeued_although_the_api_server_does_not_fin
     let object = object(&context);
     let store = &worker.store;
     store.put(ObjectKey::of(&object), store.compress(&object));
-    let first = worker.reconcile(&object).await;
-    let second = worker.reconcile(&object).await;
+    let first = worker.reconcile(&object, None).await;
+    let second = worker.reconcile(&object, None).await;
     let (Action::RequeueAfter(first), Action::RequeueAfter(second)) = (first, second) else {
         panic!("{first:?}, {second:?}");
     };
@@ -89,9 +89,9 @@ async fn an_object_in_the_store_is_requeued_although_the_api_server_does_not_fin
     let mut other = object.clone();
     other.metadata.uid = Some("2".to_owned());
     store.put(ObjectKey::of(&object), store.compress(&other));
-    assert_eq!(worker.reconcile(&object).await, Action::AwaitChange);
+    assert_eq!(worker.reconcile(&object, None).await, Action::AwaitChange);
     store.remove(&ObjectKey::of(&object));
-    assert_eq!(worker.reconcile(&object).await, Action::AwaitChange);
+    assert_eq!(worker.reconcile(&object, None).await, Action::AwaitChange);
 }
 
 #[tokio::test]
@@ -101,7 +101,9 @@ async fn a_deleted_object_whose_cleanup_cannot_begin_is_requeued() {
     let mut object = object(&context);
     object.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
     object.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
-    let action = reconcile(&context, &object, &[]).await.expect("it ends");
+    let action = reconcile(&context, &object, &[], None)
+        .await
+        .expect("it ends");
     assert!(
         matches!(action, Action::RequeueAfter(after) if after > Duration::ZERO),
         "{action:?}"

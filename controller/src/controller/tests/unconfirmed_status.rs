@@ -110,7 +110,9 @@ async fn a_status_whose_write_had_no_answer_is_compared_with_the_stored_one() {
     let context = context_with(client, reconciler, &metrics, PolicyHandle::default());
     let count = || patches.lock().expect("no panic under the lock").len();
     // The object becomes ready, and the cache gets this state.
-    reconcile(&context, &object, &[]).await.expect("it ends");
+    reconcile(&context, &object, &[], None)
+        .await
+        .expect("it ends");
     let cached = context.written.objects.resolve_and_prune(Arc::new(object));
     assert_eq!(count(), 1);
     // The failure is stored, but the answer is lost.
@@ -119,11 +121,11 @@ async fn a_status_whose_write_had_no_answer_is_compared_with_the_stored_one() {
         .0
         .lock()
         .expect("no panic under the lock") = true;
-    let lost = reconcile(&context, &cached, &[]).await;
+    let lost = reconcile(&context, &cached, &[], None).await;
     lost.expect_err("the answer is lost");
     assert_eq!(count(), 2);
     // The cached status looks right. It is not the stored one.
-    let stale = reconcile(&context, &cached, &[]).await;
+    let stale = reconcile(&context, &cached, &[], None).await;
     let conflict = stale.expect_err("the stored status is another one");
     assert!(
         matches!(&conflict, kube::Error::Api(status) if status.code == 409),
@@ -133,12 +135,16 @@ async fn a_status_whose_write_had_no_answer_is_compared_with_the_stored_one() {
     let mut delivered = (*cached).clone();
     delivered.metadata.resource_version = Some("3".to_owned());
     delivered.data["status"]["conditions"][0]["status"] = json!("False");
-    reconcile(&context, &delivered, &[]).await.expect("it ends");
+    reconcile(&context, &delivered, &[], None)
+        .await
+        .expect("it ends");
     assert_eq!(count(), 4);
     let current = context
         .written
         .objects
         .resolve_and_prune(Arc::new(delivered));
-    reconcile(&context, &current, &[]).await.expect("it ends");
+    reconcile(&context, &current, &[], None)
+        .await
+        .expect("it ends");
     assert_eq!(count(), 4, "nothing is left to confirm");
 }

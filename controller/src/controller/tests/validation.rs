@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, LazyLock, Mutex, mpsc};
+use std::thread::{self, ThreadId};
 
 use futures::poll;
 use kube::api::ObjectMeta;
@@ -11,11 +12,12 @@ use lockstep_shared_validation::{
 use tokio::task::spawn_blocking;
 
 use crate::cache::related::RelatedObjects;
+use crate::cache::store::Store;
 use crate::controller::tests::*;
 use crate::reconcile::reconcile;
 
 /// During the validation of `swayed` another policy comes into force; that of `long` takes until another object is
-/// validated; that of `unwanted` is recorded.
+/// validated; that of `unwanted` is recorded, and so is the thread of that of `placed`.
 #[derive(Deserialize)]
 struct Slow {
     metadata: ObjectMeta,
@@ -24,6 +26,8 @@ struct Slow {
 static POLICY: LazyLock<PolicyHandle> = LazyLock::new(PolicyHandle::default);
 
 static UNWANTED_VALIDATED: AtomicBool = AtomicBool::new(false);
+
+static THREAD: Mutex<Option<ThreadId>> = Mutex::new(None);
 
 static OTHER_VALIDATED: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
@@ -53,6 +57,7 @@ impl ValidatedResource for Slow {
                     findings.invalid("metadata.name", "long", "no other object was validated");
                 }
                 Some("long") => {}
+                Some("placed") => *THREAD.lock().expect("no panic") = Some(thread::current().id()),
                 Some("unwanted") => UNWANTED_VALIDATED.store(true, Ordering::Relaxed),
                 _ => {
                     *OTHER_VALIDATED.0.lock().expect("no panic") = true;
@@ -145,7 +150,9 @@ async fn reconcile_all(
     context: &Context<RecordingReconciler>,
     objects: &[DynamicObject],
 ) -> Vec<Action> {
-    let reconciliations = objects.iter().map(|object| reconcile(context, object, &[]));
+    let reconciliations = objects
+        .iter()
+        .map(|object| reconcile(context, object, &[], None));
     let ended = futures::future::join_all(reconciliations).await.into_iter();
     ended.map(|next| next.expect("it ends")).collect()
 }
@@ -207,7 +214,7 @@ fn a_validation_that_has_not_started_is_cancelled_with_its_reconciliation() {
         let (release, released) = mpsc::channel::<()>();
         let before = spawn_blocking(move || released.recv());
         let (context, objects) = slow(&["unwanted"], &PolicyHandle::default());
-        let mut reconciliation = Box::pin(reconcile(&context, &objects[0], &[]));
+        let mut reconciliation = Box::pin(reconcile(&context, &objects[0], &[], None));
         assert!(poll!(&mut reconciliation).is_pending());
         drop(reconciliation);
         release.send(()).expect("the blocking task waits");
@@ -216,4 +223,18 @@ fn a_validation_that_has_not_started_is_cancelled_with_its_reconciliation() {
         spawn_blocking(|| ()).await.expect("no panic");
         assert!(!UNWANTED_VALIDATED.load(Ordering::Relaxed));
     });
+}
+
+#[tokio::test]
+async fn only_a_validation_that_was_quick_before_runs_on_the_thread_of_the_reconciliation() {
+    let (context, objects) = slow(&["placed"], &PolicyHandle::default());
+    let cached = Store::default().compress(&objects[0]);
+    for is_quick in [false, true, false] {
+        cached.set_quickly_validated(is_quick);
+        let cached = Some(Arc::clone(&cached));
+        let reconciled = reconcile(&context, &objects[0], &[], cached).await;
+        reconciled.expect("it ends");
+        let thread = THREAD.lock().expect("no panic").take();
+        assert_eq!(thread == Some(thread::current().id()), is_quick);
+    }
 }
