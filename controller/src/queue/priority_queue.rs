@@ -22,9 +22,15 @@ pub(crate) enum Priority {
     Initial,
 }
 
+/// Of so many keys that are handed out, one is of the lowest priority that waits.
+const FAIRNESS: u64 = 8;
+
 /// Priority queue of keys.
 ///
 /// # Guarantees
+///
+/// Every key is handed out at some time, even if keys of a higher priority never run out: the objects that existed at the start
+/// are reconciled although those that come back take all the time of the workers.
 ///
 /// A key is handed out to one worker at a time. A key that is added while a worker has it is handed out once more
 /// afterwards; a key that is added twice before that is handed out once.
@@ -52,6 +58,8 @@ struct State<K> {
     due: BTreeMap<(Instant, u64), (K, Priority)>,
     entries: HashMap<K, Entry>,
     arrivals: u64,
+    /// Number of keys that were handed out.
+    handed_out: u64,
     is_closed: bool,
 }
 
@@ -77,6 +85,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
                 due: BTreeMap::new(),
                 entries: HashMap::new(),
                 arrivals: 0,
+                handed_out: 0,
                 is_closed: false,
             }),
             changed: Notify::new(),
@@ -327,7 +336,16 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// Returns the most urgent key, the number of this hand-out, and how long it has waited.
     fn take(&mut self, now: Instant) -> Option<(K, u64, Duration)> {
-        let ((_, number), key) = self.ready.pop_first()?;
+        let (&(lowest, _), _) = self.ready.last_key_value()?;
+        let (&first, _) = self.ready.first_key_value()?;
+        self.handed_out += 1;
+        let position = if self.handed_out.is_multiple_of(FAIRNESS) {
+            let oldest = self.ready.range((lowest, 0)..).next();
+            oldest.map_or(first, |(position, _)| *position)
+        } else {
+            first
+        };
+        let (number, key) = (position.1, self.ready.remove(&position)?);
         let entry = self.entries.entry(key.clone()).or_default();
         entry.ready = None;
         entry.works_since = Some(now);
@@ -417,6 +435,25 @@ mod tests {
             order.push(key);
         }
         assert_eq!(order, ["start 2", "change 1", "change 2", "due", "start 1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_of_the_lowest_priority_is_handed_out_although_others_never_run_out() {
+        let queue = queue();
+        queue.add("start 1", Priority::Initial, NOW);
+        queue.add("start 2", Priority::Initial, NOW);
+        let mut from_the_start = Vec::new();
+        for number in 1..=2 * FAIRNESS {
+            queue.add("due", Priority::Requeue, NOW);
+            queue.add("change", Priority::Event, NOW);
+            let key = at_once(&queue).expect("a key");
+            queue.done(&key, None);
+            if key.starts_with("start") {
+                from_the_start.push((key, number));
+            }
+        }
+        let expected = [("start 1", FAIRNESS), ("start 2", 2 * FAIRNESS)];
+        assert_eq!(from_the_start, expected);
     }
 
     #[tokio::test(start_paused = true)]
