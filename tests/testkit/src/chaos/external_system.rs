@@ -1,5 +1,6 @@
 //! External system of an operator, as its author simulates it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ use tower::{BoxError, Service, ServiceExt};
 ///     }
 /// }
 /// ```
-pub trait ExternalSystem: Send + Sync + 'static {
+pub trait ExternalSystem: Any + Send + Sync {
     /// Returns the HTTP server of the system, before which chaos puts its proxy. None if the operator calls the system in
     /// another way.
     fn http(&self) -> Option<HttpBackend> {

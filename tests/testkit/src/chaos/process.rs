@@ -1,10 +1,12 @@
 //! Process of the operator, as its author's constructor sees it.
 
+use std::any::{Any, type_name};
 use std::sync::Arc;
 
 use kube::Client;
 use lockstep_controller::Leadership;
 
+use crate::chaos::external_system::ExternalSystem;
 use crate::chaos::fault_plan::Side;
 use crate::chaos::process_state::{CallRecord, InjectedAnswer, ProcessState};
 
@@ -51,6 +53,20 @@ impl Process {
         &self.external_url
     }
 
+    /// Returns the simulator of this trial, which the operator's own client trait calls in a test.
+    ///
+    /// # Panics
+    ///
+    /// If the simulator is of another type than the one in [`Chaos::external`](crate::chaos::Chaos::external).
+    pub fn external_system<S: ExternalSystem>(&self) -> Arc<S> {
+        let system: Arc<dyn Any + Send + Sync> = Arc::clone(&self.state.trial.system) as _;
+        let system = system.downcast();
+        system.unwrap_or_else(|_| {
+            let wanted = type_name::<S>();
+            panic!("the simulator of the chaos test is not a {wanted}; pass one to `external`")
+        })
+    }
+
     /// Returns the calls to an external system that is not called by HTTP.
     pub fn external_calls(&self) -> ExternalCalls {
         ExternalCalls(Arc::clone(&self.state))
@@ -63,11 +79,17 @@ impl Process {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use lockstep_test::chaos::{ExternalCalls, ExternalFault};
+/// use lockstep_test::chaos::{ExternalCalls, ExternalFault, Process};
+/// # use lockstep_test::chaos::ExternalSystem;
+/// # use serde_json::Value;
 ///
 /// # #[derive(Default)]
 /// # struct Queues;
 /// # impl Queues { fn insert(&self, _: &str) {} }
+/// # impl ExternalSystem for Queues {
+/// #     fn resources(&self) -> std::collections::BTreeMap<String, Value> { Default::default() }
+/// #     fn set(&self, _: &str, _: Option<Value>) {}
+/// # }
 /// /// Client of the operator in its tests.
 /// struct FaultyQueues {
 ///     queues: Arc<Queues>,
@@ -79,6 +101,13 @@ impl Process {
 ///         let (queues, name) = (Arc::clone(&self.queues), name.to_owned());
 ///         let execute = async move { queues.insert(&name) };
 ///         self.calls.call("create", true, execute).await
+///     }
+/// }
+///
+/// fn client(process: &Process) -> FaultyQueues {
+///     FaultyQueues {
+///         queues: process.external_system(),
+///         calls: process.external_calls(),
 ///     }
 /// }
 /// ```

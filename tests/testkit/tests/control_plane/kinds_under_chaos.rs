@@ -38,8 +38,8 @@ impl ValidatedResource for Queue {
 }
 
 /// Queues by name. A creation replaces a queue that exists.
-#[derive(Clone, Default)]
-struct Queues(Arc<Mutex<BTreeMap<String, Value>>>);
+#[derive(Default)]
+struct Queues(Mutex<BTreeMap<String, Value>>);
 
 impl Queues {
     fn all(&self) -> MutexGuard<'_, BTreeMap<String, Value>> {
@@ -65,7 +65,7 @@ impl ExternalSystem for Queues {
 
 /// Operator of queues, whose client is a trait in reality.
 struct QueueOperator {
-    queues: Queues,
+    queues: Arc<Queues>,
     calls: ExternalCalls,
     /// If true, it forgets whose the queues are.
     takes_over: bool,
@@ -80,13 +80,13 @@ fn failed(fault: ExternalFault) -> ReconcileError {
 
 impl QueueOperator {
     async fn get(&self, name: &str) -> Result<Option<Value>, ReconcileError> {
-        let (queues, name) = (self.queues.clone(), name.to_owned());
+        let (queues, name) = (Arc::clone(&self.queues), name.to_owned());
         let get = async move { queues.all().get(&name).cloned() };
         self.calls.call("get", false, get).await.map_err(failed)
     }
 
     async fn put(&self, name: &str, queue: Option<Value>) -> Result<(), ReconcileError> {
-        let (queues, name) = (self.queues.clone(), name.to_owned());
+        let (queues, name) = (Arc::clone(&self.queues), name.to_owned());
         let put = async move {
             match queue {
                 Some(queue) => drop(queues.all().insert(name, queue)),
@@ -143,23 +143,15 @@ impl Reconciler for QueueOperator {
     }
 }
 
-/// Returns the test of an operator whose processes share their queues with the simulator.
+/// Returns the test of an operator whose processes call the simulator by their client trait.
 fn queues_test(takes_over: bool) -> Chaos<QueueOperator> {
-    // Seeds of a cluster-scoped kind run one after the other.
-    let current = Arc::new(Mutex::new(Queues::default()));
-    let of_process = Arc::clone(&current);
     let operator = move |process: &Process| QueueOperator {
-        queues: of_process.lock().expect("no panic under the lock").clone(),
+        queues: process.external_system(),
         calls: process.external_calls(),
         takes_over,
     };
-    let new = move || {
-        let queues = Queues::default();
-        *current.lock().expect("no panic under the lock") = queues.clone();
-        queues
-    };
     chaos(operator)
-        .external(new)
+        .external(Queues::default)
         .specs(|random, _| json!({"size": random.u32(1..1_000)}))
         .expected_resources(|object| vec![queue(object)])
 }
