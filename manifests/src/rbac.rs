@@ -100,7 +100,7 @@ fn user_rules(install: &InstallOptions<'_>, verbs: &[&str]) -> Vec<Value> {
 /// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
 pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     let names = &install.names;
-    let name = format!("{}-loop", names.program);
+    let name = format!("{}-aggregate-to-admin", names.program);
     let mut aggregated = role(names, "ClusterRole", None, &tenant_admin_rules(install));
     aggregated["metadata"] = metadata(names, &name, None);
     aggregated["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] =
