@@ -15,9 +15,9 @@ pub(crate) struct EventRecorder {
 }
 
 impl EventRecorder {
-    pub(crate) fn new(client: &Client, namespace: &str, secret: &str) -> Self {
+    pub(crate) fn new(client: &Client, controller: &str, namespace: &str, secret: &str) -> Self {
         let reporter = Reporter {
-            controller: "lockstep-ca-injector".to_owned(),
+            controller: controller.to_owned(),
             instance: std::env::var("POD_NAME").ok(),
         };
         Self {

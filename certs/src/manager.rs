@@ -47,6 +47,8 @@ pub enum CertificateSource {
 pub struct CertificateManager {
     /// Client of the cluster.
     pub client: Client,
+    /// Reporting controller of its Events.
+    pub controller: String,
     /// Namespace of the Secret.
     pub namespace: String,
     /// Name of the Secret.
@@ -70,7 +72,8 @@ impl CertificateManager {
     /// Synchronizes for as long as the process lives: periodically, and on every change of the Secret or of a
     /// target. A failure is logged and retried. Invalid content of the Secret is reported by an Event as well.
     pub async fn run(self) {
-        let recorder = EventRecorder::new(&self.client, &self.namespace, &self.secret);
+        let (controller, namespace) = (&self.controller, &self.namespace);
+        let recorder = EventRecorder::new(&self.client, controller, namespace, &self.secret);
         let mut changes = select_all(self.changes());
         let mut state = external::SyncState::default();
         loop {

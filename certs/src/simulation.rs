@@ -281,6 +281,7 @@ fn new_sync(world: &Arc<Mutex<World>>, index: usize) -> SyncFuture {
         let target = |kind| InjectTarget {
             kind,
             name: "webhook".to_owned(),
+            field_manager: "ca-injector".to_owned(),
         };
         let targets = [
             target(InjectTargetKind::Validating),

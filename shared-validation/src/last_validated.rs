@@ -14,6 +14,20 @@ use serde_json::{Map, Value};
 ///
 /// The size is bounded: one scalar for each transition field of the ruleset. No secrets are stored, because
 /// kinds never declare a secret as transition field.
+///
+/// ```
+/// use lockstep_shared_validation::LastValidated;
+/// use serde_json::json;
+///
+/// let fields = ["spec.engine".to_owned()].into();
+/// let object = json!({"metadata": {"generation": 3}, "spec": {"engine": "mysql", "size": 20}});
+/// let values = LastValidated::from_object(&object, &fields);
+/// assert_eq!(values.get("spec.engine"), Some(&json!("mysql")));
+/// assert_eq!(values.get("spec.size"), None);
+///
+/// let stored = json!({"status": {"lastValidated": values}});
+/// assert_eq!(LastValidated::from_status_of(&stored), Some(values));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LastValidated {
     /// Validated `metadata.generation`; 0 if the object has never been valid.

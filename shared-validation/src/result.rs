@@ -47,6 +47,30 @@ impl From<crd_validation::Violation> for Violation {
 }
 
 /// Validation result, returned by [`Validator::validate`](crate::Validator::validate).
+///
+/// ```
+/// use lockstep_shared_validation::{CrdValidator, ValidationRequest, Validator};
+/// use serde_json::json;
+///
+/// let size = json!({"type": "integer", "minimum": 1, "default": 3});
+/// let spec = json!({"type": "object", "properties": {"size": size}});
+/// let schema = json!({"type": "object", "properties": {"spec": spec}});
+/// let crd = json!({"spec": {
+///     "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+///     "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+/// }});
+/// let validator = CrdValidator::compile(&crd, "v1")?;
+///
+/// let object = json!({"spec": {}});
+/// let result = validator.validate(&ValidationRequest::create(&object));
+/// assert!(result.is_valid());
+/// assert_eq!(result.object, json!({"spec": {"size": 3}}));
+///
+/// let object = json!({"spec": {"size": 0}});
+/// let result = validator.validate(&ValidationRequest::create(&object));
+/// assert_eq!(result.errors[0].rule, "spec.size/minimum");
+/// # Ok::<(), lockstep_shared_validation::CompileError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct ValidationResult {
     /// The object with defaults filled.

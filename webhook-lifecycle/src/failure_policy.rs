@@ -24,9 +24,6 @@ use tokio::sync::watch;
 
 use crate::admission_probe::{AdmissionProbes, ProbeResult};
 
-/// Field manager of `failurePolicy`, for the moment of a write.
-const FIELD_MANAGER: &str = "lockstep-failure-policy";
-
 /// Time within which several changes of the configuration count as one.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
@@ -41,6 +38,8 @@ const MISSES: u32 = 3;
 pub struct FailurePolicyController {
     /// Client of the cluster.
     pub client: Client,
+    /// Field manager of `failurePolicy`, for the moment of a write.
+    pub field_manager: String,
     /// Name of the `ValidatingWebhookConfiguration`.
     pub configuration: String,
     /// Name of the webhook in it.
@@ -284,7 +283,7 @@ impl FailurePolicyController {
         let managed = found.metadata.managed_fields.iter().flatten();
         let mine: Vec<usize> = managed
             .enumerate()
-            .filter(|(_, entry)| entry.manager.as_deref() == Some(FIELD_MANAGER))
+            .filter(|(_, entry)| entry.manager.as_deref() == Some(self.field_manager.as_str()))
             .map(|(index, _)| index)
             .collect();
         let Some(&index) = mine.first() else {
@@ -293,7 +292,7 @@ impl FailurePolicyController {
         let path = format!("/metadata/managedFields/{index}");
         let operations = json!([
             {"op": "add", "path": "/metadata/resourceVersion", "value": found.metadata.resource_version},
-            {"op": "test", "path": format!("{path}/manager"), "value": FIELD_MANAGER},
+            {"op": "test", "path": format!("{path}/manager"), "value": self.field_manager},
             {"op": "remove", "path": path},
         ]);
         self.patch(operations)
@@ -305,7 +304,7 @@ impl FailurePolicyController {
         let operations =
             serde_json::from_value(operations).expect("the operations are a JSON Patch");
         let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_manager: Some(self.field_manager.clone()),
             ..PatchParams::default()
         };
         let patch = Patch::<()>::Json(operations);

@@ -9,9 +9,6 @@ use kube::{Client, core::GroupVersionKind};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// Field manager of `caBundle`.
-const FIELD_MANAGER: &str = "lockstep-ca-injector";
-
 /// Configuration that refers to the webhook and must trust its serving certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InjectTarget {
@@ -19,6 +16,8 @@ pub struct InjectTarget {
     pub kind: InjectTargetKind,
     /// Name of the configuration.
     pub name: String,
+    /// Field manager of `caBundle`.
+    pub field_manager: String,
 }
 
 /// Kind of configuration with a `caBundle`.
@@ -109,7 +108,7 @@ impl InjectTarget {
             "resourceVersion": found.metadata.resource_version,
         });
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let params = PatchParams::apply(&self.field_manager).force();
         match api.patch(&self.name, &params, &Patch::Apply(patch)).await {
             Ok(_) => {
                 tracing::info!(target = self.name, kind = ?self.kind, "injected the CA bundle");
@@ -118,6 +117,15 @@ impl InjectTarget {
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(InjectOutcome::Conflict),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the time at which any replica last changed the CA bundle of the configuration, from `managedFields`.
+    pub(crate) fn last_injection(&self, found: &DynamicObject) -> Option<OffsetDateTime> {
+        let managed = found.metadata.managed_fields.iter().flatten();
+        let is_ours = |manager: &str| manager == self.field_manager;
+        let mut ours = managed.filter(|entry| entry.manager.as_deref().is_some_and(is_ours));
+        let time = ours.next()?.time.as_ref()?;
+        OffsetDateTime::from_unix_timestamp(time.0.as_second()).ok()
     }
 
     fn client_configs<'a>(&self, found: &'a DynamicObject) -> impl Iterator<Item = &'a Value> {
@@ -151,14 +159,6 @@ impl InjectTarget {
             }
         }
     }
-}
-
-/// Returns the time at which any replica last changed the CA bundle of a configuration, from `managedFields`.
-pub(crate) fn last_injection(found: &DynamicObject) -> Option<OffsetDateTime> {
-    let managed = found.metadata.managed_fields.iter().flatten();
-    let mut ours = managed.filter(|entry| entry.manager.as_deref() == Some(FIELD_MANAGER));
-    let time = ours.next()?.time.as_ref()?;
-    OffsetDateTime::from_unix_timestamp(time.0.as_second()).ok()
 }
 
 impl InjectTargetKind {

@@ -15,7 +15,6 @@ use time::OffsetDateTime;
 use crate::api::ClusterApi;
 use crate::ca::authority::{CertKeyPair, Validity};
 use crate::error::CertError;
-use crate::inject::target;
 use crate::inject::target::{InjectOutcome, InjectTarget};
 use crate::store::secret;
 
@@ -89,7 +88,7 @@ pub(crate) async fn sync(
     for (target, found) in &found {
         is_injected &= cluster.inject_ca(target, found, &trusted).await? == InjectOutcome::Already;
         written = written
-            .zip(target::last_injection(found))
+            .zip(target.last_injection(found))
             .map(|(a, b)| a.max(b));
     }
     let since = match (is_injected, remembered, written) {
@@ -238,6 +237,7 @@ mod tests {
             let target = InjectTarget {
                 kind: InjectTargetKind::Validating,
                 name: "lockstep".to_owned(),
+                field_manager: "ca-injector".to_owned(),
             };
             sync(
                 self,
@@ -265,7 +265,7 @@ mod tests {
             let written = jiff::Timestamp::from_second(written.unix_timestamp());
             let found = json!({
                 "metadata": {"managedFields": [
-                    {"manager": "lockstep-ca-injector", "time": written.expect("a time").to_string()},
+                    {"manager": "ca-injector", "time": written.expect("a time").to_string()},
                 ]},
                 "webhooks": [{"clientConfig": {"caBundle": ByteString(trusted.into_bytes())}}],
             });

@@ -15,6 +15,21 @@ use tower::{Layer, Service};
 use crate::metrics::registration::registered;
 
 /// Client layer that counts requests.
+///
+/// ```
+/// use kube::client::ClientBuilder;
+/// use kube::{Client, Config};
+/// use lockstep_controller::ClientMetrics;
+/// use prometheus_client::registry::Registry;
+///
+/// /// Returns a client whose requests are counted.
+/// fn client(config: Config, registry: &mut Registry) -> kube::Result<Client> {
+///     let calls = ClientMetrics::register(registry);
+///     let host = config.cluster_url.authority().map(ToString::to_string);
+///     let calls = calls.with_host(&host.unwrap_or_default());
+///     Ok(ClientBuilder::try_from(config)?.with_layer(&calls).build())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct ClientMetrics {
     calls: Family<Labels, Counter>,

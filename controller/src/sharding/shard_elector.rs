@@ -33,6 +33,36 @@ const MAX_DRAIN: Duration = Duration::from_mins(5);
 ///
 /// The replicas with the same number of shards hold the Lease of the leader election together. A candidate holds shards only
 /// during that time: a replica without shards, or with another number of them, is never active at the same time.
+///
+/// The SDK's program runs one with `--shards`. A program of one's own does it like this:
+///
+/// ```no_run
+/// use std::num::NonZeroU32;
+///
+/// use kube::Client;
+/// use lockstep_controller::{
+///     Controller, LeaderElectionMetrics, Reconciler, Runnable, ShardElector,
+/// };
+/// use prometheus_client::registry::Registry;
+/// use tokio::sync::watch;
+///
+/// async fn run<R: Reconciler>(
+///     client: Client,
+///     controller: impl Fn() -> Controller<R>,
+///     stop: watch::Receiver<bool>,
+/// ) {
+///     let metrics = LeaderElectionMetrics::register(&mut Registry::default());
+///     let count = NonZeroU32::new(9).expect("a number of shards");
+///     let elector = ShardElector::new(client, "shop", "shop-controller", "pod-0", count, &metrics);
+///     let shards = elector.shards();
+///     let controllers = |stop| {
+///         let controller = controller().with_shards(shards.clone());
+///         async move { Box::new(controller).run(stop).await }
+///     };
+///     // Nothing else that only one replica does.
+///     elector.run(stop, controllers, async |_| {}).await;
+/// }
+/// ```
 pub struct ShardElector {
     client: Client,
     namespace: String,

@@ -95,12 +95,15 @@ impl CertArgs {
     pub(crate) fn manager(
         &self,
         client: &Client,
+        program: &str,
         namespace: &str,
         metrics: Metrics,
     ) -> anyhow::Result<CertificateManager> {
+        let injector = format!("{program}-ca-injector");
         let target = |kind, name: &String| InjectTarget {
             kind,
             name: name.clone(),
+            field_manager: injector.clone(),
         };
         let configuration = &self.webhook_configuration;
         let conversions = self.inject_conversion_crd.iter();
@@ -110,6 +113,7 @@ impl CertArgs {
             .chain(conversions.map(|name| target(InjectTargetKind::Conversion, name)));
         Ok(CertificateManager {
             client: client.clone(),
+            controller: injector.clone(),
             namespace: namespace.to_owned(),
             secret: self.tls_secret.clone(),
             source: self.source(namespace)?,

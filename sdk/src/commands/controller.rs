@@ -234,11 +234,13 @@ impl Args {
     ) -> anyhow::Result<WebhookTasks> {
         let certs = lockstep_certs::Metrics::register(registry);
         Ok(WebhookTasks {
-            certificates: self.certs.manager(client, &self.namespace, certs)?,
+            certificates: self
+                .certs
+                .manager(client, &names.program, &self.namespace, certs)?,
             failure_policy: self.failure_policy(
                 client,
                 validators.clone(),
-                &names.validating_webhook,
+                names,
                 FailurePolicyMetrics::register(registry),
             ),
             crd_status: self.crd_status.reporter(client, validators, registry),
@@ -249,7 +251,7 @@ impl Args {
         &self,
         client: &Client,
         validators: ValidatorRegistry,
-        webhook: &str,
+        names: &Names,
         metrics: FailurePolicyMetrics,
     ) -> FailurePolicyController {
         let replicas = self.certs.replica_probe(client, &self.namespace);
@@ -260,7 +262,8 @@ impl Args {
         FailurePolicyController {
             client: client.clone(),
             configuration: self.certs.webhook_configuration().to_owned(),
-            webhook: webhook.to_owned(),
+            field_manager: format!("{}-failure-policy", names.program),
+            webhook: names.validating_webhook.clone(),
             namespace: self.namespace.clone(),
             deployment: self.webhook_deployment.clone(),
             validators,
