@@ -27,7 +27,7 @@ const REVOKE_BEFORE_EXPIRY: Duration = Duration::from_secs(1);
 
 /// Time that a reconciliation has to end before its shard is released. Without a limit, one that hangs would keep every object
 /// of the shard from being reconciled.
-const MAX_DRAIN: Duration = Duration::from_mins(5);
+pub(crate) const MAX_DRAIN: Duration = Duration::from_mins(5);
 
 /// Candidate for the shards of an installation, each of which has a Lease, and for the tasks that one replica runs for all.
 ///

@@ -10,6 +10,7 @@ use futures::future::join_all;
 use tokio::time::sleep;
 
 use crate::leader_election::fake_leases::FakeLeases;
+use crate::sharding::shard_elector::MAX_DRAIN;
 use crate::sharding::simulation::external_system::ExternalSystem;
 use crate::sharding::simulation::replica::{LEASE, Replica};
 
@@ -142,4 +143,27 @@ async fn replicas_that_stop_hand_over_to_those_with_another_number_of_shards_at_
             assert!(!name.contains("-replica-"), "{name} is deleted");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reconciliation_that_does_not_end_keeps_its_shard_for_a_limited_time() {
+    const SECOND: Duration = Duration::from_secs(1);
+    let mut simulation = Simulation::new(0);
+    simulation.external.never_answer("replica-1");
+    simulation.start(Some(6));
+    sleep(30 * SECOND).await;
+    let leases = simulation.leases.clone();
+    let held_by = |replica: &str| {
+        let shards = leases.names().into_iter();
+        let shards = shards.filter(|name| name.contains("-shard-"));
+        shards
+            .filter(|name| leases.holder(name).as_deref() == Some(replica))
+            .count()
+    };
+    assert_eq!(held_by("replica-1"), 6);
+    simulation.start(Some(6));
+    sleep(MAX_DRAIN - 30 * SECOND).await;
+    assert_eq!(held_by("replica-2"), 0, "the reconciliations are running");
+    sleep(90 * SECOND).await;
+    assert_eq!((held_by("replica-1"), held_by("replica-2")), (3, 3));
 }

@@ -27,6 +27,8 @@ struct Record {
     objects: HashMap<String, Object>,
     superseded: HashSet<u64>,
     violation: Option<String>,
+    /// Replicas that wait for responses without a limit, and get none.
+    waiting: HashSet<String>,
     sessions: u64,
     calls: usize,
 }
@@ -47,6 +49,7 @@ impl ExternalSystem {
             objects: HashMap::new(),
             superseded: HashSet::new(),
             violation: None,
+            waiting: HashSet::new(),
             sessions: 0,
             calls: 0,
         })))
@@ -68,12 +71,21 @@ impl ExternalSystem {
     pub(crate) async fn call(&self, object: &str, replica: &str, session: u64) {
         self.0.lock().begin(object, replica, session);
         let (system, time) = (self.clone(), self.time(CALL.mul_f64(0.9)));
-        let (object, replica) = (object.to_owned(), replica.to_owned());
+        let (object, caller) = (object.to_owned(), replica.to_owned());
         let processed = tokio::spawn(async move {
             sleep(time).await;
-            system.0.lock().end(&object, &replica);
+            system.0.lock().end(&object, &caller);
         });
         processed.await.expect("the call is processed");
+        let is_answered = !self.0.lock().waiting.contains(replica);
+        if !is_answered {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Loses the responses to a replica, which waits for them without a limit.
+    pub(crate) fn never_answer(&self, replica: &str) {
+        self.0.lock().waiting.insert(replica.to_owned());
     }
 
     /// Checks that no two replicas have worked on an object at the same time, and that each object had a call recently.
