@@ -127,8 +127,16 @@ fn put(
     is_new: bool,
     handle: &mut impl FnMut(WatchEvent<'_>),
 ) {
-    let before = store.put(ObjectKey::of(&object), Arc::clone(compressed));
+    let replaced = store.put(ObjectKey::of(&object), Arc::clone(compressed));
+    let before = replaced.as_ref();
     let before = before.map(|before| Arc::new(before.decompress()));
+    if let (Some(replaced), Some(before)) = (&replaced, &before)
+        && replaced.uid() == compressed.uid()
+        && before.metadata.generation == object.metadata.generation
+    {
+        // The validated fields are the same.
+        compressed.set_quickly_validated(replaced.is_quickly_validated());
+    }
     let after = Arc::new(object);
     let seen = ObjectChange::of(before.as_ref(), Some(&after), Some(compressed), is_new);
     handle(WatchEvent::Changed(seen));
@@ -219,6 +227,22 @@ mod tests {
         assert_eq!((failed, completed), (1, lists));
         observed.sort_unstable();
         observed
+    }
+
+    #[tokio::test]
+    async fn how_long_a_validation_took_is_known_until_the_spec_changes() {
+        let store = Store::default();
+        let key = ObjectKey::new("", "a");
+        let apply = async |version: i64, label: &str| {
+            let mut object = object("a", version);
+            object.metadata.labels = Some([(label.to_owned(), String::new())].into());
+            let events = stream::iter([Ok(Event::Apply(object))]);
+            run(events, &store, |_| {}).await;
+            store.get(&key).expect("it is stored")
+        };
+        apply(1, "first").await.set_quickly_validated(true);
+        assert!(apply(1, "other").await.is_quickly_validated());
+        assert!(!apply(2, "other").await.is_quickly_validated());
     }
 
     #[tokio::test]
