@@ -129,6 +129,7 @@ impl VersionMapping {
             self.moved_there(object),
             self.name,
             |original| self.moved_back(original),
+            |object| self.moved_there(object),
             object,
         );
         remembering(there, object, validated, |there| self.moved_back(there))
@@ -140,6 +141,7 @@ impl VersionMapping {
             self.moved_back(object),
             validated,
             |original| self.moved_there(original),
+            |object| self.moved_back(object),
             object,
         );
         remembering(back, object, self.name, |back| self.moved_there(back))
@@ -276,11 +278,13 @@ fn insert_at(object: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// Restores the stored spec of this version, if it still converts to the current spec of the source.
+/// Restores what the source version cannot express, from the stored spec of this version: all of it, or, if a client has changed
+/// the source since then, the fields that a conversion to the source version and back loses.
 fn restored(
     mut object: Value,
     version: &str,
-    moved: impl Fn(&Value) -> Value,
+    to_source: impl Fn(&Value) -> Value,
+    from_source: impl Fn(&Value) -> Value,
     source: &Value,
 ) -> Value {
     let Some(stored) = take_annotation(&mut object, &annotation(version)) else {
@@ -291,10 +295,27 @@ fn restored(
     };
     let mut original = object.clone();
     original["spec"] = spec;
-    if moved(&original)["spec"] == source["spec"] {
-        original
-    } else {
-        object
+    let converted = to_source(&original);
+    if converted["spec"] == source["spec"] {
+        return original;
+    }
+    let without = from_source(&converted);
+    restore_lost(&mut object["spec"], &without["spec"], &original["spec"]);
+    object
+}
+
+/// Adds the fields to an object that the original has and a conversion back and forth has lost. What a client has set since
+/// then stays, and so does the absence of an object that it has removed.
+fn restore_lost(object: &mut Value, converted: &Value, original: &Value) {
+    let (Value::Object(fields), Value::Object(original)) = (object, original) else {
+        return;
+    };
+    for (name, value) in original {
+        match (converted.get(name), fields.get_mut(name)) {
+            (None, None) => drop(fields.insert(name.clone(), value.clone())),
+            (Some(converted), Some(field)) => restore_lost(field, converted, value),
+            (None, Some(_)) | (Some(_), None) => {}
+        }
     }
 }
 
@@ -380,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_a_version_lacks_are_stored_until_the_object_is_changed() {
+    fn fields_that_a_version_lacks_are_stored_while_others_are_changed() {
         let validated = json!({
             "apiVersion": "example.com/v1",
             "metadata": {"name": "a"},
@@ -390,11 +411,19 @@ mod tests {
         assert_eq!(other["spec"], json!({"login": {}}));
         assert_eq!(back(&other), validated);
         other["spec"]["class"] = json!("m");
+        let changed = json!({"instanceClass": "m", "login": {"keys": {}}});
+        assert_eq!(back(&other)["spec"], changed);
+        assert_eq!(back(&other)["metadata"], validated["metadata"]);
+        other["spec"]["login"]["ref"] = json!({"userKey": "u"});
+        let changed = json!({"instanceClass": "m", "login": {"keys": {"user": "u"}}});
+        assert_eq!(back(&other)["spec"], changed, "the client has set it");
+        other["spec"] = json!({"class": "m"});
+        let changed = json!({"instanceClass": "m"});
         assert_eq!(
             back(&other)["spec"],
-            json!({"instanceClass": "m", "login": {}})
+            changed,
+            "the client has removed the object around it"
         );
-        assert_eq!(back(&other)["metadata"], validated["metadata"]);
     }
 
     #[test]

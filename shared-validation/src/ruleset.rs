@@ -119,10 +119,15 @@ impl<K: ValidatedResource> Ruleset<K> {
             });
         }
         for version in K::additional_versions() {
-            let emptied = version.emptied_objects(&crd);
-            if !emptied.is_empty() {
-                return Err(emptied_objects(version.name, &emptied));
+            let problems = version.problems(&crd);
+            if !problems.is_empty() {
+                return Err(CompileError::Schema {
+                    at: format!("the mapping of {}", version.name),
+                    problem: problems.join("; "),
+                });
             }
+            // The API server refuses the whole CRD if one version is invalid.
+            CrdValidator::compile(&crd, version.name)?;
         }
         let mut transition_fields: BTreeSet<String> = K::transition_fields()
             .iter()
@@ -174,17 +179,6 @@ impl<K: ValidatedResource> Ruleset<K> {
             },
             catalogue,
         })
-    }
-}
-
-/// Returns the error for objects of the validated version whose fields another version has elsewhere.
-fn emptied_objects(version: &str, paths: &[String]) -> CompileError {
-    let paths = paths.join("`, `");
-    CompileError::Schema {
-        at: format!("the version {version}"),
-        problem: format!(
-            "all fields of `{paths}` have moved; add it to `only_in_storage` of the mapping"
-        ),
     }
 }
 

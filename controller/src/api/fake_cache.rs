@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::api::reconciler::Reconciler;
 use crate::api::request::Children;
@@ -91,8 +92,9 @@ impl FakeCache {
         self
     }
 
-    /// Adds a related object, with its `apiVersion` and `kind`, to the cache of each watch on its type. The selectors of a
-    /// watch are not evaluated: the object is one that they select.
+    /// Adds a related object, with its `apiVersion`, `kind` and namespace, to the cache of each watch on its type. The selectors
+    /// of a watch are not evaluated: the object is one that they select. Of an object whose watch is on metadata only, only the
+    /// metadata is added.
     ///
     /// # Panics
     ///
@@ -104,9 +106,13 @@ impl FakeCache {
         let mut is_watched = false;
         for (watch, cache) in self.watches.iter().zip(&self.related) {
             if watch.resource.api_version == api_version && watch.resource.kind == kind {
-                let stored = cache.store.compress(&related);
-                cache.store.put(ObjectKey::of(&related), stored);
-                let (before, after) = (None, Some(&related));
+                let mut delivered = Arc::clone(&related);
+                if watch.is_metadata_only {
+                    Arc::make_mut(&mut delivered).data = Value::Object(Map::new());
+                }
+                let stored = cache.store.compress(&delivered);
+                cache.store.put(ObjectKey::of(&delivered), stored);
+                let (before, after) = (None, Some(&delivered));
                 cache.on_change(watch, &UpdateEvent { before, after });
                 is_watched = true;
             }
@@ -148,7 +154,7 @@ fn type_of(object: &DynamicObject) -> (&str, &str) {
 mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     use lockstep_shared_validation::ValidatedResource;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::api::error::ReconcileError;
@@ -219,10 +225,25 @@ mod tests {
         assert_eq!(status(&elsewhere).await["login"], Value::Null);
     }
 
+    #[tokio::test]
+    async fn a_watch_on_metadata_delivers_no_more() {
+        let watch = Watch::new::<Secret>(|_| Vec::new()).metadata_only();
+        let operator = SyncReconciler::new(sync).watches_all([watch]);
+        let cache = FakeCache::of(&operator).related(&json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "t", "metadata": {"name": "login", "namespace": "n"},
+        }));
+        let found: Option<Secret> = cache
+            .related_objects("n")
+            .get("login")
+            .expect("it is watched");
+        assert_eq!(found.map(|secret| secret.type_), Some(None));
+    }
+
     #[test]
     #[should_panic(expected = "does not watch objects of the type v1 ConfigMap")]
     fn an_object_that_no_watch_would_deliver_is_an_error() {
-        let pod = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-        let _ = FakeCache::of(&operator()).related(&pod);
+        let config_map =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        let _ = FakeCache::of(&operator()).related(&config_map);
     }
 }

@@ -134,7 +134,7 @@ fn put(
         && replaced.uid() == compressed.uid()
         && before.metadata.generation == object.metadata.generation
     {
-        // The validated fields are the same.
+        // The spec is the same.
         compressed.set_quickly_validated(replaced.is_quickly_validated());
     }
     let after = Arc::new(object);

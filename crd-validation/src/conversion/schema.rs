@@ -33,7 +33,9 @@ impl VersionMapping {
             relocate(schema, validated, here);
         }
         for name in self.only_in_storage {
-            default::take(schema, name);
+            // Rules within a moved object name its fields by their new paths.
+            remove_rules_on(schema, name);
+            default::remove(schema, name);
             take(schema, name);
         }
         for (name, description) in self.only_in_version {
@@ -45,36 +47,57 @@ impl VersionMapping {
         versions.push(other);
     }
 
-    /// Returns the paths of the objects of a CRD that have fields in the validated version and none in this one, which
-    /// [`only_in_storage`](Self::only_in_storage) must contain: every converted object would have them, and the API server
-    /// refuses a schema in which they are required or have a default.
+    /// Returns why the API server would refuse the schema of this version in a CRD, or objects in it; empty if it would not.
     #[must_use]
-    pub fn emptied_objects(&self, crd: &Value) -> Vec<String> {
+    pub fn problems(&self, crd: &Value) -> Vec<String> {
+        let mut problems: Vec<_> = self
+            .emptied_objects(crd)
+            .map(|path| {
+                format!("all fields of `{path}` are elsewhere; add it to `only_in_storage`")
+            })
+            .collect();
+        let versions = crd["spec"]["versions"].as_array();
+        let validated = versions.and_then(|versions| versions.first());
+        let schema = validated.map(|version| &version["schema"]["openAPIV3Schema"]);
+        for path in self.left_places() {
+            let field = path.rsplit('.').next().unwrap_or(path);
+            if schema.is_some_and(|schema| is_alternative(schema, path, field)) {
+                problems.push(format!(
+                    "`{path}` is named in `oneOf`, `anyOf`, `allOf` or `not`, which a mapping does not change; \
+                     leave the field where it is"
+                ));
+            }
+        }
+        problems.sort_unstable();
+        problems.dedup();
+        problems
+    }
+
+    /// Returns the places in the validated version that are empty in this one.
+    fn left_places(&self) -> impl Iterator<Item = &'static str> {
+        let moved = self.moves.iter().map(|(validated, _)| *validated);
+        moved.chain(self.only_in_storage.iter().copied())
+    }
+
+    /// Returns the paths of the objects that have fields in the validated version and none in this one. They would be required,
+    /// or have defaults, without fields.
+    fn emptied_objects(&self, crd: &Value) -> impl Iterator<Item = &'static str> {
         let versions = crd["spec"]["versions"].as_array();
         let mut versions = versions.into_iter().flatten();
         let here = versions.find(|version| version["name"] == self.name);
-        let Some(schema) = here.map(|version| &version["schema"]["openAPIV3Schema"]) else {
-            return Vec::new();
-        };
-        let moved = self.moves.iter().map(|(validated, _)| *validated);
-        let left = moved.chain(self.only_in_storage.iter().copied());
-        let parents = left.filter_map(|path| path.rsplit_once('.').map(|(parent, _)| parent));
-        let is_emptied = |path: &&str| {
+        let schema = here.map(|version| &version["schema"]["openAPIV3Schema"]);
+        let parents = self
+            .left_places()
+            .filter_map(|path| path.rsplit_once('.').map(|(parent, _)| parent));
+        parents.filter(|path| *path != "spec").filter(move |path| {
             let pointer = format!("/properties/{}", path.replace('.', "/properties/"));
-            schema.pointer(&pointer).is_some_and(|node| {
+            let node = schema.and_then(|schema| schema.pointer(&pointer));
+            node.is_some_and(|node| {
                 node["properties"].as_object().is_some_and(Map::is_empty)
                     && node.get("additionalProperties").is_none()
                     && node["x-kubernetes-preserve-unknown-fields"] != true
             })
-        };
-        let mut emptied: Vec<_> = parents
-            .filter(|path| *path != "spec")
-            .filter(is_emptied)
-            .map(String::from)
-            .collect();
-        emptied.sort_unstable();
-        emptied.dedup();
-        emptied
+        })
     }
 
     /// Adjusts the paths of the printer columns, the selectable fields and the subresource `scale`.
@@ -85,8 +108,15 @@ impl VersionMapping {
             }
         }
         let scale = version.pointer_mut("/subresources/scale");
-        if let Some(paths) = scale.and_then(Value::as_object_mut) {
-            paths.retain(|_, path| self.relocate_path(path));
+        let Some(paths) = scale.and_then(Value::as_object_mut) else {
+            return;
+        };
+        paths.retain(|_, path| self.relocate_path(path));
+        let is_complete = ["specReplicasPath", "statusReplicasPath"]
+            .iter()
+            .all(|name| paths.contains_key(*name));
+        if !is_complete && let Some(all) = version["subresources"].as_object_mut() {
+            all.remove("scale");
         }
     }
 
@@ -113,19 +143,27 @@ impl VersionMapping {
     }
 }
 
-/// Moves a field. In its new place it has the default that an object around it gave it, and it is required if it was required
-/// in all objects around it that the two places do not share.
+/// Moves a field.
+///
+/// A default must not create the objects around the earlier place: the field keeps its own only if all of them always exist,
+/// and loses those of the objects around it, which apply after the conversion. For the same reason it is required only if it
+/// was required in all objects around it that the two places do not share, and had no default.
 fn relocate(schema: &mut Value, from: &str, to: &str) {
     let shared = shared_parents(from, to);
     let is_required = is_required_below(schema, from, shared);
-    let default = default::take(schema, from);
+    let parent = from.rsplit_once('.').map_or("", |(parent, _)| parent);
+    let has_parents = is_required_below(schema, parent, shared);
+    default::relocate(schema, from, to, shared);
     let Some(mut field) = take(schema, from) else {
         return;
     };
-    if let (Some(default), Some(fields)) = (default, field.as_object_mut()) {
-        fields.entry("default").or_insert(default);
+    if !has_parents && let Some(fields) = field.as_object_mut() {
+        fields.remove("default");
     }
     let (parent, name) = to.rsplit_once('.').unwrap_or(("", to));
+    // The default of an object must satisfy its schema.
+    let is_required =
+        is_required && field.get("default").is_none() && !has_default_below(schema, parent, shared);
     let mut parent_schema = schema;
     for (depth, step) in steps(parent).enumerate() {
         if parent_schema["properties"].get(step).is_none() {
@@ -140,6 +178,33 @@ fn relocate(schema: &mut Value, from: &str, to: &str) {
     if is_required {
         require(parent_schema, name);
     }
+}
+
+/// Returns true if an object on a path, from this depth on, has a default.
+fn has_default_below(schema: &Value, path: &str, depth: usize) -> bool {
+    let mut node = schema;
+    steps(path).enumerate().any(|(at, step)| {
+        node = &node["properties"][step];
+        at >= depth && node.get("default").is_some()
+    })
+}
+
+/// Returns true if an alternative in the schema of an object around a field names it.
+fn is_alternative(schema: &Value, path: &str, field: &str) -> bool {
+    let name = Value::from(field).to_string();
+    let names_it = |node: &Value| {
+        let keywords = ["oneOf", "anyOf", "allOf", "not"];
+        let mut alternatives = keywords.iter().filter_map(|keyword| node.get(*keyword));
+        alternatives.any(|it| it.to_string().contains(&name))
+    };
+    let mut node = schema;
+    let count = path.matches('.').count();
+    let mut steps = steps(path);
+    (0..=count).any(|_| {
+        let is_named = names_it(node);
+        node = &node["properties"][steps.next().unwrap_or_default()];
+        is_named
+    })
 }
 
 /// Returns the number of objects around both paths.
@@ -159,23 +224,41 @@ fn take(schema: &mut Value, name: &str) -> Option<Value> {
     Some(removed)
 }
 
-/// Removes the CEL rules of the parent of a field that name this field.
+/// Removes the CEL rules of the objects around a field that name a field of this name.
 fn remove_rules_on(schema: &mut Value, name: &str) {
-    const RULES: &str = "x-kubernetes-validations";
-    let (parent, field) = name.rsplit_once('.').unwrap_or(("", name));
-    let Some(parent) = node(schema, parent).and_then(Value::as_object_mut) else {
+    let path: Vec<_> = steps(name).collect();
+    let Some((field, parents)) = path.split_last() else {
         return;
     };
-    let Some(rules) = parent.get_mut(RULES).and_then(Value::as_array_mut) else {
+    let mut node = schema;
+    remove_rules(node, field);
+    for parent in parents {
+        let Some(next) = node
+            .get_mut("properties")
+            .and_then(|fields| fields.get_mut(*parent))
+        else {
+            return;
+        };
+        node = next;
+        remove_rules(node, field);
+    }
+}
+
+fn remove_rules(node: &mut Value, field: &str) {
+    const RULES: &str = "x-kubernetes-validations";
+    let Some(node) = node.as_object_mut() else {
+        return;
+    };
+    let Some(rules) = node.get_mut(RULES).and_then(Value::as_array_mut) else {
         return;
     };
     rules.retain(|rule| {
-        let texts = [&rule["rule"], &rule["fieldPath"]];
-        let mut texts = texts.into_iter().filter_map(Value::as_str);
+        let texts = ["rule", "fieldPath", "messageExpression"];
+        let mut texts = texts.iter().filter_map(|name| rule[*name].as_str());
         !texts.any(|text| selects(text, field))
     });
     if rules.is_empty() {
-        parent.remove(RULES);
+        node.remove(RULES);
     }
 }
 
@@ -183,7 +266,9 @@ fn remove_rules_on(schema: &mut Value, name: &str) {
 fn selects(text: &str, field: &str) -> bool {
     let is_part_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = text.split('.').skip(1).filter_map(|after| {
-        let name = after.split(|c| !is_part_of_name(c));
+        // An optional selection has a question mark.
+        let name = after.trim_start_matches('?');
+        let name = name.split(|c| !is_part_of_name(c));
         name.into_iter().next()
     });
     names.any(|name| name == field)
@@ -228,13 +313,24 @@ mod tests {
             {"rule": "has(self.secret) || has(self.token)"},
             {"rule": "self.token != ''", "fieldPath": ".keys"},
             {"rule": "self.secretary == self.token"},
+            {"rule": "self.?secret.orValue('') != self.token"},
+            {"rule": "self.token != ''", "messageExpression": "'not ' + self.secret"},
         ]);
         let login = json!({
             "properties": {"secret": text, "keys": text, "token": text, "secretary": text},
             "x-kubernetes-validations": rules,
         });
-        let mut crd = crd(json!({"properties": {"login": login}}));
+        let outside = json!([
+            {"rule": "self.login.secret != ''"},
+            {"rule": "has(self.login)"},
+        ]);
+        let mut crd =
+            crd(json!({"properties": {"login": login}, "x-kubernetes-validations": outside}));
         let here = spec(&mapping, &mut crd);
+        assert_eq!(
+            here["x-kubernetes-validations"],
+            json!([{"rule": "has(self.login)"}])
+        );
         let kept = json!([{"rule": "self.secretary == self.token"}]);
         assert_eq!(
             here["properties"]["login"]["x-kubernetes-validations"],
@@ -246,32 +342,47 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_field_keeps_the_default_that_the_object_around_it_gave_it() {
+    fn a_default_does_not_create_the_objects_around_the_earlier_place() {
         const MAPPING: VersionMapping = VersionMapping::new("v1beta1")
-            .moves(&[("spec.scale.replicas", "spec.replicas")])
+            .moves(&[
+                ("spec.scale.replicas", "spec.replicas"),
+                ("spec.scale.surge", "spec.surge"),
+                ("spec.port.number", "spec.portNumber"),
+                ("spec.host", "spec.http.host"),
+            ])
             .only_in_storage(&["spec.scale.limits.cpu"]);
         let number = json!({"type": "integer"});
+        let with_default = json!({"type": "integer", "default": 5});
         let scale = json!({
             "type": "object", "required": ["replicas"], "default": {"replicas": 1, "limits": {"cpu": 2}, "zones": 3},
             "properties": {
-                "replicas": number, "zones": number,
+                "replicas": number, "zones": number, "surge": with_default,
                 "limits": {"type": "object", "properties": {"cpu": number, "memory": number}},
             },
         });
-        let mut crd = crd(json!({"type": "object", "properties": {"scale": scale}}));
+        let port =
+            json!({"type": "object", "properties": {"number": with_default, "name": number}});
+        let mut crd = crd(json!({
+            "type": "object", "required": ["port", "host"], "default": {"host": "a", "port": {"name": 1}},
+            "properties": {"scale": scale, "port": port, "host": {"type": "string", "default": "b"}},
+        }));
         let here = spec(&MAPPING, &mut crd);
         let scale = json!({
             "type": "object", "default": {"limits": {}, "zones": 3},
             "properties": {"zones": number, "limits": {"type": "object", "properties": {"memory": number}}},
         });
-        let replicas = json!({"type": "integer", "default": 1});
-        let expected =
-            json!({"type": "object", "properties": {"scale": scale, "replicas": replicas}});
-        assert_eq!(
-            here, expected,
-            "an optional object does not make its fields required"
-        );
-        assert!(MAPPING.emptied_objects(&crd).is_empty());
+        let http =
+            json!({"type": "object", "properties": {"host": {"type": "string", "default": "b"}}});
+        let expected = json!({
+            "type": "object", "required": ["port"], "default": {"http": {"host": "a"}, "port": {"name": 1}},
+            "properties": {
+                "scale": scale, "replicas": number, "surge": number, "http": http,
+                // Its object always exists.
+                "port": {"type": "object", "properties": {"name": number}}, "portNumber": with_default,
+            },
+        });
+        assert_eq!(here, expected);
+        assert!(MAPPING.problems(&crd).is_empty());
     }
 
     #[test]
@@ -279,17 +390,30 @@ mod tests {
         const MAPPING: VersionMapping = VersionMapping::new("v1beta1").moves(&[
             ("spec.content.name", "spec.contentRef"),
             ("spec.host", "spec.http.host"),
+            ("spec.zone", "spec.place.zone"),
         ]);
         let text = json!({"type": "string"});
+        let place = json!({
+            "type": "object", "default": {"floor": 1}, "properties": {"floor": {"type": "integer"}},
+        });
         let content = json!({"type": "object", "required": ["name"], "properties": {"name": text}});
         let before = json!({
-            "type": "object", "required": ["content", "host"], "properties": {"content": content, "host": text},
+            "type": "object", "required": ["content", "host", "zone"],
+            "properties": {"content": content, "host": text, "zone": text, "place": place},
         });
         let mut crd = crd(before);
         let here = spec(&MAPPING, &mut crd);
         assert_eq!(here["required"], json!(["content", "contentRef", "http"]));
         assert_eq!(here["properties"]["http"]["required"], json!(["host"]));
-        assert_eq!(MAPPING.emptied_objects(&crd), ["spec.content"]);
+        let emptied = "all fields of `spec.content` are elsewhere; add it to `only_in_storage`";
+        assert_eq!(MAPPING.problems(&crd), [emptied]);
+        assert_eq!(
+            here["properties"]["place"],
+            json!({
+                "type": "object", "default": {"floor": 1}, "properties": {"floor": {"type": "integer"}, "zone": text},
+            }),
+            "the default has no zone"
+        );
         let root = crd.pointer("/spec/versions/1/schema/openAPIV3Schema/required");
         assert_eq!(root, None, "the spec is as optional as before");
     }
@@ -309,8 +433,24 @@ mod tests {
             "type": "object", "required": ["contentRef"], "properties": {"contentRef": {"type": "string"}},
         });
         assert_eq!(here, expected);
-        assert!(MAPPING.emptied_objects(&crd).is_empty());
+        assert!(MAPPING.problems(&crd).is_empty());
         assert_eq!(crd["spec"]["versions"][1]["served"], true);
+    }
+
+    #[test]
+    fn a_field_of_an_alternative_cannot_be_moved() {
+        const MAPPING: VersionMapping =
+            VersionMapping::new("v1beta1").moves(&[("spec.source.git", "spec.git")]);
+        let source = json!({
+            "type": "object", "properties": {"git": {}, "oci": {}}, "oneOf": [{"required": ["git"]}, {"required": ["oci"]}],
+        });
+        let mut crd = crd(json!({"type": "object", "properties": {"source": source}}));
+        MAPPING.add_to(&mut crd);
+        let problems = MAPPING.problems(&crd);
+        assert!(
+            problems[0].starts_with("`spec.source.git` is named in `oneOf`"),
+            "{problems:?}"
+        );
     }
 
     #[test]
@@ -327,14 +467,22 @@ mod tests {
         version["additionalPrinterColumns"] =
             paths(&[".spec.host", ".spec.hostname", ".spec.note", ".status.url"]);
         version["selectableFields"] = paths(&[".spec.note", ".spec.scale.zone"]);
-        version["subresources"] =
-            json!({"status": {}, "scale": {"specReplicasPath": ".spec.scale.replicas"}});
+        let statuses = ".status.replicas";
+        let scale =
+            |specs: &str| json!({"specReplicasPath": specs, "statusReplicasPath": statuses});
+        version["subresources"] = json!({"status": {}, "scale": scale(".spec.scale.replicas")});
         MAPPING.add_to(&mut crd);
         let here = &crd["spec"]["versions"][1];
         let columns = paths(&[".spec.http.host", ".spec.hostname", ".status.url"]);
         assert_eq!(here["additionalPrinterColumns"], columns);
         assert_eq!(here["selectableFields"], paths(&[".spec.size.zone"]));
-        let scale = json!({"specReplicasPath": ".spec.size.replicas"});
-        assert_eq!(here["subresources"], json!({"status": {}, "scale": scale}));
+        let expected = json!({"status": {}, "scale": scale(".spec.size.replicas")});
+        assert_eq!(here["subresources"], expected);
+        let without = VersionMapping::new("v1alpha1").only_in_storage(&["spec.scale"]);
+        without.add_to(&mut crd);
+        assert_eq!(
+            crd["spec"]["versions"][2]["subresources"],
+            json!({"status": {}})
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lockstep_shared_validation::{
-    CompileError, ConversionError, CrdValidator, RuleInfo, UnknownFields, ValidationRequest,
-    ValidationResult, Validator,
+    CompileError, ConversionError, CrdValidator, FieldError, FieldPath, Layer, RuleInfo,
+    UnknownFields, ValidationRequest, ValidationResult, Validator, Violation,
 };
 use serde_json::Value;
 
@@ -64,6 +64,24 @@ impl AdditionalVersion {
     }
 }
 
+/// Returns the result for an object that the rules cannot validate.
+fn not_converted(of_schema: ValidationResult, error: &ConversionError) -> ValidationResult {
+    let at = FieldPath::new("apiVersion");
+    let detail = format!("the object, or the one that it replaces, cannot be converted: {error}");
+    let violation = Violation {
+        rule: "conversion".to_owned(),
+        layer: Layer::Rust,
+        error: FieldError::internal(at.clone(), detail),
+        at,
+        inputs: None,
+        is_of_related: false,
+    };
+    ValidationResult {
+        errors: vec![violation],
+        ..of_schema
+    }
+}
+
 impl Validator for AdditionalVersion {
     fn group(&self) -> &str {
         self.ruleset.group()
@@ -94,9 +112,13 @@ impl Validator for AdditionalVersion {
         if !of_schema.is_valid() {
             return of_schema;
         }
-        // An object of another version than this one is invalid already.
-        self.validate_converted(request, &of_schema)
-            .unwrap_or(of_schema)
+        match self.validate_converted(request, &of_schema) {
+            Ok(result) => ValidationResult {
+                defaults: of_schema.defaults,
+                ..result
+            },
+            Err(error) => not_converted(of_schema, &error),
+        }
     }
 }
 
@@ -210,6 +232,10 @@ mod tests {
             );
         }
         let object = lamp(json!({"power": 5}));
+        let without_version = json!({"spec": {"power": 5}});
+        let update = ValidationRequest::update(&object, &without_version);
+        let message = earlier.validate(&update).message();
+        assert!(message.contains("cannot be converted"), "{message}");
         let result = earlier.validate(&ValidationRequest::create(&object));
         assert_eq!(result.object, lamp(json!({"power": 5, "color": "white"})));
     }

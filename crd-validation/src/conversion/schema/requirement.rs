@@ -4,16 +4,17 @@ use serde_json::{Value, json};
 
 use crate::conversion::schema::steps;
 
-/// Returns true if a field, and each object around it from this depth on, is required in the object around it.
+/// Returns true if a field, and each object around it from this depth on, is required in the object around it and cannot be
+/// null.
 pub(super) fn is_required_below(schema: &Value, path: &str, depth: usize) -> bool {
     let mut node = schema;
     for (at, step) in steps(path).enumerate() {
         let required = node["required"].as_array();
         let is_required = required.is_some_and(|required| required.iter().any(|name| name == step));
-        if at >= depth && !is_required {
+        node = &node["properties"][step];
+        if at >= depth && (!is_required || node["nullable"] == true) {
             return false;
         }
-        node = &node["properties"][step];
     }
     true
 }

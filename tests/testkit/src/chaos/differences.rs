@@ -81,7 +81,7 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
             format!("{id}: {content}"),
         ));
     }
-    let children = owned.list().await;
+    let children = owned.list_without(users.related.known()).await;
     let actual = ActualState {
         objects: existing.values().cloned().collect(),
         owned: children.iter().map(|(_, child)| value_of(child)).collect(),

@@ -57,8 +57,26 @@ impl OwnedObjects {
         owned
     }
 
+    /// Lists the objects that are new since the trial began, except for those that belong to users.
+    pub(crate) async fn list_without(
+        &self,
+        related: &[Value],
+    ) -> Vec<(ApiResource, DynamicObject)> {
+        let mut all = self.list().await;
+        all.retain(|(resource, object)| {
+            !related.iter().any(|related| {
+                let metadata = &related["metadata"];
+                let namespace = metadata["namespace"].as_str().or(self.namespace.as_deref());
+                related["kind"] == resource.kind
+                    && metadata["name"].as_str() == object.metadata.name.as_deref()
+                    && namespace == object.metadata.namespace.as_deref()
+            })
+        });
+        all
+    }
+
     /// Lists the objects that are new since the trial began.
-    pub(crate) async fn list(&self) -> Vec<(ApiResource, DynamicObject)> {
+    async fn list(&self) -> Vec<(ApiResource, DynamicObject)> {
         let mut all = Vec::new();
         for resource in &self.types {
             let api = match &self.namespace {
@@ -78,7 +96,8 @@ impl OwnedObjects {
         }
         let is_new = |object: &DynamicObject| {
             let uid = object.uid().unwrap_or_default();
-            !self.earlier.contains(&uid)
+            // Some control planes create this one in each namespace.
+            !self.earlier.contains(&uid) && object.name_any() != "kube-root-ca.crt"
         };
         all.retain(|(_, object)| is_new(object));
         all

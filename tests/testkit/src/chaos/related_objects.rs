@@ -14,9 +14,9 @@ use crate::chaos::workload::value_of;
 /// Objects to which the objects of a trial refer.
 pub(crate) struct RelatedObjects {
     trial: Arc<TrialState>,
-    /// Of the objects that refer to them.
+    /// API of the objects that refer to them.
     referrers: Api<DynamicObject>,
-    /// Those that were created in this trial.
+    /// Objects that were created in this trial.
     known: Vec<Value>,
 }
 
@@ -32,6 +32,11 @@ impl RelatedObjects {
     /// Returns true if the objects refer to others.
     pub(crate) fn is_any(&self) -> bool {
         self.trial.expectations.related.is_some()
+    }
+
+    /// Returns the objects that were created in this trial.
+    pub(crate) fn known(&self) -> &[Value] {
+        &self.known
     }
 
     /// Creates what an object refers to, or gives it other contents.

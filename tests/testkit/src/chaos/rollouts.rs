@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use crate::chaos::expectations::contains;
 use crate::chaos::running_process::Site;
 use crate::chaos::trial_state::TrialState;
+use crate::chaos::violation::{Property, Violation};
 use crate::chaos::workload::value_of;
 
 /// Rollouts of the owned workloads of one trial, until the value is dropped.
@@ -82,7 +83,12 @@ impl Rollout {
             Ok(_) => self.trial.journal.add(None, &[name], text),
             // It was deleted in the meantime.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => panic!("the status of {kind} {name} cannot be set: {error}"),
+            Err(error) => self.trial.violate(Violation::new(
+                Property::Status,
+                "",
+                format!("the test kit sets the status of {kind} {name}"),
+                error.to_string(),
+            )),
         }
     }
 

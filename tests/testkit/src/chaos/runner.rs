@@ -9,7 +9,7 @@ use fastrand::Rng;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use lockstep_controller::Reconciler;
-use lockstep_envtest::Cluster;
+use lockstep_envtest::{Cluster, ClusterOptions, Components};
 use lockstep_shared_validation::ValidatedResource;
 use serde_json::{Map, Value};
 
@@ -238,9 +238,19 @@ impl<R: Reconciler> Chaos<R> {
     ///
     /// # Panics
     ///
-    /// If the control plane does not start or does not store the CRD.
+    /// If the control plane does not start, or refuses the CRD, a generated spec or a related object, or if the rules of the kind
+    /// do not compile.
     pub async fn try_run(self) -> Result<Summary, Box<Failure>> {
-        let cluster = Cluster::start_without_workloads().await;
+        // They need controllers that this control plane does not have: the first refuses Pods, and the second keeps deleted
+        // PersistentVolumeClaims.
+        const PLUGINS: &str =
+            "--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection";
+        let options = ClusterOptions {
+            apiserver_args: vec![PLUGINS.to_owned()],
+            components: Components::ApiServer,
+            ..ClusterOptions::default()
+        };
+        let cluster = Cluster::start_from(&options).await;
         let cluster = cluster.expect("the control plane starts");
         install_crd(&cluster.client(), R::Kind::crd()).await;
         self.all_seeds(&cluster.client(), true).await

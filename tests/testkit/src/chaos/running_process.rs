@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use kube::Client;
 use lockstep_controller::{
-    Config, Controller, ControllerRegistry, Metrics, Reconciler, Runnable, SimulatedElection,
+    Config, Controller, ControllerRegistry, Metrics, OwnedType, Reconciler, Runnable,
+    SimulatedElection,
 };
 use lockstep_shared_validation::{PolicyHandle, Ruleset, ValidatedResource};
 use prometheus_client::registry::Registry;
@@ -46,6 +47,8 @@ pub(crate) struct Site {
 /// Simulated process with a running controller. It is killed when the value is dropped.
 pub(crate) struct RunningProcess {
     pub(crate) state: Arc<ProcessState>,
+    /// Types of the objects that the operator owns.
+    pub(crate) owns: Vec<OwnedType>,
     registry: ControllerRegistry,
     controller: String,
     election: SimulatedElection,
@@ -79,6 +82,7 @@ impl RunningProcess {
             inner: operator(&process),
             process: Arc::clone(&state),
         };
+        let owns = reconciler.inner.owns();
         let registry = ControllerRegistry::default();
         let ruleset = Ruleset::<R::Kind>::compile().expect("the rules compile");
         let controller = Controller::new(
@@ -109,6 +113,7 @@ impl RunningProcess {
         };
         Self {
             state,
+            owns,
             registry,
             controller: R::Kind::KIND.to_lowercase(),
             election,

@@ -43,7 +43,7 @@ pub(crate) async fn leaks(
     for event in events {
         texts.push(("an Event", event.note.unwrap_or_default()));
     }
-    for (resource, object) in owned.list().await {
+    for (resource, object) in owned.list_without(users.related.known()).await {
         if resource.kind != "Secret" {
             let text = value_of(&object).to_string();
             texts.push(("an owned object", format!("{} {text}", object.name_any())));

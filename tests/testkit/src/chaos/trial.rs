@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use kube::api::{ApiResource, ListParams};
 use kube::{Client, ResourceExt};
-use lockstep_controller::{Reconciler, api_resource};
+use lockstep_controller::{OwnedType, Reconciler, api_resource};
 use lockstep_shared_validation::{Ruleset, ValidatedResource};
 
 use crate::chaos::differences::differences;
@@ -97,9 +97,9 @@ impl<'a, R: Reconciler> Trial<'a, R> {
             is_restricted: namespace.is_some(),
             plural: resource.plural.clone(),
         };
-        let types = owned_types::<R>(&state, &resource);
-        let rollouts = rolls_out.then(|| Rollouts::start(&state, &site, &types));
         let process = RunningProcess::start(0, &state, &site, operator).await;
+        let types = owned_types::<R>(&state, &resource, &process.owns);
+        let rollouts = rolls_out.then(|| Rollouts::start(&state, &site, &types));
         let owned = OwnedObjects::before_trial(client, namespace.as_deref(), types).await;
         Self {
             state,
@@ -156,7 +156,7 @@ impl<'a, R: Reconciler> Trial<'a, R> {
         let listed = self.users.api.list(&ListParams::default()).await;
         let listed = listed.expect("the API server lists the objects");
         let uids: BTreeSet<_> = listed.iter().filter_map(ResourceExt::uid).collect();
-        for (resource, object) in self.owned.list().await {
+        for (resource, object) in self.owned.list_without(self.users.related.known()).await {
             self.owned.collect(&resource, &object, &uids).await;
         }
     }
@@ -258,14 +258,20 @@ impl<'a, R: Reconciler> Trial<'a, R> {
 }
 
 /// Returns the types of the owned objects: those that the operator declares and those that the author expects.
-fn owned_types<R: Reconciler>(state: &TrialState, kind: &ApiResource) -> Vec<ApiResource> {
+fn owned_types<R: Reconciler>(
+    state: &TrialState,
+    kind: &ApiResource,
+    declared: &[OwnedType],
+) -> Vec<ApiResource> {
     let mut example = R::Kind::example();
     example["apiVersion"] = kind.api_version.clone().into();
     example["kind"] = kind.kind.clone().into();
     example["metadata"] =
         serde_json::json!({"name": "example", "namespace": "default", "uid": "0"});
     let expected = (state.expectations.owned)(&example);
-    let mut types: Vec<_> = expected.iter().map(owned_objects::resource).collect();
+    let expected = expected.iter().map(owned_objects::resource);
+    let declared = declared.iter().map(|type_| type_.api_resource().clone());
+    let mut types: Vec<_> = expected.chain(declared).collect();
     types.sort_by(|a, b| (&a.api_version, &a.kind).cmp(&(&b.api_version, &b.kind)));
     types.dedup();
     types

@@ -1,7 +1,8 @@
 //! Chaos tests of a kind that refers to objects of others and owns a workload.
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod};
 use lockstep_controller::{
     OwnedType, ReconcileError, Reconciler, Reference, SyncReconciler, SyncRequest, SyncResponse,
     Watch,
@@ -148,5 +149,112 @@ async fn a_change_of_a_related_object_that_is_missed_is_found() {
     // It does not know which websites refer to a ConfigMap.
     let without_references = || reconciler(Watch::new::<ConfigMap>(|_| Vec::new()));
     let failure = websites_test(without_references).seeds(4).try_run().await;
-    failure.expect_err("websites wait for a ConfigMap that exists");
+    let failure = failure.expect_err("websites wait for a ConfigMap that exists");
+    let property = failure.violation.property;
+    assert!(
+        matches!(
+            property,
+            Property::Status | Property::OwnedObjects | Property::Invariant
+        ),
+        "{failure}"
+    );
+}
+
+/// Returns an object of each kind that a control plane rolls out, and a `ConfigMap`.
+fn one_of_each(website: &Value) -> Vec<Value> {
+    let name = &website["metadata"]["name"];
+    let labels = json!({"site": name});
+    let selector = json!({"matchLabels": labels});
+    let container = json!({"name": "server", "image": "example.com/server:1"});
+    let pod = json!({"containers": [container]});
+    let template = json!({"metadata": {"labels": labels}, "spec": pod});
+    let replicas = &website["spec"]["replicas"];
+    let storage = json!({"requests": {"storage": "1Gi"}});
+    let never = json!({"containers": [container], "restartPolicy": "Never"});
+    let specs = [
+        (
+            "apps/v1",
+            "Deployment",
+            json!({"replicas": replicas, "selector": selector, "template": template}),
+        ),
+        (
+            "apps/v1",
+            "ReplicaSet",
+            json!({"replicas": replicas, "selector": selector, "template": template}),
+        ),
+        (
+            "apps/v1",
+            "StatefulSet",
+            json!({"replicas": replicas, "serviceName": name, "selector": selector, "template": template}),
+        ),
+        (
+            "apps/v1",
+            "DaemonSet",
+            json!({"selector": selector, "template": template}),
+        ),
+        ("batch/v1", "Job", json!({"template": {"spec": never}})),
+        ("v1", "Pod", pod.clone()),
+        (
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"accessModes": ["ReadWriteOnce"], "resources": storage}),
+        ),
+    ];
+    let workloads = specs.into_iter().map(|(api_version, kind, spec)| {
+        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec})
+    });
+    let settings = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"replicas": replicas.to_string()},
+    });
+    workloads.chain([settings]).collect()
+}
+
+fn sync_one_of_each(request: &SyncRequest<'_, Website>) -> Result<SyncResponse, ReconcileError> {
+    let website = request.raw_parent();
+    let name = website["spec"]["content"].as_str().unwrap_or_default();
+    let content = request.related().get::<ConfigMap>(name)?;
+    if content.is_none() {
+        return Err(ReconcileError::permanent(
+            "ContentMissing",
+            "it does not exist",
+        ));
+    }
+    let mut response = SyncResponse::new();
+    for child in one_of_each(website) {
+        response = response.child(&child)?;
+    }
+    Ok(response)
+}
+
+/// `ConfigMap`s are both owned and referred to.
+#[tokio::test(flavor = "multi_thread")]
+async fn workloads_of_every_kind_are_rolled_out_and_related_objects_are_not_owned() {
+    let operator = || {
+        SyncReconciler::new(sync_one_of_each)
+            .owns([
+                OwnedType::namespaced::<Deployment>(),
+                OwnedType::namespaced::<ReplicaSet>(),
+                OwnedType::namespaced::<StatefulSet>(),
+                OwnedType::namespaced::<DaemonSet>(),
+                OwnedType::namespaced::<Job>(),
+                OwnedType::namespaced::<Pod>(),
+                OwnedType::namespaced::<PersistentVolumeClaim>(),
+                OwnedType::namespaced::<ConfigMap>(),
+            ])
+            .watches_all([contents()])
+    };
+    let names = |website: &Value| {
+        let owned = one_of_each(website).into_iter();
+        owned
+            .map(|mut child| {
+                child["spec"] = json!({});
+                child
+            })
+            .collect()
+    };
+    websites_test(operator)
+        .expected_owned(names)
+        .seeds(2)
+        .run()
+        .await;
 }
