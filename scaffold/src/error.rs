@@ -87,14 +87,30 @@ pub enum Error {
         /// Error of the operating system.
         error: io::Error,
     },
-    /// A file that was written could not be restored after another one could not be written.
-    #[error("{path} is changed, and cannot be restored: {error}; restore it by hand")]
+    /// Files that were written could not be restored after another one could not be written.
+    #[error("{cause}; {}", listed(files))]
     NotRestored {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        error: io::Error,
+        /// Files that are not as they were.
+        files: Vec<Unrestored>,
+        /// Error of the file that could not be written.
+        cause: Box<Error>,
     },
+}
+
+/// File that is not as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} is changed, and cannot be restored: {error}; restore it by hand")]
+#[non_exhaustive]
+pub struct Unrestored {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Error of the operating system.
+    pub error: io::Error,
+}
+
+fn listed(files: &[Unrestored]) -> String {
+    let files = files.iter().map(ToString::to_string);
+    files.collect::<Vec<_>>().join("; ")
 }
 
 impl Error {

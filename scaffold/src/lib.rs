@@ -30,7 +30,7 @@ mod template;
 
 pub use add::{AddArgs, add};
 pub use added::Added;
-pub use error::Error;
+pub use error::{Error, Unrestored};
 pub use names::Names;
 pub use new::{NewArgs, create};
 pub use operator_form::OperatorFormArgs;

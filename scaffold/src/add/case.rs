@@ -77,9 +77,8 @@ pub(crate) fn add(args: &CaseArgs, project: &Project) -> Result<Added, Error> {
     };
     let path = path(project, &module, &args.name);
     let mut changes = Changes::default();
-    changes.create(path.clone(), file.text());
-    changes.write(&project.rustfmt())?;
-    let files = vec![path];
+    changes.create(path, file.text());
+    let files = changes.write(&project.rustfmt())?;
     let notes = Vec::new();
     Ok(Added { files, notes })
 }

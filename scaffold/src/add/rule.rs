@@ -93,14 +93,11 @@ pub(crate) fn add(args: &RuleArgs, project: &Project) -> Result<Added, Error> {
         })?;
     }
     let mut changes = Changes::default();
-    let mut files = vec![target.clone()];
     changes.replace(target, before, after);
     for (name, case) in rule.cases(object, violation, error) {
-        let path = path(project, &module, &name);
-        files.push(path.clone());
-        changes.create(path, case.text());
+        changes.create(path(project, &module, &name), case.text());
     }
-    changes.write(&project.rustfmt())?;
+    let files = changes.write(&project.rustfmt())?;
     let notes = Vec::new();
     Ok(Added { files, notes })
 }
