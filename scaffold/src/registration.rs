@@ -113,7 +113,7 @@ pub(crate) fn with_kind(
     };
     let last = registration(&source).map_err(|missing| Error::NoPlace {
         path: path.to_owned(),
-        missing: missing.to_owned(),
+        missing,
         by_hand: format!(
             "the files of a kind of another repository that `lockstep new` creates, with `pub mod {module};`, and \
              `{}` where the program is created",

@@ -10,7 +10,8 @@ pub(crate) mod spec;
 
 use std::ops::Range;
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
+use syn::parse::{ParseStream, Parser as _};
 use syn::{Attribute, File};
 
 /// Rust file: its text and its syntax tree.
@@ -42,6 +43,21 @@ impl<'a> Source<'a> {
     pub(crate) fn range(&self, span: Span) -> Range<usize> {
         let range = span.byte_range();
         self.start + range.start..self.start + range.end
+    }
+
+    /// Returns true if a statement or an expression exists in some builds only. The attributes of a statement may be those of
+    /// the first expression in it, so that all of them are read where the code begins.
+    pub(crate) fn is_conditional_code(&self, span: Span) -> bool {
+        let code = &self.text[self.range(span)];
+        let parser = |input: ParseStream<'_>| {
+            let attributes = Attribute::parse_outer(input)?;
+            input.parse::<TokenStream>()?;
+            Ok(attributes)
+        };
+        code.starts_with('#')
+            && parser
+                .parse_str(code)
+                .is_ok_and(|attributes| is_conditional(&attributes))
     }
 }
 
