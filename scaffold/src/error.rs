@@ -69,6 +69,18 @@ pub enum Error {
         /// Missing part.
         problem: &'static str,
     },
+    /// A file of a kind does not exist.
+    #[error(
+        "{path} does not exist, where {content} of the kind `{kind}` is expected; create the file, or correct `--kind`"
+    )]
+    NoFile {
+        /// Expected file.
+        path: PathBuf,
+        /// Kind of the command.
+        kind: String,
+        /// Content of the file.
+        content: &'static str,
+    },
     /// A file of the author's has no place for a change.
     #[error("{path}: found no place for the change; looked for {missing}; add by hand: {by_hand}")]
     NoPlace {

@@ -46,7 +46,7 @@ impl Project {
     }
 
     /// Returns the edition of the package, or that of its workspace.
-    fn edition(&self) -> Option<String> {
+    pub(crate) fn edition(&self) -> Option<String> {
         let folder = absolute(&self.folder).ok()?;
         let own = in_manifest(&folder, |manifest| manifest.edition());
         own.or_else(|| {

@@ -42,7 +42,10 @@ impl<'a> Source<'a> {
     /// Returns the part of the text that a span covers.
     pub(crate) fn range(&self, span: Span) -> Range<usize> {
         let range = span.byte_range();
-        self.start + range.start..self.start + range.end
+        let (start, end) = (self.start + range.start, self.start + range.end);
+        // A comment at the end of a line has the first half of the line break.
+        let has_half = self.text[start..end].ends_with('\r') && self.text[end..].starts_with('\n');
+        start..end - usize::from(has_half)
     }
 
     /// Returns true if a statement or an expression exists in some builds only. The attributes of a statement may be those of

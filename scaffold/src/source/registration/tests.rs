@@ -124,6 +124,11 @@ fn programs_are_told_apart() {
                 .to_owned(),
             "`main` (line 1), `main` (line 3)",
         ),
+        (
+            "fn main(mut it: Program) {\n    it.operator(a()).run();\n    it = Program::new(\"b\");\n    it.operator(b()).run();\n}"
+                .to_owned(),
+            "`main` (line 1), `main` (line 3)",
+        ),
     ] {
         let error = registered(&text).expect_err(&text);
         assert!(error.ends_with(places), "{error}");
