@@ -29,8 +29,9 @@ pub(crate) struct KindArgs {
 
 pub(crate) fn add(args: &KindArgs, project: &Project) -> Result<Added, Error> {
     let (plural, form) = (args.plural.as_deref(), OperatorForm::from(args.form));
-    let program = project.program()?;
-    let names = Names::new(&program, &args.kind, &args.group, &args.api_version, plural)?;
+    let (program, library) = project.program()?;
+    let mut names = Names::new(&program, &args.kind, &args.group, &args.api_version, plural)?;
+    names.library = library.unwrap_or(names.library);
     let (mut changes, mut notes) = (Changes::default(), Vec::new());
     let path = project.path("src/lib.rs");
     let library = read(&path)?;

@@ -91,9 +91,33 @@ fn a_dependency_of_the_workspace_is_noted() {
     let [note] = &notes[..] else {
         panic!("{notes:?}");
     };
-    let expected = "Cargo.toml: `tokio` is a dependency of the workspace: the reconciler needs version 1 with the features \
-                    `net`, `rt`, `time`.";
+    let expected =
+        "Cargo.toml: `tokio` is a dependency of the workspace: the reconciler needs version 1.";
     assert!(note.ends_with(expected), "{note}");
+    let manifest = fs::read_to_string(&path).expect("a file");
+    let features = "tokio.workspace = true\ntokio.features = [\"net\", \"rt\", \"time\"]\n";
+    assert!(manifest.contains(features), "{manifest}");
+}
+
+#[test]
+fn the_library_may_have_a_name_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    repository(folder.path());
+    let path = |path: &str| folder.path().join(path);
+    let manifest = fs::read_to_string(path("Cargo.toml")).expect("a file");
+    fs::write(
+        path("Cargo.toml"),
+        manifest + "\n[lib]\nname = \"lights\"\n",
+    )
+    .expect("a file");
+    add_kind(folder.path(), &["--reconciler"]).expect("a kind");
+    for (file, expected) in [
+        ("tests/cases.rs", "= lights::second::simulator::start()"),
+        ("tests/second.rs", "use lights::"),
+    ] {
+        let text = fs::read_to_string(path(file)).expect("a file");
+        assert!(text.contains(expected), "{text}");
+    }
 }
 
 #[test]
