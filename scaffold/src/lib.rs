@@ -15,6 +15,7 @@ mod added;
 mod case_file;
 mod changes;
 mod edits;
+mod encoding;
 mod error;
 mod local_crates;
 mod manifest;
@@ -27,6 +28,8 @@ mod registration;
 mod rustfmt;
 mod source;
 mod template;
+#[cfg(test)]
+mod test_repository;
 
 pub use add::{AddArgs, add};
 pub use added::Added;

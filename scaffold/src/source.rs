@@ -5,6 +5,7 @@ pub(crate) mod cases_test;
 pub(crate) mod imports;
 pub(crate) mod modules;
 pub(crate) mod registration;
+pub(crate) mod rule_ids;
 pub(crate) mod rules_file;
 pub(crate) mod spec;
 
@@ -13,6 +14,8 @@ use std::ops::Range;
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Attribute, File};
+
+use crate::encoding::split_mark;
 
 /// Rust file: its text and its syntax tree.
 pub(crate) struct Source<'a> {
@@ -30,12 +33,7 @@ impl<'a> Source<'a> {
     /// The text is not Rust.
     pub(crate) fn parse(text: &'a str) -> syn::Result<Self> {
         let file = syn::parse_file(text)?;
-        let mark = if text.starts_with('\u{feff}') {
-            '\u{feff}'.len_utf8()
-        } else {
-            0
-        };
-        let start = mark + file.shebang.as_ref().map_or(0, String::len);
+        let start = split_mark(text).0.len() + file.shebang.as_ref().map_or(0, String::len);
         Ok(Self { text, file, start })
     }
 

@@ -17,6 +17,7 @@ use crate::object_path::set;
 use crate::project::{Project, read};
 use crate::source::Source;
 use crate::source::imports::Imports;
+use crate::source::rule_ids::has_rule;
 use crate::source::rules_file::{has_function, rules_file};
 use crate::source::spec::{TextField, text_field, text_fields};
 use new_rule::{NewRule, cel};
@@ -257,10 +258,10 @@ fn in_rust(rule: &NewRule<'_>, path: &Path, text: &str) -> Result<String, Error>
 
 /// Returns an error if another rule of the kind has the id. A missing file has none.
 fn require_free_id(name: &str, files: &[&PathBuf]) -> Result<(), Error> {
-    let (of_rust, of_message) = (format!("id:\"{name}\""), format!("[{name}]"));
     for path in files.iter().filter(|path| path.exists()) {
-        let text = read(path)?.split_whitespace().collect::<String>();
-        if text.contains(&of_rust) || text.contains(&of_message) {
+        let text = read(path)?;
+        let source = Source::parse(&text).map_err(Error::syntax(path))?;
+        if has_rule(&source, name) {
             return Err(rule_exists(path, name));
         }
     }

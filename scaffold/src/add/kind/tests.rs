@@ -5,14 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 
 use super::*;
-use crate::{AddArgs, NewArgs, create};
-
-fn repository(folder: &Path) {
-    let directory = folder.display().to_string();
-    let args = ["new", "a", "--kind", "Lamp", "--group", "demo.example.com"];
-    let args = args.into_iter().chain(["--directory", &directory]);
-    create(&NewArgs::parse_from(args)).expect("a repository");
-}
+use crate::AddArgs;
+use crate::test_repository::repository;
 
 fn add_kind(folder: &Path, arguments: &[&str]) -> Result<Added, String> {
     let args = ["add", "kind", "Second", "--group", "demo.example.com"];

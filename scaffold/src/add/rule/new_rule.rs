@@ -163,7 +163,7 @@ impl NewRule<'_> {
         let mut begin = String::new();
         if conditions.is_empty() {
             begin = format!("let text = &{text};\n    ");
-            text = "text".to_owned();
+            text = String::from("text");
         }
         conditions.push(format!("{text}.contains(\"{}\")", self.name));
         // Lines have the form of rustfmt: the file of an author who does not use it is not formatted.

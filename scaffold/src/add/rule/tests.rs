@@ -3,14 +3,8 @@ use std::path::Path;
 
 use clap::Parser;
 
-use crate::{AddArgs, NewArgs, add, create};
-
-fn repository(folder: &Path) {
-    let directory = folder.display().to_string();
-    let args = ["new", "a", "--kind", "Lamp", "--group", "demo.example.com"];
-    let args = args.into_iter().chain(["--directory", &directory]);
-    create(&NewArgs::parse_from(args)).expect("a repository");
-}
+use crate::test_repository::repository;
+use crate::{AddArgs, add};
 
 fn add_rule(folder: &Path, arguments: &[&str]) -> Result<(), String> {
     let args = ["add", "rule"].iter().chain(arguments);
