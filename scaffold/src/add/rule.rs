@@ -86,10 +86,15 @@ pub(crate) fn add(args: &RuleArgs, project: &Project) -> Result<Added, Error> {
     };
     let mut violation = object.clone();
     for (object, text) in [(&mut object, &valid), (&mut violation, &value)] {
-        set(object, &field_path, json!(text)).map_err(|wrong| Error::Set {
-            path: field_path.join("."),
-            segment: wrong.segment,
-            problem: wrong.problem,
+        set(object, &field_path, json!(text)).map_err(|wrong| Error::NoPlace {
+            path: project.path("tests/cases"),
+            missing: format!(
+                "a valid object in which the field `{}` can be set: in the smallest one, `{}` {}",
+                field_path.join("."),
+                wrong.segment,
+                wrong.problem
+            ),
+            by_hand: by_hand(args),
         })?;
     }
     let mut changes = Changes::default();

@@ -136,6 +136,13 @@ fn a_rule_of_a_nested_field_is_added() {
     let case = "object:\n  kind: Lamp\n  spec:\n    text: a b c d e f g h i j k l m n o p q r s t u v w x y z\n    light-bulb:\n      type: LED\n";
     fs::write(path("tests/cases/lamp-bulb.yaml"), case).expect("a file");
 
+    let other = case.replace("light-bulb:\n      type: LED", "light-bulb: LED");
+    fs::write(path("tests/cases/lamp-bulb.yaml"), other).expect("a file");
+    let error = add("gold", "rust", &nested).expect_err("no object");
+    let expected = "the field `spec.light-bulb.type` can be set: in the smallest one, `type` is a field of the value \"LED\"";
+    assert!(error.contains(expected), "{error}");
+    fs::write(path("tests/cases/lamp-bulb.yaml"), case).expect("a file");
+
     add("gold", "rust", &nested).expect("a rule");
     let changed = read("src/lamp/rules.rs");
     for part in [
