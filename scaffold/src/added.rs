@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Added {
-    /// Files that were written. Of a new kind, these are the changed files.
+    /// Files that were written.
     pub files: Vec<PathBuf>,
     /// Sentences on what the author must check.
     pub notes: Vec<String>,

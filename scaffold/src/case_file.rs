@@ -63,16 +63,26 @@ pub(crate) fn path(project: &Project, module: &str, name: &str) -> PathBuf {
     ))
 }
 
-/// Returns the smallest object of the valid cases of a kind that has a value at a path.
+/// Returns the smallest object of the valid cases of a kind.
 ///
 /// # Errors
 ///
 /// There is none.
-pub(crate) fn valid_object(
+pub(crate) fn valid_object(project: &Project, kind: &str) -> Result<Value, Error> {
+    let objects = valid_objects(project, kind, &[])?;
+    Ok(objects.into_iter().next().unwrap_or_default())
+}
+
+/// Returns the objects of the valid cases of a kind that have a value at a path, the smallest first. There is at least one.
+///
+/// # Errors
+///
+/// There is none.
+pub(crate) fn valid_objects(
     project: &Project,
     kind: &str,
     path_in_object: &[String],
-) -> Result<Value, Error> {
+) -> Result<Vec<Value>, Error> {
     let folder = project.path(FOLDER);
     let mut found = Vec::new();
     for entry in fs::read_dir(&folder).map_err(Error::file(&folder))? {
@@ -95,15 +105,16 @@ pub(crate) fn valid_object(
             found.push(case["object"].clone());
         }
     }
-    let smallest = found
-        .into_iter()
-        .min_by_key(|object| object.to_string().len());
+    if !found.is_empty() {
+        found.sort_by_key(|object| object.to_string().len());
+        return Ok(found);
+    }
     let with_field = if path_in_object.is_empty() {
         String::new()
     } else {
         format!(" with the field `{}`", path_in_object.join("."))
     };
-    smallest.ok_or_else(|| Error::NoPlace {
+    Err(Error::NoPlace {
         path: folder,
         missing: format!(
             "a file with a valid object of the kind{with_field}, without `errors`, `old` and `warnings`"

@@ -1,10 +1,13 @@
 //! Changes of files: all of them are made, or none.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+mod step;
+
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
+use crate::changes::step::{Done, Staged};
+use crate::error::{Error, Unrestored};
 use crate::rustfmt::Rustfmt;
 
 /// Changes of files.
@@ -45,13 +48,13 @@ impl Changes {
     }
 
     /// Writes all files, and formats the Rust files among them. A changed file is formatted only if it was before: otherwise its
-    /// author does not use rustfmt, and nothing else in it changes.
+    /// author does not use rustfmt, and nothing else in it changes. Returns the paths that were written.
     ///
     /// # Errors
     ///
     /// A new file exists, or a file cannot be written. All files are as they were then, unless the error is
     /// [`Error::NotRestored`].
-    pub(crate) fn write(mut self, rustfmt: &Rustfmt) -> Result<(), Error> {
+    pub(crate) fn write(mut self, rustfmt: &Rustfmt) -> Result<Vec<PathBuf>, Error> {
         for change in &mut self.files {
             if change.before.is_none() && change.path.symlink_metadata().is_ok() {
                 return Err(Error::Exists(change.path.clone()));
@@ -59,13 +62,35 @@ impl Changes {
             change.format(rustfmt);
         }
         let mut folders = Vec::new();
-        for (at, change) in self.files.iter().enumerate() {
-            if let Err(error) = change.write(&mut folders) {
-                let error = Error::file(&change.path)(error);
-                return Err(undo(&self.files[..=at], &folders).err().unwrap_or(error));
+        let mut done = Vec::new();
+        let written = self.stage(&mut folders).and_then(|staged| {
+            for step in staged {
+                done.push(step.finish()?);
             }
+            Ok(())
+        });
+        let Err(error) = written else {
+            return Ok(self.files.into_iter().map(|change| change.path).collect());
+        };
+        let files = undo(done, &folders);
+        if files.is_empty() {
+            return Err(error);
         }
-        Ok(())
+        let cause = Box::new(error);
+        Err(Error::NotRestored { files, cause })
+    }
+
+    /// Writes all contents beside their files, so that a full disk is noticed before a file changes. Adds the folders that it
+    /// creates.
+    fn stage(&self, folders: &mut Vec<PathBuf>) -> Result<Vec<Staged>, Error> {
+        let staged = self.files.iter().map(|change| {
+            if change.before.is_none() {
+                create_folders(&change.path, folders).map_err(Error::file(&change.path))?;
+            }
+            let before = change.before.as_deref();
+            Staged::new(&change.path, before, &change.after).map_err(Error::file(&change.path))
+        });
+        staged.collect()
     }
 }
 
@@ -82,117 +107,36 @@ impl Change {
             self.after = formatted;
         }
     }
-
-    /// Writes the file, and adds the folders that it creates.
-    fn write(&self, folders: &mut Vec<PathBuf>) -> io::Result<()> {
-        if self.before.is_some() {
-            return fs::write(&self.path, &self.after);
-        }
-        let parents = self.path.ancestors().skip(1);
-        let missing =
-            parents.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-        let missing: Vec<_> = missing.map(Path::to_owned).collect();
-        for folder in missing.into_iter().rev() {
-            fs::create_dir(&folder)?;
-            folders.push(folder);
-        }
-        File::create_new(&self.path)?.write_all(self.after.as_bytes())
-    }
 }
 
-/// Restores files, of which the last may be written in part, and removes folders that were created for them.
-fn undo(files: &[Change], folders: &[PathBuf]) -> Result<(), Error> {
-    for (at, change) in files.iter().enumerate() {
-        let is_last = at + 1 == files.len();
-        let restored = match &change.before {
-            Some(before) => fs::write(&change.path, before),
-            None => fs::remove_file(&change.path),
-        };
-        match restored {
-            Err(error) if !is_last => {
-                let path = change.path.clone();
-                return Err(Error::NotRestored { path, error });
-            }
-            _ => {}
+/// Creates the folders of a file, and adds those that did not exist.
+fn create_folders(path: &Path, folders: &mut Vec<PathBuf>) -> io::Result<()> {
+    let parents = path.ancestors().skip(1);
+    let missing = parents.take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let missing: Vec<_> = missing.map(Path::to_owned).collect();
+    for folder in missing.into_iter().rev() {
+        match fs::create_dir(&folder) {
+            Ok(()) => folders.push(folder),
+            // Another process was faster: the folder is not removed.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
         }
+    }
+    Ok(())
+}
+
+/// Undoes what was done, and removes folders that were created for it. Returns the files that are not as they were.
+fn undo(done: Vec<Done>, folders: &[PathBuf]) -> Vec<Unrestored> {
+    let mut unrestored = Vec::new();
+    for step in done.into_iter().rev() {
+        unrestored.extend(step.undo().err());
     }
     for folder in folders.iter().rev() {
         // A folder that another program has written to stays.
         let _ = fs::remove_dir(folder);
     }
-    Ok(())
+    unrestored
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_leaves_every_file_as_it_was() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| folder.path().join(name);
-        fs::write(path("a.txt"), "before").expect("a file");
-        fs::create_dir(path("c.txt")).expect("a folder");
-        let rustfmt = Rustfmt::new(None);
-        let changes = || {
-            let mut changes = Changes::default();
-            changes.replace(path("a.txt"), "before".to_owned(), "after".to_owned());
-            changes.create(path("new/x/b.txt"), "b".to_owned());
-            changes
-        };
-        let mut failing = changes();
-        // A folder cannot be written to as a file.
-        failing.replace(path("c.txt"), String::new(), "c".to_owned());
-        let error = failing.write(&rustfmt).expect_err("a folder");
-        assert!(
-            matches!(&error, Error::File { path: of, .. } if *of == path("c.txt")),
-            "{error}"
-        );
-        assert_eq!(fs::read_to_string(path("a.txt")).expect("a file"), "before");
-        assert!(!path("new").exists());
-
-        let mut existing = changes();
-        existing.create(path("c.txt"), "c".to_owned());
-        let error = existing.write(&rustfmt).expect_err("it exists");
-        assert!(matches!(error, Error::Exists(_)), "{error}");
-        assert_eq!(fs::read_to_string(path("a.txt")).expect("a file"), "before");
-
-        changes().write(&rustfmt).expect("changes");
-        assert_eq!(fs::read_to_string(path("a.txt")).expect("a file"), "after");
-        assert_eq!(
-            fs::read_to_string(path("new/x/b.txt")).expect("a file"),
-            "b"
-        );
-    }
-
-    #[test]
-    fn an_author_who_does_not_format_keeps_the_form() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = |name: &str| folder.path().join(name);
-        let rustfmt = Rustfmt::new(Some("2024".to_owned()));
-        let mut changes = Changes::default();
-        for (name, before, after) in [
-            ("own.rs", "fn  a( ) {}\n", "fn  a( ) {}\nfn  b( ) {}\n"),
-            (
-                "formatted.rs",
-                "\u{feff}fn a() {}\r\n",
-                "\u{feff}fn a() {}\r\nfn  b( ) {}\r\n",
-            ),
-        ] {
-            fs::write(path(name), before).expect("a file");
-            changes.replace(path(name), before.to_owned(), after.to_owned());
-        }
-        changes.create(path("new.rs"), "mod other;\nfn  c( ) {}\n".to_owned());
-        changes.create(path("new.txt"), "fn  c( ) {}\n".to_owned());
-        changes.write(&rustfmt).expect("changes");
-        for (name, expected) in [
-            ("own.rs", "fn  a( ) {}\nfn  b( ) {}\n"),
-            ("formatted.rs", "\u{feff}fn a() {}\r\nfn b() {}\r\n"),
-            ("new.rs", "mod other;\nfn c() {}\n"),
-            ("new.txt", "fn  c( ) {}\n"),
-        ] {
-            let text = fs::read_to_string(path(name)).expect("a file");
-            assert_eq!(text, expected, "{name}");
-        }
-    }
-}
+mod tests;

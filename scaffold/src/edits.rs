@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::encoding::{has_crlf, with_crlf};
+
 /// Text with the edits that it gets.
 pub(crate) struct Edits<'a> {
     text: &'a str,
@@ -27,16 +29,11 @@ impl<'a> Edits<'a> {
     /// Returns the edited text. New lines end as those of the text do.
     pub(crate) fn apply(mut self) -> String {
         self.edits.sort_by_key(|(part, _)| part.start);
-        let has_crlf = self.text.split_once('\n');
-        let has_crlf = has_crlf.is_some_and(|(first, _)| first.ends_with('\r'));
+        let has_crlf = has_crlf(self.text);
         let (mut edited, mut end) = (String::new(), 0);
         for (part, text) in self.edits {
             edited += &self.text[end..part.start];
-            edited += &if has_crlf {
-                text.replace("\r\n", "\n").replace('\n', "\r\n")
-            } else {
-                text
-            };
+            edited += &if has_crlf { with_crlf(&text) } else { text };
             end = part.end;
         }
         edited + &self.text[end..]

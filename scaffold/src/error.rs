@@ -69,6 +69,18 @@ pub enum Error {
         /// Missing part.
         problem: &'static str,
     },
+    /// A file of a kind does not exist.
+    #[error(
+        "{path} does not exist, where {content} of the kind `{kind}` is expected; create the file, or correct `--kind`"
+    )]
+    NoFile {
+        /// Expected file.
+        path: PathBuf,
+        /// Kind of the command.
+        kind: String,
+        /// Content of the file.
+        content: &'static str,
+    },
     /// A file of the author's has no place for a change.
     #[error("{path}: found no place for the change; looked for {missing}; add by hand: {by_hand}")]
     NoPlace {
@@ -87,14 +99,30 @@ pub enum Error {
         /// Error of the operating system.
         error: io::Error,
     },
-    /// A file that was written could not be restored after another one could not be written.
-    #[error("{path} is changed, and cannot be restored: {error}; restore it by hand")]
+    /// Files that were written could not be restored after another one could not be written.
+    #[error("{cause}; {}", listed(files))]
     NotRestored {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        error: io::Error,
+        /// Files that are not as they were.
+        files: Vec<Unrestored>,
+        /// Error of the file that could not be written.
+        cause: Box<Error>,
     },
+}
+
+/// File that is not as it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} is changed, and cannot be restored: {error}; restore it by hand")]
+#[non_exhaustive]
+pub struct Unrestored {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Error of the operating system.
+    pub error: io::Error,
+}
+
+fn listed(files: &[Unrestored]) -> String {
+    let files = files.iter().map(ToString::to_string);
+    files.collect::<Vec<_>>().join("; ")
 }
 
 impl Error {

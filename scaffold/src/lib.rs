@@ -15,6 +15,7 @@ mod added;
 mod case_file;
 mod changes;
 mod edits;
+mod encoding;
 mod error;
 mod local_crates;
 mod manifest;
@@ -27,10 +28,12 @@ mod registration;
 mod rustfmt;
 mod source;
 mod template;
+#[cfg(test)]
+mod test_repository;
 
 pub use add::{AddArgs, add};
 pub use added::Added;
-pub use error::Error;
+pub use error::{Error, Unrestored};
 pub use names::Names;
 pub use new::{NewArgs, create};
 pub use operator_form::OperatorFormArgs;

@@ -36,6 +36,12 @@ impl<'a> Manifest<'a> {
         self.package()?.get("name")?.as_str()
     }
 
+    /// Returns the name of the library, if it is not that of the package.
+    pub(crate) fn library(&self) -> Option<&str> {
+        let library = self.document.get("lib")?.as_table_like()?;
+        library.get("name")?.as_str()
+    }
+
     /// Returns the edition of the package; none if the manifest has none of its own.
     pub(crate) fn edition(&self) -> Option<String> {
         self.package()?.get("edition")?.as_str().map(str::to_owned)
@@ -72,6 +78,7 @@ mod tests {
                     [workspace.package]\nedition = '2021'\n";
         let manifest = Manifest::parse(Path::new("Cargo.toml"), text).expect("TOML");
         assert_eq!(manifest.name(), Some("b"));
+        assert_eq!(manifest.library(), Some("a"));
         assert_eq!(manifest.edition(), None);
         assert_eq!(manifest.workspace_edition().as_deref(), Some("2021"));
         let error = Manifest::parse(Path::new("Cargo.toml"), "[package]\nname = b\n");

@@ -36,6 +36,8 @@ pub struct Names {
     pub version: String,
     /// Name of the Rust module of the kind.
     pub module: String,
+    /// Name of the library in Rust.
+    pub(crate) library: String,
 }
 
 impl Names {
@@ -100,17 +102,17 @@ impl Names {
             group: group.to_owned(),
             version: version.to_owned(),
             module: module_name(kind),
+            library: program.replace('-', "_"),
         })
     }
 
     /// Replaces the names of the templates by these names.
     pub(crate) fn apply(&self, template: &str) -> String {
-        let crate_name = self.program.replace('-', "_");
         let variable = self.module.to_uppercase();
         // The longest first: some of them contain others.
         let words = [
             ("greeting-operator", self.program.as_str()),
-            ("greeting_operator", &crate_name),
+            ("greeting_operator", &self.library),
             ("demo.example.com", &self.group),
             ("greetings", &self.plural),
             ("Greeting", &self.kind),

@@ -24,20 +24,22 @@ impl Project {
         self.folder.join(path)
     }
 
-    /// Returns the name of the program.
+    /// Returns the name of the program, and that of its library if it has another one.
     ///
     /// # Errors
     ///
     /// The folder has no manifest of a package.
-    pub(crate) fn program(&self) -> Result<String, Error> {
+    pub(crate) fn program(&self) -> Result<(String, Option<String>), Error> {
         let path = self.path("Cargo.toml");
         let text = read(&path)?;
         let manifest = Manifest::parse(&path, &text)?;
+        let library = manifest.library().map(ToOwned::to_owned);
         let name = manifest.name().map(ToOwned::to_owned);
-        name.ok_or(Error::NoProject {
+        let name = name.ok_or(Error::NoProject {
             path,
             problem: "the package has no name",
-        })
+        })?;
+        Ok((name, library))
     }
 
     /// Returns rustfmt with the edition of the package.
@@ -46,7 +48,7 @@ impl Project {
     }
 
     /// Returns the edition of the package, or that of its workspace.
-    fn edition(&self) -> Option<String> {
+    pub(crate) fn edition(&self) -> Option<String> {
         let folder = absolute(&self.folder).ok()?;
         let own = in_manifest(&folder, |manifest| manifest.edition());
         own.or_else(|| {

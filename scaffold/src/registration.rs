@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::edits::{Edits, indentation};
 use crate::error::Error;
 use crate::manifest::Manifest;
-use crate::manifest::dependencies::add_dependencies;
+use crate::manifest::dependencies::{add_dependencies, lines};
 use crate::names::Names;
 use crate::operator_form::OperatorForm;
 use crate::source::Source;
@@ -24,7 +24,7 @@ pub(crate) fn with_dependencies(path: &Path, text: &str) -> Result<(String, Vec<
     let notes = add_dependencies(&manifest, &mut edits).map_err(|missing| Error::NoPlace {
         path: path.to_owned(),
         missing: missing.to_owned(),
-        by_hand: "the dependencies that `lockstep new --reconciler` writes".to_owned(),
+        by_hand: format!("\n\n[dependencies]\n{}", lines()),
     })?;
     let notes = notes.into_iter();
     let notes = notes.map(|note| format!("{}: {note}", path.display()));
@@ -113,7 +113,7 @@ pub(crate) fn with_kind(
     };
     let last = registration(&source).map_err(|missing| Error::NoPlace {
         path: path.to_owned(),
-        missing: missing.to_owned(),
+        missing,
         by_hand: format!(
             "the files of a kind of another repository that `lockstep new` creates, with `pub mod {module};`, and \
              `{}` where the program is created",
@@ -198,6 +198,14 @@ mod tests {
             error.contains("let cases = cases.controller_env(variable, url);"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_dependencies_to_add_by_hand_are_printed() {
+        let error = with_dependencies(Path::new("Cargo.toml"), "[package]\n");
+        let error = error.expect_err("no section").to_string();
+        let lines = "[dependencies]\nasync-trait = \"0.1\"\naxum = { version = \"0.8\",";
+        assert!(error.contains(lines), "{error}");
     }
 
     #[test]

@@ -4,8 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, absolute};
 use std::process::{Command, Stdio};
 
-/// Mark at the beginning of a file, which rustfmt removes.
-const BYTE_ORDER_MARK: char = '\u{feff}';
+use crate::encoding::{has_crlf, split_mark, with_crlf};
 
 /// rustfmt, as the author's package uses it.
 pub(crate) struct Rustfmt {
@@ -21,20 +20,13 @@ impl Rustfmt {
     /// Returns the content of a file formatted, and none without rustfmt. Lines end as they did, and a mark at the beginning
     /// stays.
     pub(crate) fn formatted(&self, path: &Path, text: &str) -> Option<String> {
-        let without_mark = text.strip_prefix(BYTE_ORDER_MARK);
-        let input = without_mark.unwrap_or(text);
-        let has_crlf = input.split_once('\n');
-        let has_crlf = has_crlf.is_some_and(|(first, _)| first.ends_with('\r'));
-        let mut formatted = if has_crlf {
-            let formatted = self.run(path, &input.replace("\r\n", "\n"))?;
-            formatted.replace("\r\n", "\n").replace('\n', "\r\n")
+        let (mark, input) = split_mark(text);
+        let formatted = if has_crlf(input) {
+            with_crlf(&self.run(path, &input.replace("\r\n", "\n"))?)
         } else {
             self.run(path, input)?
         };
-        if without_mark.is_some() {
-            formatted.insert(0, BYTE_ORDER_MARK);
-        }
-        Some(formatted)
+        Some(format!("{mark}{formatted}"))
     }
 
     /// Returns the output of rustfmt. The text is passed without its path: rustfmt would format the modules of the file, too.

@@ -5,13 +5,17 @@ pub(crate) mod cases_test;
 pub(crate) mod imports;
 pub(crate) mod modules;
 pub(crate) mod registration;
+pub(crate) mod rule_ids;
 pub(crate) mod rules_file;
 pub(crate) mod spec;
 
 use std::ops::Range;
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
+use syn::parse::{ParseStream, Parser as _};
 use syn::{Attribute, File};
+
+use crate::encoding::split_mark;
 
 /// Rust file: its text and its syntax tree.
 pub(crate) struct Source<'a> {
@@ -29,19 +33,32 @@ impl<'a> Source<'a> {
     /// The text is not Rust.
     pub(crate) fn parse(text: &'a str) -> syn::Result<Self> {
         let file = syn::parse_file(text)?;
-        let mark = if text.starts_with('\u{feff}') {
-            '\u{feff}'.len_utf8()
-        } else {
-            0
-        };
-        let start = mark + file.shebang.as_ref().map_or(0, String::len);
+        let start = split_mark(text).0.len() + file.shebang.as_ref().map_or(0, String::len);
         Ok(Self { text, file, start })
     }
 
     /// Returns the part of the text that a span covers.
     pub(crate) fn range(&self, span: Span) -> Range<usize> {
         let range = span.byte_range();
-        self.start + range.start..self.start + range.end
+        let (start, end) = (self.start + range.start, self.start + range.end);
+        // A comment at the end of a line has the first half of the line break.
+        let has_half = self.text[start..end].ends_with('\r') && self.text[end..].starts_with('\n');
+        start..end - usize::from(has_half)
+    }
+
+    /// Returns true if a statement or an expression exists in some builds only. The attributes of a statement may be those of
+    /// the first expression in it, so that all of them are read where the code begins.
+    pub(crate) fn is_conditional_code(&self, span: Span) -> bool {
+        let code = &self.text[self.range(span)];
+        let parser = |input: ParseStream<'_>| {
+            let attributes = Attribute::parse_outer(input)?;
+            input.parse::<TokenStream>()?;
+            Ok(attributes)
+        };
+        code.starts_with('#')
+            && parser
+                .parse_str(code)
+                .is_ok_and(|attributes| is_conditional(&attributes))
     }
 }
 

@@ -55,7 +55,7 @@ fn change(text: &str) -> Result<(String, Value), String> {
 pub(crate) fn add(args: &CaseArgs, project: &Project) -> Result<Added, Error> {
     check_part(&args.name)?;
     let module = module_of(&args.kind)?;
-    let mut object = valid_object(project, &args.kind, &[])?;
+    let mut object = valid_object(project, &args.kind)?;
     for (path, value) in &args.set {
         let changed = segments(path).and_then(|path| set(&mut object, &path, value.clone()));
         changed.map_err(|wrong| Error::Set {
@@ -77,9 +77,8 @@ pub(crate) fn add(args: &CaseArgs, project: &Project) -> Result<Added, Error> {
     };
     let path = path(project, &module, &args.name);
     let mut changes = Changes::default();
-    changes.create(path.clone(), file.text());
-    changes.write(&project.rustfmt())?;
-    let files = vec![path];
+    changes.create(path, file.text());
+    let files = changes.write(&project.rustfmt())?;
     let notes = Vec::new();
     Ok(Added { files, notes })
 }

@@ -1,7 +1,5 @@
 //! `lockstep add kind`: another kind with its operator.
 
-use std::path::PathBuf;
-
 use crate::added::Added;
 use crate::changes::Changes;
 use crate::error::Error;
@@ -31,33 +29,30 @@ pub(crate) struct KindArgs {
 
 pub(crate) fn add(args: &KindArgs, project: &Project) -> Result<Added, Error> {
     let (plural, form) = (args.plural.as_deref(), OperatorForm::from(args.form));
-    let program = project.program()?;
-    let names = Names::new(&program, &args.kind, &args.group, &args.api_version, plural)?;
-    let (mut changes, mut added) = (Changes::default(), Added::default());
-    let mut replace = |path: PathBuf, before, after| {
-        added.files.push(path.clone());
-        changes.replace(path, before, after);
-    };
+    let (program, library) = project.program()?;
+    let mut names = Names::new(&program, &args.kind, &args.group, &args.api_version, plural)?;
+    names.library = library.unwrap_or(names.library);
+    let (mut changes, mut notes) = (Changes::default(), Vec::new());
     let path = project.path("src/lib.rs");
     let library = read(&path)?;
     let with_kind = with_kind(&path, &library, &names, form)?;
-    replace(path, library, with_kind);
+    changes.replace(path, library, with_kind);
     if form == OperatorForm::Reconciler {
         let path = project.path("Cargo.toml");
         let manifest = read(&path)?;
-        let (with_dependencies, notes) = with_dependencies(&path, &manifest)?;
-        replace(path, manifest, with_dependencies);
+        let (with_dependencies, to_check) = with_dependencies(&path, &manifest)?;
+        changes.replace(path, manifest, with_dependencies);
         let path = project.path("tests/cases.rs");
         let test = read(&path)?;
         let with_simulator = with_simulator(&path, &test, &names)?;
-        replace(path, test, with_simulator);
-        added.notes = notes;
+        changes.replace(path, test, with_simulator);
+        notes = to_check;
     }
     for (path, content) in rendered(&form.kind(), &names) {
         changes.create(project.path(&path), content);
     }
-    changes.write(&project.rustfmt())?;
-    Ok(added)
+    let files = changes.write(&project.rustfmt())?;
+    Ok(Added { files, notes })
 }
 
 #[cfg(test)]

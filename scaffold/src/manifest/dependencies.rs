@@ -58,14 +58,22 @@ pub(crate) fn add_dependencies(
     for dependency in &DEPENDENCIES {
         match all.get(dependency.name) {
             Some(item) => {
-                let note = dependency.complete(manifest, all.is_dotted(), item, edits)?;
-                notes.extend(note);
+                dependency.complete(manifest, all.is_dotted(), item, edits)?;
+                notes.extend(dependency.differences(item));
             }
             None => new.push(dependency),
         }
     }
     section.add(&new, edits);
     Ok(notes)
+}
+
+/// Returns the lines of a manifest with all dependencies of a reconciler.
+pub(crate) fn lines() -> String {
+    let lines = DEPENDENCIES
+        .iter()
+        .map(|dependency| dependency.line() + "\n");
+    lines.collect()
 }
 
 const MISSING: &str = "a section `[dependencies]`, or dependencies as `[dependencies.NAME]`";
@@ -172,40 +180,32 @@ impl Dependency {
         format!("{name} = {{ version = \"{version}\"{default}, features = [{features}] }}")
     }
 
-    /// Adds the features that an existing dependency lacks, or returns a sentence on what the author must check.
+    /// Adds the features that an existing dependency lacks. Cargo adds those of a package to those of its workspace.
     fn complete(
         &self,
         manifest: &Manifest<'_>,
         is_dotted: bool,
         item: &Item,
         edits: &mut Edits<'_>,
-    ) -> Result<Option<String>, &'static str> {
+    ) -> Result<(), &'static str> {
         let missing = self.missing_features(item);
-        let elsewhere = Self::place_of_features(item);
-        if let Some(place) = elsewhere {
-            let features = missing.iter().map(|name| format!("`{name}`"));
-            let features = features.collect::<Vec<_>>().join(", ");
-            let note = format!(
-                "`{}` {place}: the reconciler needs version {} with the features {features}.",
-                self.name, self.version
-            );
-            return Ok((!missing.is_empty()).then_some(note));
+        if missing.is_empty() {
+            return Ok(());
         }
-        if !missing.is_empty() {
-            let prefix = if is_dotted { "dependencies." } else { "" };
-            add_features(manifest.text, item, &missing, prefix, self.name, edits)
-                .ok_or("a dependency whose features can be extended")?;
-        }
-        Ok(self.difference(item))
+        let prefix = if is_dotted { "dependencies." } else { "" };
+        add_features(manifest.text, item, &missing, prefix, self.name, edits)
+            .ok_or("a dependency whose features can be extended")
     }
 
     /// Returns the features that a dependency does not have.
     fn missing_features(&self, item: &Item) -> Vec<&'static str> {
         let table = item.as_table_like();
         let field = |name: &str| table.and_then(|table| table.get(name));
-        let without_default = ["default-features", "default_features"]
-            .iter()
-            .any(|name| field(name).and_then(Item::as_bool) == Some(false));
+        // The default features of the workspace are not known.
+        let without_default = field("workspace").is_some()
+            || ["default-features", "default_features"]
+                .iter()
+                .any(|name| field(name).and_then(Item::as_bool) == Some(false));
         let present = field("features").and_then(Item::as_array);
         let present: Vec<_> = present
             .into_iter()
@@ -219,33 +219,34 @@ impl Dependency {
         features.filter(|name| !present.contains(name)).collect()
     }
 
-    /// Returns what defines a dependency that is not of the registry.
-    fn place_of_features(item: &Item) -> Option<&'static str> {
-        let table = item.as_table_like()?;
-        [
-            ("workspace", "is a dependency of the workspace"),
-            ("git", "comes from a Git repository"),
-            ("path", "comes from a folder"),
-        ]
-        .into_iter()
-        .find_map(|(key, place)| table.contains_key(key).then_some(place))
-    }
-
-    /// Returns a sentence if the dependency exists, but not as the reconciler needs it.
-    fn difference(&self, item: &Item) -> Option<String> {
+    /// Returns sentences on what the author must check: what the reconciler needs, and cannot be said or changed here.
+    fn differences(&self, item: &Item) -> Vec<String> {
+        let (name, needed) = (self.name, self.version);
         let table = item.as_table_like();
         let field = |name: &str| table.and_then(|table| table.get(name));
-        if field("optional").and_then(Item::as_bool) == Some(true) {
-            let name = self.name;
-            return Some(format!("`{name}` is optional: the reconciler needs it."));
-        }
-        let version = item.as_str().or_else(|| field("version")?.as_str())?;
-        let number = version.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-        let is_needed = number == self.version || number.starts_with(&format!("{}.", self.version));
-        let (name, needed) = (self.name, self.version);
-        (!is_needed).then(|| {
-            format!("`{name}` has the version {version}: the reconciler is written for {needed}.")
-        })
+        let is_optional = field("optional").and_then(Item::as_bool) == Some(true);
+        let optional =
+            is_optional.then(|| format!("`{name}` is optional: the reconciler needs it."));
+        let version = item.as_str().or_else(|| field("version")?.as_str());
+        let version = if let Some(version) = version {
+            let number = version.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+            let is_needed = number == needed || number.starts_with(&format!("{needed}."));
+            (!is_needed).then(|| {
+                format!(
+                    "`{name}` has the version {version}: the reconciler is written for {needed}."
+                )
+            })
+        } else {
+            let places = [
+                ("workspace", "is a dependency of the workspace"),
+                ("git", "comes from a Git repository"),
+                ("path", "comes from a folder"),
+            ];
+            let mut places = places.into_iter().filter(|(key, _)| field(key).is_some());
+            let place = places.next().map(|(_, place)| place);
+            place.map(|place| format!("`{name}` {place}: the reconciler needs version {needed}."))
+        };
+        optional.into_iter().chain(version).collect()
     }
 }
 

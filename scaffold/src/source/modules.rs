@@ -108,6 +108,10 @@ mod tests {
             let expected = format!("{before}\n\npub mod second;{after}");
             assert_eq!(with_module(&format!("{before}{after}")), expected);
         }
+        assert_eq!(
+            with_module("//! A.\r\n//! B.\r\n\r\nuse a::b;\r\n"),
+            "//! A.\r\n//! B.\r\n\r\npub mod second;\r\n\r\nuse a::b;\r\n"
+        );
         for (before, after) in [
             ("", "/// A.\nfn f() {}\n"),
             ("\u{feff}", "// About f.\nfn f() {}\n"),

@@ -1,12 +1,12 @@
 //! Registration of operators in the library of a program: the calls `Program::operator`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{
-    Attribute, Block, Expr, ExprMethodCall, FnArg, ImplItem, Item, Local, Pat, ReturnType,
-    Signature, Type,
+    Attribute, Block, Expr, ExprAssign, ExprMethodCall, FnArg, ImplItem, Item, Local, Pat,
+    ReturnType, Signature, Stmt, Type,
 };
 
 use crate::edits::{Edits, begins_line, indentation, rest_of_line};
@@ -28,62 +28,94 @@ pub(crate) struct Registration {
     pub(crate) operator_type: String,
 }
 
+/// Registration with the place that it was found in.
+struct Candidate {
+    /// Path of its function: its modules, the type that it belongs to, and its name.
+    function: String,
+    /// Position of the expression or parameter that its program comes from.
+    program: usize,
+    registration: Registration,
+}
+
+impl Candidate {
+    /// Returns true for a registration in a function of the name `program`.
+    fn is_in_program(&self) -> bool {
+        self.function.rsplit("::").next() == Some("program")
+    }
+}
+
 /// Returns the last registration of an operator.
 ///
 /// # Errors
 ///
 /// No call registers one, or it cannot be said which one is the last; the error is what is missing.
-pub(crate) fn registration(source: &Source<'_>) -> Result<Registration, &'static str> {
+pub(crate) fn registration(source: &Source<'_>) -> Result<Registration, String> {
     let mut found = Vec::new();
     collect(source, &source.file.items, "", &mut found);
-    if found.iter().any(|(function, _)| function == "program") {
-        found.retain(|(function, _)| function == "program");
+    if found.iter().any(Candidate::is_in_program) {
+        found.retain(Candidate::is_in_program);
     }
-    let functions: BTreeSet<_> = found.iter().map(|(function, _)| function.clone()).collect();
-    if functions.len() > 1 {
-        return Err("one function that registers the operators, or one with the name `program`");
+    let programs = found.iter().map(|found| (found.program, &found.function));
+    let programs: BTreeMap<_, _> = programs.collect();
+    if programs.len() > 1 {
+        let places = programs.iter().map(|(position, function)| {
+            let line = 1 + source.text[..*position].matches('\n').count();
+            format!("`{function}` (line {line})")
+        });
+        let places = places.collect::<Vec<_>>().join(", ");
+        return Err(format!(
+            "one program that operators are registered with, or one in a function of the name `program`: there are {places}"
+        ));
     }
-    let last = found.into_iter().max_by_key(|(_, found)| found.end);
-    last.map(|(_, found)| found)
-        .ok_or("a call `.operator(…)` of a `Program` outside conditions, loops and macros")
+    let found = found.into_iter().map(|found| found.registration);
+    let last = found.max_by_key(|found| found.end);
+    last.ok_or_else(|| {
+        "a call `.operator(…)` of a `Program` outside conditions, loops and macros".to_owned()
+    })
 }
 
-/// Collects the registrations of the functions of a module, each with the name of its function.
-fn collect(
-    source: &Source<'_>,
-    items: &[Item],
-    root: &'static str,
-    found: &mut Vec<(String, Registration)>,
-) {
+/// Collects the registrations of the functions of a module, whose path ends with `::` unless it is the crate.
+fn collect(source: &Source<'_>, items: &[Item], module: &str, found: &mut Vec<Candidate>) {
     let imports = Imports::of_items(items);
     let functions = items.iter().filter_map(|item| match item {
         Item::Fn(item) if returns_program(&imports, &item.sig) => Some(item.sig.ident.to_string()),
         _ => None,
     });
     let functions: BTreeSet<_> = functions.collect();
-    let mut search = |attributes: &[Attribute], signature: &Signature, block: &Block| {
-        if is_conditional(attributes) {
-            return;
-        }
-        let mut calls = Calls {
-            source,
-            imports: imports.with_statements(&block.stmts),
-            functions: &functions,
-            programs: parameters(&imports, signature),
-            root,
-            found: Vec::new(),
+    let mut search =
+        |owner: &str, attributes: &[Attribute], signature: &Signature, block: &Block| {
+            if is_conditional(attributes) {
+                return;
+            }
+            let mut calls = Calls {
+                source,
+                imports: imports.with_statements(&block.stmts),
+                functions: &functions,
+                programs: parameters(source, &imports, signature),
+                root: if module.is_empty() { "" } else { "crate::" },
+                found: Vec::new(),
+            };
+            calls.visit_block(block);
+            let function = format!("{module}{owner}{}", signature.ident);
+            found.extend(
+                calls
+                    .found
+                    .into_iter()
+                    .map(|(program, registration)| Candidate {
+                        function: function.clone(),
+                        program,
+                        registration,
+                    }),
+            );
         };
-        calls.visit_block(block);
-        let name = signature.ident.to_string();
-        found.extend(calls.found.into_iter().map(|found| (name.clone(), found)));
-    };
     for item in items {
         match item {
-            Item::Fn(item) => search(&item.attrs, &item.sig, &item.block),
-            Item::Impl(item) if !is_conditional(&item.attrs) => {
-                for item in &item.items {
+            Item::Fn(item) => search("", &item.attrs, &item.sig, &item.block),
+            Item::Impl(block) if !is_conditional(&block.attrs) => {
+                let owner = &source.text[source.range(block.self_ty.span())];
+                for item in &block.items {
                     if let ImplItem::Fn(item) = item {
-                        search(&item.attrs, &item.sig, &item.block);
+                        search(&format!("{owner}::"), &item.attrs, &item.sig, &item.block);
                     }
                 }
             }
@@ -95,7 +127,7 @@ fn collect(
             && let Some((_, items)) = &item.content
             && !is_conditional(&item.attrs)
         {
-            collect(source, items, "crate::", found);
+            collect(source, items, &format!("{module}{}::", item.ident), found);
         }
     }
 }
@@ -117,10 +149,16 @@ fn returns_program(imports: &Imports, signature: &Signature) -> bool {
     matches!(&signature.output, ReturnType::Type(_, of_type) if is_program_type(imports, of_type))
 }
 
-/// Returns the names of the parameters that are programs.
-fn parameters(imports: &Imports, signature: &Signature) -> BTreeSet<String> {
+/// Returns the names of the parameters that are programs, with their positions.
+fn parameters(
+    source: &Source<'_>,
+    imports: &Imports,
+    signature: &Signature,
+) -> BTreeMap<String, usize> {
     let parameters = signature.inputs.iter().filter_map(|input| match input {
-        FnArg::Typed(input) if is_program_type(imports, &input.ty) => variable(&input.pat),
+        FnArg::Typed(input) if is_program_type(imports, &input.ty) => {
+            Some((variable(&input.pat)?, source.range(input.span()).start))
+        }
         _ => None,
     });
     parameters.collect()
@@ -140,27 +178,39 @@ struct Calls<'a> {
     imports: Imports,
     /// Functions that return a program.
     functions: &'a BTreeSet<String>,
-    /// Variables that contain a program.
-    programs: BTreeSet<String>,
+    /// Variables that contain a program, and the position that it comes from.
+    programs: BTreeMap<String, usize>,
     root: &'static str,
-    found: Vec<Registration>,
+    /// Registrations, each with the position that its program comes from.
+    found: Vec<(usize, Registration)>,
 }
 
 impl Calls<'_> {
-    /// Returns true if the value of an expression is a program: its methods return the program.
-    fn is_program(&self, expression: &Expr) -> bool {
+    /// Returns the position that the program comes from if the value of an expression is one: its methods return the program.
+    fn program(&self, expression: &Expr) -> Option<usize> {
         match expression {
-            Expr::MethodCall(call) => self.is_program(&call.receiver),
-            Expr::Paren(inner) => self.is_program(&inner.expr),
-            Expr::Try(inner) => self.is_program(&inner.expr),
-            Expr::Await(inner) => self.is_program(&inner.base),
-            Expr::Call(call) => self.creates_program(&call.func),
-            Expr::Path(path) => {
-                let name = path.path.get_ident();
-                name.is_some_and(|name| self.programs.contains(&name.to_string()))
+            Expr::MethodCall(call) => self.program(&call.receiver),
+            Expr::Paren(inner) => self.program(&inner.expr),
+            Expr::Try(inner) => self.program(&inner.expr),
+            Expr::Await(inner) => self.program(&inner.base),
+            Expr::Call(call) => {
+                let start = self.source.range(call.span()).start;
+                self.creates_program(&call.func).then_some(start)
             }
-            _ => false,
+            Expr::Path(path) => {
+                let name = path.path.get_ident()?;
+                self.programs.get(&name.to_string()).copied()
+            }
+            _ => None,
         }
+    }
+
+    /// Notes that a variable has the value of an expression from here on.
+    fn set(&mut self, variable: String, value: &Expr) {
+        match self.program(value) {
+            Some(program) => self.programs.insert(variable, program),
+            None => self.programs.remove(&variable),
+        };
     }
 
     /// Returns true for `Program::new` and for a function that returns a program.
@@ -179,42 +229,50 @@ impl Calls<'_> {
 }
 
 impl<'a> Visit<'a> for Calls<'_> {
-    fn visit_expr_method_call(&mut self, call: &'a ExprMethodCall) {
-        if is_conditional(&call.attrs) {
-            return;
+    // Every attribute of code in a function is at the start of a statement or an expression.
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        if !self.source.is_conditional_code(statement.span()) {
+            visit::visit_stmt(self, statement);
         }
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if !self.source.is_conditional_code(expression.span()) {
+            visit::visit_expr(self, expression);
+        }
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'a ExprMethodCall) {
         let registers = call.method == "operator" && call.args.len() == 1;
-        if !registers || !self.is_program(&call.receiver) {
+        let program = self.program(&call.receiver).filter(|_| registers);
+        let Some(program) = program else {
             visit::visit_expr_method_call(self, call);
             return;
-        }
-        self.found.push(Registration {
+        };
+        let registration = Registration {
             dot: self.source.range(call.dot_token.span()).start,
             end: self.source.range(call.span()).end,
             root: self.root,
             operator_type: self.imports.written("lockstep_sdk::Operator"),
-        });
+        };
+        self.found.push((program, registration));
         self.visit_expr(&call.receiver);
     }
 
     fn visit_local(&mut self, local: &'a Local) {
-        if is_conditional(&local.attrs) {
-            return;
-        }
         visit::visit_local(self, local);
         let value = local.init.as_ref().map(|init| &init.expr);
         if let (Some(name), Some(value)) = (variable(&local.pat), value) {
-            if self.is_program(value) {
-                self.programs.insert(name);
-            } else {
-                self.programs.remove(&name);
-            }
+            self.set(name, value);
         }
     }
 
-    fn visit_expr_assign(&mut self, assignment: &'a syn::ExprAssign) {
-        if !is_conditional(&assignment.attrs) {
-            visit::visit_expr_assign(self, assignment);
+    fn visit_expr_assign(&mut self, assignment: &'a ExprAssign) {
+        visit::visit_expr_assign(self, assignment);
+        if let Expr::Path(left) = &*assignment.left
+            && let Some(name) = left.path.get_ident()
+        {
+            self.set(name.to_string(), &assignment.right);
         }
     }
 

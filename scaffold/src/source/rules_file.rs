@@ -19,15 +19,24 @@ pub(crate) struct RulesFile {
     tests: Option<usize>,
 }
 
-/// Returns the positions; none if the file has no function `rules` that returns `vec![…]`.
+/// Returns the positions; none if the file has no function `rules` that returns `vec![…]` in every build.
 pub(crate) fn rules_file(source: &Source<'_>) -> Option<RulesFile> {
     let items = &source.file.items;
     let mut functions = items.iter().filter_map(|item| match item {
         Item::Fn(item) => Some(item),
         _ => None,
     });
-    let function: &ItemFn = functions.find(|item| item.sig.ident == "rules")?;
-    let rules = list(&function.block.stmts)?;
+    let function: &ItemFn =
+        functions.find(|item| item.sig.ident == "rules" && !is_conditional(&item.attrs))?;
+    let statements = &function.block.stmts;
+    // Another statement returns other rules in some builds.
+    if statements
+        .iter()
+        .any(|it| source.is_conditional_code(it.span()))
+    {
+        return None;
+    }
+    let rules = list(statements)?;
     if rules.path.segments.last()?.ident != "vec" {
         return None;
     }
@@ -153,9 +162,23 @@ mod tests {
             "fn rules() -> Vec<Rule<A>> {\n    let all = one();\n    all\n}\n",
             "fn rules() {\n    vec![];\n}\n",
             "fn other() {}\n",
+            "#[cfg(unix)]\nfn rules() {\n    vec![]\n}\n",
+            "fn rules() {\n    #[cfg(unix)]\n    return vec![];\n    vec![]\n}\n",
+            "fn rules() {\n    #[cfg(unix)]\n    let all = vec![];\n    all\n}\n",
         ] {
             assert_eq!(added(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn of_several_functions_the_one_of_every_build_is_meant() {
+        let first = "#[cfg(unix)]\nfn rules() {\n    vec![]\n}\n";
+        let second = "#[cfg_attr(unix, inline)]\nfn rules() {\n    vec![";
+        let changed = added(&format!("{first}{second}]\n}}\n")).expect("a place");
+        assert!(
+            changed.starts_with(&format!("{first}{second}\n        NEW")),
+            "{changed}"
+        );
     }
 
     #[test]

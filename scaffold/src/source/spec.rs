@@ -2,6 +2,8 @@
 
 mod schema;
 
+use std::ops::RangeInclusive;
+
 use proc_macro2::Span;
 use serde_derive_internals::ast::{Container, Data};
 use serde_derive_internals::{Ctxt, Derive};
@@ -11,7 +13,7 @@ use syn::{
     DeriveInput, Field, GenericArgument, Ident, Item, ItemStruct, PathArguments, Type, Visibility,
 };
 
-use crate::source::Source;
+use crate::source::{Source, is_conditional};
 use schema::Schema;
 pub(crate) use schema::{Keyword, WORDS};
 
@@ -24,8 +26,10 @@ pub(crate) struct TextField {
     pub(crate) json_path: Vec<String>,
     /// First keyword of the schema that the field does not have.
     pub(crate) free_keyword: Option<Keyword>,
-    /// If true, another word in the text violates nothing that the schema says of the content.
-    pub(crate) admits_words: bool,
+    /// Allowed numbers of characters.
+    pub(crate) length: RangeInclusive<usize>,
+    /// Part of the schema that may deny another word in the text, such as "a pattern"; none if there is none.
+    pub(crate) restriction: Option<String>,
     /// If true, the struct of the field derives the schema with the rules in CEL of its fields.
     pub(crate) allows_cel: bool,
     /// Position after the attributes.
@@ -38,6 +42,8 @@ pub(crate) struct Step {
     /// Name in Rust, such as `text` or `r#type`.
     pub(crate) name: String,
     pub(crate) is_optional: bool,
+    /// If true, code of the other modules of the kind may read the field.
+    pub(crate) is_visible: bool,
 }
 
 /// Returns the fields of a struct that contain a text, also those that it takes from other structs with `serde(flatten)`.
@@ -46,7 +52,7 @@ pub(crate) struct Step {
 ///
 /// The file has no such struct; the error is what is missing.
 pub(crate) fn text_fields(source: &Source<'_>, name: &str) -> Result<Vec<TextField>, String> {
-    let spec = structure(source, name).ok_or_else(|| format!("the struct `{name}`"))?;
+    let spec = spec(source, name)?;
     let mut found = Vec::new();
     for field in all_fields(source, spec, &mut Vec::new())? {
         found.extend(field.text(source));
@@ -64,7 +70,7 @@ pub(crate) fn text_field(
     name: &str,
     path: &[&str],
 ) -> Result<TextField, String> {
-    let mut spec = structure(source, name).ok_or_else(|| format!("the struct `{name}`"))?;
+    let mut spec = spec(source, name)?;
     let (mut rust_path, mut json_path) = (Vec::new(), Vec::new());
     for (at, segment) in path.iter().enumerate() {
         let fields = all_fields(source, spec, &mut Vec::new())?;
@@ -74,7 +80,22 @@ pub(crate) fn text_field(
             .iter()
             .find(by_rust)
             .or_else(|| fields.iter().find(by_json));
-        let missing = || format!("the field `{segment}` in the struct `{}`", spec.ident);
+        let missing = || {
+            let mut names = spec
+                .fields
+                .iter()
+                .filter(|field| is_conditional(&field.attrs));
+            let is_named = |it: &Field| it.ident.as_ref().is_some_and(|it| it.unraw() == *segment);
+            let condition = if names.any(is_named) {
+                WITHOUT_CONDITION
+            } else {
+                ""
+            };
+            format!(
+                "the field `{segment}` in the struct `{}`{condition}",
+                spec.ident
+            )
+        };
         let field = field.ok_or_else(missing)?;
         rust_path.extend(field.flattened.iter().cloned());
         rust_path.push(field.step());
@@ -103,12 +124,27 @@ pub(crate) fn text_field(
     Err("the name of a field".to_owned())
 }
 
-fn structure<'a>(source: &'a Source<'_>, name: &str) -> Option<&'a ItemStruct> {
-    let mut structs = source.file.items.iter().filter_map(|item| match item {
+/// Addition to what is missing if it is there in some builds.
+const WITHOUT_CONDITION: &str = " without the attribute `cfg`";
+
+fn spec<'a>(source: &'a Source<'_>, name: &str) -> Result<&'a ItemStruct, String> {
+    structure(source, name).ok_or_else(|| {
+        let is_there = structs(source).any(|item| item.ident == name);
+        let condition = if is_there { WITHOUT_CONDITION } else { "" };
+        format!("the struct `{name}`{condition}")
+    })
+}
+
+fn structs<'a>(source: &'a Source<'_>) -> impl Iterator<Item = &'a ItemStruct> {
+    source.file.items.iter().filter_map(|item| match item {
         Item::Struct(item) => Some(item),
         _ => None,
-    });
-    structs.find(|item| item.ident == name)
+    })
+}
+
+/// Returns a struct that exists in every build.
+fn structure<'a>(source: &'a Source<'_>, name: &str) -> Option<&'a ItemStruct> {
+    structs(source).find(|item| item.ident == name && !is_conditional(&item.attrs))
 }
 
 /// Field of a struct, or of one that it contains with `serde(flatten)`.
@@ -132,7 +168,11 @@ fn all_fields<'a>(
     let names = names(spec)?;
     let allows_cel = schema::derives(&spec.attrs, "KubeSchema");
     for (field, name) in spec.fields.iter().zip(names) {
-        let Some(ident) = &field.ident else {
+        let Some(ident) = field
+            .ident
+            .as_ref()
+            .filter(|_| !is_conditional(&field.attrs))
+        else {
             continue;
         };
         let json_name = match name {
@@ -167,6 +207,11 @@ fn step(field: &Field, ident: &Ident) -> Step {
     Step {
         name: ident.to_string(),
         is_optional: unwrapped(&field.ty).0,
+        is_visible: match &field.vis {
+            Visibility::Public(_) => true,
+            Visibility::Restricted(within) => !within.path.is_ident("self"),
+            Visibility::Inherited => false,
+        },
     }
 }
 
@@ -194,17 +239,20 @@ impl SpecField<'_> {
             rust_path: steps.collect(),
             json_path: vec![self.json_name.clone()?],
             free_keyword: schema.free_keyword(),
-            admits_words: schema.admits_words,
+            length: schema.length,
+            restriction: schema.restriction,
             allows_cel: self.allows_cel,
             position: source.range(first).start,
         })
     }
 }
 
-/// Returns the name of a type, and whether it is optional. The value may be in a box.
+/// Returns the name of a type, and whether it is optional. The value may be in a box. A type with an `Option` within another
+/// one or within a box has no name: code for it would be another one.
 fn unwrapped(of_type: &Type) -> (bool, String) {
     let mut is_optional = false;
     let mut inner = of_type;
+    let mut depth = 0;
     loop {
         let last = match inner {
             Type::Path(path) => path.path.segments.last(),
@@ -219,9 +267,12 @@ fn unwrapped(of_type: &Type) -> (bool, String) {
             _ => None,
         };
         match argument {
-            Some(GenericArgument::Type(argument)) if ["Option", "Box"].contains(&&*name) => {
+            Some(GenericArgument::Type(argument))
+                if name == "Box" || name == "Option" && depth == 0 =>
+            {
                 is_optional |= name == "Option";
                 inner = argument;
+                depth += 1;
             }
             // A list or a map: its items have the other type.
             Some(_) => return (is_optional, String::new()),
@@ -255,6 +306,24 @@ fn names(spec: &ItemStruct) -> Result<Vec<Name>, String> {
         )
     };
     checked.map_err(|error| wrong(&error.to_string()))?;
+    let converted = container.as_ref().and_then(|container| {
+        let attributes = &container.attrs;
+        let conversions = [
+            ("transparent", attributes.transparent()),
+            ("from", attributes.type_from().is_some()),
+            ("try_from", attributes.type_try_from().is_some()),
+            ("into", attributes.type_into().is_some()),
+        ];
+        conversions
+            .into_iter()
+            .find_map(|(name, has_it)| has_it.then_some(name))
+    });
+    if let Some(attribute) = converted {
+        return Err(format!(
+            "fields that JSON has, too: the struct `{}` has the attribute `serde({attribute})`, so that JSON has another form",
+            spec.ident
+        ));
+    }
     let Some(Data::Struct(_, fields)) = container.map(|container| container.data) else {
         return Err(wrong("it is no struct"));
     };

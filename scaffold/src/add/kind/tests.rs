@@ -1,18 +1,12 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
 use super::*;
-use crate::{AddArgs, NewArgs, create};
-
-fn repository(folder: &Path) {
-    let directory = folder.display().to_string();
-    let args = ["new", "a", "--kind", "Lamp", "--group", "demo.example.com"];
-    let args = args.into_iter().chain(["--directory", &directory]);
-    create(&NewArgs::parse_from(args)).expect("a repository");
-}
+use crate::AddArgs;
+use crate::test_repository::repository;
 
 fn add_kind(folder: &Path, arguments: &[&str]) -> Result<Added, String> {
     let args = ["add", "kind", "Second", "--group", "demo.example.com"];
@@ -50,10 +44,14 @@ fn only_files_that_change_are_formatted() {
     }
     let before = contents(folder.path());
     let added = add_kind(folder.path(), &["--reconciler"]).expect("a kind");
-    let files = ["src/lib.rs", "Cargo.toml", "tests/cases.rs"].map(path);
-    assert_eq!((added.files, added.notes), (files.to_vec(), Vec::new()));
+    assert_eq!(added.notes, Vec::<String>::new());
 
     let after = contents(folder.path());
+    let written = after
+        .iter()
+        .filter(|(path, text)| !path.is_dir() && before.get(*path) != Some(text));
+    let written: BTreeSet<_> = written.map(|(path, _)| path.clone()).collect();
+    assert_eq!(BTreeSet::from_iter(added.files), written);
     let changed = before.iter().filter(|(path, text)| after[*path] != **text);
     let changed: Vec<_> = changed.map(|(path, _)| path.clone()).collect();
     assert_eq!(
@@ -87,9 +85,33 @@ fn a_dependency_of_the_workspace_is_noted() {
     let [note] = &notes[..] else {
         panic!("{notes:?}");
     };
-    let expected = "Cargo.toml: `tokio` is a dependency of the workspace: the reconciler needs version 1 with the features \
-                    `net`, `rt`, `time`.";
+    let expected =
+        "Cargo.toml: `tokio` is a dependency of the workspace: the reconciler needs version 1.";
     assert!(note.ends_with(expected), "{note}");
+    let manifest = fs::read_to_string(&path).expect("a file");
+    let features = "tokio.workspace = true\ntokio.features = [\"net\", \"rt\", \"time\"]\n";
+    assert!(manifest.contains(features), "{manifest}");
+}
+
+#[test]
+fn the_library_may_have_a_name_of_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    repository(folder.path());
+    let path = |path: &str| folder.path().join(path);
+    let manifest = fs::read_to_string(path("Cargo.toml")).expect("a file");
+    fs::write(
+        path("Cargo.toml"),
+        manifest + "\n[lib]\nname = \"lights\"\n",
+    )
+    .expect("a file");
+    add_kind(folder.path(), &["--reconciler"]).expect("a kind");
+    for (file, expected) in [
+        ("tests/cases.rs", "= lights::second::simulator::start()"),
+        ("tests/second.rs", "use lights::"),
+    ] {
+        let text = fs::read_to_string(path(file)).expect("a file");
+        assert!(text.contains(expected), "{text}");
+    }
 }
 
 #[test]
@@ -140,4 +162,23 @@ fn a_failure_leaves_all_files_as_they_were() {
         assert_eq!(contents(&folder), before, "{file}");
         fs::remove_dir_all(&folder).expect("a folder");
     }
+}
+
+#[test]
+fn a_file_that_stays_the_same_is_not_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    repository(folder.path());
+    add_kind(folder.path(), &["--reconciler"]).expect("a kind");
+    let args = [
+        "add",
+        "kind",
+        "Third",
+        "--group",
+        "demo.example.com",
+        "--reconciler",
+    ];
+    let added = crate::add(&AddArgs::parse_from(args), folder.path()).expect("a kind");
+    let path = |path: &str| folder.path().join(path);
+    assert!(added.files.contains(&path("src/lib.rs")));
+    assert!(!added.files.contains(&path("Cargo.toml")), "{added:?}");
 }

@@ -12,11 +12,16 @@ const MAX_LENGTH: usize = 512;
 /// Module with the types of a rule.
 const VALIDATION: &str = "lockstep_sdk::shared_validation";
 
+/// Indentation of a block.
+const INDENTATION: &str = "    ";
+
 /// Rule while it is added.
 pub(crate) struct NewRule<'a> {
     pub(crate) name: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) field: TextField,
+    /// If true, the edition of the package has conditions such as `if let … && …`.
+    pub(crate) has_let_chains: bool,
 }
 
 impl NewRule<'_> {
@@ -31,24 +36,68 @@ impl NewRule<'_> {
         self.path().join(".")
     }
 
-    /// Returns an attribute for the schema, a text that it forbids, and the error.
-    pub(crate) fn schema(&self, valid: &str) -> (String, String, ExpectedError) {
-        if self.field.free_keyword == Some(Keyword::Pattern) {
-            let attribute = format!("#[schemars(regex(pattern = {WORDS:?}))]");
-            let error = self.error("/pattern", "FieldValueInvalid", None);
-            return (attribute, format!("{valid} <{}>", self.name), error);
-        }
-        let attribute = format!("#[schemars(length(max = {MAX_LENGTH}))]");
-        let error = self.error("/maxLength", "FieldValueTooLong", None);
-        let missing = (MAX_LENGTH + 1).saturating_sub(valid.chars().count());
-        (attribute, format!("{valid}{}", "x".repeat(missing)), error)
+    /// Returns a text that satisfies the rule, and one that violates only it; none if none of those that are tried is one. The
+    /// first is the one that an object has, if it has one.
+    pub(crate) fn texts(&self, present: Option<&str>, is_schema: bool) -> Option<(String, String)> {
+        let name = self.name;
+        let keyword = self.field.free_keyword.filter(|_| is_schema);
+        let fits = |text: &&str| self.field.length.contains(&text.chars().count());
+        let satisfies = |text: &&str| match keyword {
+            None => !text.contains(name),
+            Some(Keyword::Pattern) => !text.contains(['<', '>']),
+            Some(Keyword::Length) => text.chars().count() <= MAX_LENGTH,
+        };
+        // A text of an object is allowed as it is.
+        let mut valid = match present {
+            Some(text) => vec![text],
+            None => ["example", "text", "x"].into_iter().filter(fits).collect(),
+        };
+        valid.retain(satisfies);
+        let valid = *valid.first()?;
+        let longest = "x".repeat((MAX_LENGTH + 1).saturating_sub(valid.chars().count()));
+        let violating = match keyword {
+            None => vec![format!("{valid} {name}"), name.to_owned()],
+            Some(Keyword::Pattern) => {
+                vec![
+                    format!("{valid} <{name}>"),
+                    format!("<{name}>"),
+                    format!("{valid}<"),
+                    "<".to_owned(),
+                ]
+            }
+            Some(Keyword::Length) => vec![format!("{valid}{longest}")],
+        };
+        let violating = violating.into_iter().find(|text| fits(&text.as_str()))?;
+        Some((valid.to_owned(), violating))
     }
 
-    /// Returns a text that the rule in CEL or Rust forbids, and the error.
-    pub(crate) fn forbidden(&self, valid: &str) -> (String, ExpectedError) {
+    /// Returns the allowed lengths of the field as text.
+    pub(crate) fn lengths(&self) -> String {
+        let (min, max) = (self.field.length.start(), self.field.length.end());
+        if *max == usize::MAX {
+            format!("at least {min} characters")
+        } else {
+            format!("{min} to {max} characters")
+        }
+    }
+
+    /// Returns an attribute for the schema, and the error of a text that it forbids.
+    pub(crate) fn schema(&self) -> (String, ExpectedError) {
+        if self.field.free_keyword == Some(Keyword::Pattern) {
+            let attribute = format!("#[schemars(regex(pattern = {WORDS:?}))]");
+            return (attribute, self.error("/pattern", "FieldValueInvalid", None));
+        }
+        let attribute = format!("#[schemars(length(max = {MAX_LENGTH}))]");
+        (
+            attribute,
+            self.error("/maxLength", "FieldValueTooLong", None),
+        )
+    }
+
+    /// Returns the error of a text that the rule in CEL or Rust forbids.
+    pub(crate) fn forbidden(&self) -> ExpectedError {
         let detail = format!("{} [{}]", self.message(), self.name);
-        let error = self.error("", "FieldValueInvalid", Some(detail));
-        (format!("{valid} {}", self.name), error)
+        self.error("", "FieldValueInvalid", Some(detail))
     }
 
     /// Returns an error of this rule, or of a keyword of the schema.
@@ -68,15 +117,12 @@ impl NewRule<'_> {
     }
 
     fn message(&self) -> String {
-        format!("must not contain `{}`", self.name)
+        message(self.name)
     }
 
+    /// Returns the attribute of a rule in CEL.
     pub(crate) fn cel(&self) -> String {
-        format!(
-            "#[x_kube(validation = Rule::new(\"!self.contains('{name}')\").message(\"{message} [{name}]\"))]",
-            name = self.name,
-            message = self.message()
-        )
+        cel(self.name)
     }
 
     /// Returns the rule in the list of rules.
@@ -113,20 +159,35 @@ impl NewRule<'_> {
 
     /// Returns the function of the rule.
     pub(crate) fn check(&self, imports: &Imports) -> String {
-        let (conditions, text) = self.text();
-        let name = self.name;
-        let begin = if conditions.is_empty() {
-            format!("let text = &{text};\n    if text.contains(\"{name}\") {{")
-        } else {
-            let conditions = conditions.join("\n        && ");
-            format!("if {conditions}\n        && {text}.contains(\"{name}\")\n    {{")
-        };
-        let text = if conditions.is_empty() { "text" } else { &text };
+        let (mut conditions, mut text) = self.text();
+        let mut begin = String::new();
+        if conditions.is_empty() {
+            begin = format!("let text = &{text};\n    ");
+            text = String::from("text");
+        }
+        conditions.push(format!("{text}.contains(\"{}\")", self.name));
+        // Lines have the form of rustfmt: the file of an author who does not use it is not formatted.
+        let mut block = " {";
+        if self.has_let_chains && conditions.len() > 1 {
+            conditions = vec![conditions.join("\n        && ")];
+            block = "\n    {";
+        }
+        let depth = conditions.len();
+        let conditions = conditions.iter().enumerate().map(|(at, condition)| {
+            let indentation = INDENTATION.repeat(at);
+            format!("{indentation}if {condition}{block}")
+        });
+        begin += &conditions.collect::<Vec<_>>().join("\n    ");
+        let ends = (0..depth)
+            .rev()
+            .map(|at| format!("{}}}", INDENTATION.repeat(at)));
+        let end = ends.collect::<Vec<_>>().join("\n    ");
+        let inner = INDENTATION.repeat(depth);
         format!(
             "fn {function}(context: &{context}<'_, {kind}>, diagnostics: &mut {diagnostics}) {{
     {begin}
-        diagnostics.invalid(\"{path}\", {text}.as_str(), \"{message}\");
-    }}
+    {inner}diagnostics.invalid(\"{path}\", {text}.as_str(), \"{message}\");
+    {end}
 }}
 ",
             function = self.function(),
@@ -179,3 +240,18 @@ impl NewRule<'_> {
         ]
     }
 }
+
+fn message(name: &str) -> String {
+    format!("must not contain `{name}`")
+}
+
+/// Returns the attribute of a rule in CEL.
+pub(crate) fn cel(name: &str) -> String {
+    format!(
+        "#[x_kube(validation = Rule::new(\"!self.contains('{name}')\").message(\"{message} [{name}]\"))]",
+        message = message(name)
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,14 +3,8 @@ use std::path::Path;
 
 use clap::Parser;
 
-use crate::{AddArgs, NewArgs, add, create};
-
-fn repository(folder: &Path) {
-    let directory = folder.display().to_string();
-    let args = ["new", "a", "--kind", "Lamp", "--group", "demo.example.com"];
-    let args = args.into_iter().chain(["--directory", &directory]);
-    create(&NewArgs::parse_from(args)).expect("a repository");
-}
+use crate::test_repository::repository;
+use crate::{AddArgs, add};
 
 fn add_rule(folder: &Path, arguments: &[&str]) -> Result<(), String> {
     let args = ["add", "rule"].iter().chain(arguments);
@@ -85,7 +79,12 @@ fn nothing_is_written_where_the_place_is_not_found() {
         "{error}"
     );
     let error = add_rule(folder.path(), &["gold", "--field", "language"]).expect_err("a pattern");
-    assert!(error.contains("without a pattern"), "{error}");
+    let expected = "`language` has a pattern, which may also deny the text of the new case";
+    assert!(error.contains(expected), "{error}");
+    assert!(
+        error.contains(".message(\"must not contain `gold` [gold]\"))]"),
+        "{error}"
+    );
     assert!(
         !folder
             .path()
@@ -137,6 +136,13 @@ fn a_rule_of_a_nested_field_is_added() {
     let case = "object:\n  kind: Lamp\n  spec:\n    text: a b c d e f g h i j k l m n o p q r s t u v w x y z\n    light-bulb:\n      type: LED\n";
     fs::write(path("tests/cases/lamp-bulb.yaml"), case).expect("a file");
 
+    let other = case.replace("light-bulb:\n      type: LED", "light-bulb: LED");
+    fs::write(path("tests/cases/lamp-bulb.yaml"), other).expect("a file");
+    let error = add("gold", "rust", &nested).expect_err("no object");
+    let expected = "the field `spec.light-bulb.type` can be set: in the smallest one, `type` is a field of the value \"LED\"";
+    assert!(error.contains(expected), "{error}");
+    fs::write(path("tests/cases/lamp-bulb.yaml"), case).expect("a file");
+
     add("gold", "rust", &nested).expect("a rule");
     let changed = read("src/lamp/rules.rs");
     for part in [
@@ -158,7 +164,7 @@ fn a_rule_of_a_nested_field_is_added() {
     );
 
     let error = add("red", "cel", &nested).expect_err("the struct has no rules in CEL");
-    assert!(error.contains("derives `KubeSchema`"), "{error}");
+    assert!(error.contains("does not derive `KubeSchema`"), "{error}");
     assert_eq!(read("src/lamp/resource.rs"), RESOURCE);
     add("red", "schema", &nested).expect("a rule");
     let attribute = "    #[schemars(length(max = 512))]\r\n    pub r#type: String,";
@@ -174,4 +180,92 @@ fn a_rule_of_a_nested_field_is_added() {
         violation.contains("\n    lightNote: example blue\n"),
         "{violation}"
     );
+}
+
+/// A kind may contain the text of the new rule in its smallest object.
+#[test]
+fn a_case_that_violates_the_new_rule_is_not_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    repository(folder.path());
+    let cases = folder.path().join("tests/cases");
+    for entry in fs::read_dir(&cases).expect("a folder") {
+        fs::remove_file(entry.expect("an entry").path()).expect("a file");
+    }
+    let case = |text: &str| format!("object:\n  kind: Lamp\n  spec:\n    text: {text}\n");
+    fs::write(cases.join("lamp-a.yaml"), case("web")).expect("a file");
+    let error = add_rule(folder.path(), &["web"]).expect_err("no other text");
+    let expected = "a valid object whose `spec.text` satisfies the new rule";
+    assert!(error.contains(expected), "{error}");
+    fs::write(cases.join("lamp-b.yaml"), case("another")).expect("a file");
+    add_rule(folder.path(), &["web"]).expect("a rule");
+    let read = |name: &str| fs::read_to_string(cases.join(name)).expect("a file");
+    assert!(read("lamp-satisfies-web.yaml").contains("text: another\n"));
+    assert!(read("lamp-violates-web.yaml").contains("text: another web\n"));
+}
+
+#[test]
+fn the_reason_is_that_of_the_field_and_the_layer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    repository(folder.path());
+    let resource = folder.path().join("src/lamp/resource.rs");
+    let error_with = |fields: &str, layer: &str| {
+        let text = format!("#[derive(JsonSchema)]\npub struct LampSpec {{ {fields} }}\n");
+        fs::write(&resource, text).expect("a file");
+        add_rule(folder.path(), &["gold", "--layer", layer]).expect_err(fields)
+    };
+    for (fields, layer, expected) in [
+        (
+            "#[schemars(email)] pub a: String",
+            "rust",
+            "`a` has the attribute `email`",
+        ),
+        (
+            "#[schemars(length(max = 9), regex(pattern = \"^[^<>]*$\"))] pub a: String",
+            "schema",
+            "`a` has a length and a pattern already",
+        ),
+        (
+            "pub a: String",
+            "cel",
+            "the struct of `a` does not derive `KubeSchema`",
+        ),
+        ("a: String", "rust", "`a` is private"),
+        ("pub a: u8", "rust", "a field of the type `String`; choose"),
+    ] {
+        let error = error_with(fields, layer);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn the_expected_files_of_a_kind_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    repository(folder.path());
+    for file in ["rules.rs", "resource.rs"] {
+        fs::remove_file(folder.path().join("src/lamp").join(file)).expect("a file");
+        let error = add_rule(folder.path(), &["gold", "--layer", "rust"]).expect_err(file);
+        for part in [
+            &format!("src/lamp/{file} does not exist"),
+            "the kind `Lamp`",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
+
+#[test]
+fn the_edition_of_the_package_decides_on_the_form_of_the_conditions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    repository(folder.path());
+    let path = |path: &str| folder.path().join(path);
+    let manifest = fs::read_to_string(path("Cargo.toml")).expect("a file");
+    fs::write(path("Cargo.toml"), manifest.replace("2024", "2021")).expect("a file");
+    let resource = "pub struct LampSpec { pub text: Option<String> }\n";
+    fs::write(path("src/lamp/resource.rs"), resource).expect("a file");
+    add_rule(folder.path(), &["gold", "--layer", "rust"]).expect("a rule");
+    let rules = fs::read_to_string(path("src/lamp/rules.rs")).expect("a file");
+    let nested = "    if let Some(text) = &context.object.spec.text {
+        if text.contains(\"gold\") {
+";
+    assert!(rules.contains(nested), "{rules}");
 }

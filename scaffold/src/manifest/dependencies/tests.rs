@@ -150,40 +150,54 @@ fn missing_features_are_added_where_the_dependency_is() {
 }
 
 #[test]
-fn a_dependency_that_is_defined_elsewhere_stays() {
-    let note = |place: &str, features: &str| {
-        format!("`tokio` {place}: the reconciler needs version 1 with the features {features}.")
-    };
-    for (tokio, expected) in [
+fn a_dependency_that_is_defined_elsewhere_gets_the_features() {
+    let features = "features = [\"net\", \"rt\", \"time\"]";
+    let of_workspace = "`tokio` is a dependency of the workspace: the reconciler needs version 1.";
+    let optional = "`tokio` is optional: the reconciler needs it.";
+    let old = "`tokio` has the version 0.3: the reconciler is written for 1.";
+    for (tokio, completed_tokio, expected) in [
         (
             "tokio.workspace = true\n",
-            note("is a dependency of the workspace", "`net`, `rt`, `time`"),
+            &*format!("tokio.workspace = true\ntokio.{features}\n"),
+            &[of_workspace][..],
         ),
         (
-            "tokio = { workspace = true, features = [\"net\"] }\n",
-            note("is a dependency of the workspace", "`rt`, `time`"),
+            "tokio = { workspace = true, optional = true, features = [\"net\"] }\n",
+            &format!("tokio = {{ workspace = true, optional = true, {features} }}\n"),
+            &[optional, of_workspace],
         ),
         (
             "tokio = { git = \"https://example.com/tokio\" }\n",
-            note("comes from a Git repository", "`net`, `rt`, `time`"),
+            &format!("tokio = {{ git = \"https://example.com/tokio\", {features} }}\n"),
+            &["`tokio` comes from a Git repository: the reconciler needs version 1."],
         ),
         (
             "[dependencies.tokio]\npath = \"../tokio\"\n",
-            note("comes from a folder", "`net`, `rt`, `time`"),
+            &format!("[dependencies.tokio]\npath = \"../tokio\"\n{features}\n"),
+            &["`tokio` comes from a folder: the reconciler needs version 1."],
         ),
         (
-            "tokio = { version = \"0.3\", features = [\"full\"] }\n",
-            "`tokio` has the version 0.3: the reconciler is written for 1.".to_owned(),
+            "tokio = { path = \"../tokio\", version = \"1.2\", features = [\"full\"] }\n",
+            "tokio = { path = \"../tokio\", version = \"1.2\", features = [\"full\"] }\n",
+            &[],
         ),
         (
-            "tokio = { version = \"1\", features = [\"full\"], optional = true }\n",
-            "`tokio` is optional: the reconciler needs it.".to_owned(),
+            "tokio = { version = \"0.3\", features = [\"full\"], optional = true }\n",
+            "tokio = { version = \"0.3\", features = [\"full\"], optional = true }\n",
+            &[optional, old],
         ),
     ] {
         let text = format!("[dependencies]\n{OTHERS}{tokio}");
-        assert_eq!(completed(&text), Ok((text.clone(), vec![expected])));
+        let (completed, notes) = completed(&text).expect("a place");
+        assert_eq!(
+            completed,
+            format!("[dependencies]\n{OTHERS}{completed_tokio}")
+        );
+        assert_eq!(notes, expected);
     }
-    let complete = "tokio = { workspace = true, features = [\"net\", \"rt\", \"time\"] }\n";
-    let text = format!("[dependencies]\n{OTHERS}{complete}");
-    assert_eq!(completed(&text), Ok((text.clone(), Vec::new())));
+    let others = OTHERS.replace("axum = \"0.8\"", "axum.workspace = true");
+    let text = format!("[dependencies]\n{others}tokio = {{ version = \"1\", {features} }}\n");
+    let (completed, _) = completed(&text).expect("a place");
+    let features = "axum.features = [\"http1\", \"json\", \"tokio\"]\n";
+    assert!(completed.contains(features), "{completed}");
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Returns a library with one more registration, or what is missing.
-fn registered(text: &str) -> Result<String, &'static str> {
+fn registered(text: &str) -> Result<String, String> {
     let source = Source::parse(text).expect("Rust");
     let found = registration(&source)?;
     let mut edits = Edits::of(text);
@@ -61,7 +61,7 @@ fn a_comment_stays_behind_its_registration() {
     let text = "fn program() -> Program {\n    let it = Program::new(\"a\")\n        .operator(a()); // the first\n    it\n}\n";
     let expected = "fn program() -> Program {\n    let it = Program::new(\"a\")\n        .operator(a()) // the first\n        \
                     .operator(b::operator());\n    it\n}\n";
-    assert_eq!(registered(text).as_deref(), Ok(expected));
+    assert_eq!(registered(text), Ok(expected.to_owned()));
 }
 
 #[test]
@@ -77,6 +77,11 @@ fn other_calls_are_no_registrations() {
         "fn program(is_it: bool) -> Program { if is_it { Program::new(\"a\").operator(a()) } else { x() } }",
         "fn program(mut it: Program) -> Program { for one in all { it = it.operator(one); } it }",
         "fn program(it: Program) -> Program { #[cfg(unix)] let it = it.operator(a()); it }",
+        "fn program(it: Program) -> Program { #[cfg(unix)] { it.operator(a()) } #[cfg(not(unix))] { it.operator(a()) } }",
+        "fn program(it: Program) -> Program { #[cfg(unix)] return it.operator(a()); it }",
+        "fn program(mut it: Program) -> Program { #[cfg(unix)] it = it.operator(a()); it }",
+        "fn run(it: Program) { #[cfg(unix)] it.operator(a()).run(); }",
+        "fn run(it: Program) { start(1, #[cfg(unix)] it.operator(a())) }",
         "// Program::new(\"a\").operator(a())\nconst A: &str = \"Program::new().operator(a())\";",
     ] {
         let error = registered(text).expect_err(text);
@@ -91,7 +96,47 @@ fn of_several_functions_the_program_is_meant() {
     assert_added(&format!("{marked}{other}"), ".operator(b::operator())");
     let third = other.replace("other", "third");
     let error = registered(&format!("{third}{other}")).expect_err("two functions");
-    assert!(error.contains("one function"), "{error}");
+    assert!(
+        error.contains("`third` (line 1), `other` (line 2)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn programs_are_told_apart() {
+    let body = "-> Program { Program::new(\"a\").operator(a()) }";
+    for (text, places) in [
+        (
+            format!("mod x {{ fn program() {body} }}\nmod y {{ fn program() {body} }}"),
+            "`x::program` (line 1), `y::program` (line 2)",
+        ),
+        (
+            format!("impl A {{ fn program() {body} }}\nimpl B<C> {{ fn program() {body} }}"),
+            "`A::program` (line 1), `B<C>::program` (line 2)",
+        ),
+        (
+            "fn main() {\n    let a = Program::new(\"a\").operator(a());\n    let b = Program::new(\"b\").operator(b());\n}"
+                .to_owned(),
+            "`main` (line 2), `main` (line 3)",
+        ),
+        (
+            "fn main(it: Program) {\n    it.operator(a()).run();\n    let it = base();\n    it.operator(b()).run();\n}\n             fn base() -> Program { x() }"
+                .to_owned(),
+            "`main` (line 1), `main` (line 3)",
+        ),
+        (
+            "fn main(mut it: Program) {\n    it.operator(a()).run();\n    it = Program::new(\"b\");\n    it.operator(b()).run();\n}"
+                .to_owned(),
+            "`main` (line 1), `main` (line 3)",
+        ),
+    ] {
+        let error = registered(&text).expect_err(&text);
+        assert!(error.ends_with(places), "{error}");
+    }
+    assert_added(
+        "fn main() {\n    let it = Program::new(\"a\").operator(a());\n    let it = it.about(\"b\").operator(b())<>;\n}",
+        ".operator(b::operator())",
+    );
 }
 
 #[test]
@@ -120,6 +165,6 @@ fn the_type_is_written_as_it_is_imported() {
         ),
         ("use other::Operator;", "", "lockstep_sdk::Operator"),
     ] {
-        assert_eq!(operator_type(imports, inner).as_deref(), Ok(expected));
+        assert_eq!(operator_type(imports, inner), Ok(expected.to_owned()));
     }
 }

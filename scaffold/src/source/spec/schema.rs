@@ -1,5 +1,7 @@
 //! Attributes of a field for its schema.
 
+use std::ops::RangeInclusive;
+
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Expr, Field, Lit, Meta, Path, Token};
 
@@ -19,8 +21,10 @@ pub(crate) enum Keyword {
 pub(crate) struct Schema {
     has_length: bool,
     has_pattern: bool,
-    /// If true, another word in the text violates nothing that the schema says of the content.
-    pub(crate) admits_words: bool,
+    /// Allowed numbers of characters.
+    pub(crate) length: RangeInclusive<usize>,
+    /// Part of the schema that may deny another word in the text, such as "a pattern"; none if there is none.
+    pub(crate) restriction: Option<String>,
 }
 
 impl Schema {
@@ -29,7 +33,8 @@ impl Schema {
         let mut schema = Self {
             has_length: false,
             has_pattern: false,
-            admits_words: true,
+            length: 0..=usize::MAX,
+            restriction: None,
         };
         for name in ["schemars", "validate", "garde"] {
             for attribute in parts(&field.attrs, name) {
@@ -42,19 +47,57 @@ impl Schema {
     fn add(&mut self, attribute: &Meta) {
         let name = attribute.path().get_ident().map(ToString::to_string);
         match name.as_deref() {
-            Some("length") => self.has_length = true,
+            Some("length") => {
+                self.has_length = true;
+                if self.limit(attribute).is_none() {
+                    self.restrict("a length that is not written as numbers");
+                }
+            }
             Some("regex" | "pattern") => {
                 self.has_pattern = true;
-                self.admits_words &= pattern(attribute).is_some_and(|pattern| pattern == WORDS);
+                if pattern(attribute).is_none_or(|pattern| pattern != WORDS) {
+                    self.restrict("a pattern");
+                }
             }
             // These may be any schema.
             Some(
-                "email" | "url" | "contains" | "extend" | "schema_with" | "transform" | "with",
+                name @ ("email" | "url" | "contains" | "extend" | "schema_with" | "transform"
+                | "with"),
             ) => {
-                self.admits_words = false;
+                self.restrict(&format!("the attribute `{name}`"));
             }
             _ => {}
         }
+    }
+
+    fn restrict(&mut self, part: &str) {
+        self.restriction.get_or_insert_with(|| part.to_owned());
+    }
+
+    /// Applies bounds of the length; none if they are not literals.
+    fn limit(&mut self, attribute: &Meta) -> Option<()> {
+        let bounds = attribute.require_list().ok()?;
+        let bounds = bounds.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+        for bound in bounds.ok()? {
+            let Meta::NameValue(bound) = bound else {
+                continue;
+            };
+            let Expr::Lit(value) = &bound.value else {
+                return None;
+            };
+            let Lit::Int(value) = &value.lit else {
+                return None;
+            };
+            let value = value.base10_parse::<usize>().ok()?;
+            let (min, max) = (*self.length.start(), *self.length.end());
+            self.length = match bound.path.get_ident()?.to_string().as_str() {
+                "min" => min.max(value)..=max,
+                "max" => min..=max.min(value),
+                "equal" => value..=value,
+                _ => return None,
+            };
+        }
+        Some(())
     }
 
     /// Returns the first keyword that the field does not have.
@@ -170,8 +213,30 @@ mod tests {
             ),
         ] {
             let schema = schema(attributes);
-            let found = (schema.free_keyword(), schema.admits_words);
+            let found = (schema.free_keyword(), schema.restriction.is_none());
             assert_eq!(found, (keyword, admits_words), "{attributes}");
         }
+    }
+
+    #[test]
+    fn the_length_is_that_of_all_attributes() {
+        for (attributes, length) in [
+            ("", 0..=usize::MAX),
+            ("#[schemars(length(min = 1_0, max = 20u64))]", 10..=20),
+            (
+                "#[schemars(length(max = 9))] #[validate(length(min = 1, max = 12))]",
+                1..=9,
+            ),
+            ("#[garde(length(chars, equal = 3))]", 3..=3),
+        ] {
+            assert_eq!(schema(attributes).length, length, "{attributes}");
+        }
+        let named = schema("#[schemars(length(max = MAX))]").restriction;
+        assert_eq!(
+            named.as_deref(),
+            Some("a length that is not written as numbers")
+        );
+        let email = schema("#[schemars(email, url)]").restriction;
+        assert_eq!(email.as_deref(), Some("the attribute `email`"));
     }
 }

@@ -161,3 +161,57 @@ fn a_struct_that_flattens_itself_ends() {
     let text = "struct ASpec { text: String, #[serde(flatten)] next: Option<Box<ASpec>> }";
     assert_eq!(json_path(text, &["text"]).as_deref(), Ok("text"));
 }
+
+#[test]
+fn code_for_a_private_field_or_a_nested_option_would_not_compile() {
+    let text = "struct ASpec {\n    a: String,\n    pub b: String,\n    pub(super) c: String,\n    pub(self) d: String,\n    \
+                pub e: Option<Option<String>>,\n    pub f: Box<Option<String>>,\n    pub g: Option<Box<String>>,\n}";
+    for (name, is_visible) in [("a", false), ("b", true), ("c", true), ("d", false)] {
+        let steps = field(text, &[name]).expect(name).rust_path;
+        assert_eq!(steps[0].is_visible, is_visible, "{name}");
+    }
+    for name in ["e", "f"] {
+        let error = json_path(text, &[name]).expect_err(name);
+        assert!(error.ends_with("has another type"), "{error}");
+    }
+    let steps = field(text, &["g"]).expect("a field").rust_path;
+    assert!(steps[0].is_optional);
+}
+
+#[test]
+fn a_struct_with_another_form_in_json_is_an_error() {
+    for attribute in [
+        "transparent",
+        "from = \"B\"",
+        "try_from = \"B\"",
+        "into = \"B\"",
+    ] {
+        let text = format!("#[serde({attribute})]\nstruct ASpec {{ text: String }}");
+        let error = json_path(&text, &["text"]).expect_err(attribute);
+        let name = attribute.split(' ').next().expect("a name");
+        assert!(
+            error.contains(&format!("`ASpec` has the attribute `serde({name})`")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn code_of_some_builds_is_skipped() {
+    let text = "#[cfg(unix)]\nstruct ASpec { a: String }\n#[cfg_attr(unix, derive(Debug))]\nstruct ASpec { #[cfg(unix)] b: String, c: String }";
+    let source = Source::parse(text).expect("Rust");
+    let fields = text_fields(&source, "ASpec").expect("a struct");
+    let fields: Vec<_> = fields
+        .iter()
+        .map(|field| field.json_path.join("."))
+        .collect();
+    assert_eq!(fields, ["c"]);
+    let error = json_path(text, &["b"]).expect_err("a condition");
+    assert_eq!(
+        error,
+        "the field `b` in the struct `ASpec` without the attribute `cfg`"
+    );
+    let error = json_path("#[cfg(unix)]\nstruct ASpec { a: String }", &["a"]);
+    let expected = "the struct `ASpec` without the attribute `cfg`";
+    assert_eq!(error, Err(expected.to_owned()));
+}
