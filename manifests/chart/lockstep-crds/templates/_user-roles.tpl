@@ -11,7 +11,7 @@ a controller needs in a namespace, because RBAC lets users grant only rights tha
   "view" (dict "rules" $rules.view "to" (list "view"))
 }}
 {{- if .tenants }}
-{{- $_ := set $roles "loop" (dict "rules" $rules.tenantAdmin "to" (list "admin")) }}
+{{- $_ := set $roles "aggregate-to-admin" (dict "rules" $rules.tenantAdmin "to" (list "admin")) }}
 {{- end }}
 {{- range $suffix, $role := $roles }}
 {{- $labels := dict }}
