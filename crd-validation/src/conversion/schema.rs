@@ -224,27 +224,22 @@ fn take(schema: &mut Value, name: &str) -> Option<Value> {
     Some(removed)
 }
 
-/// Removes the CEL rules of the objects around a field that name a field of this name.
+/// Removes the CEL rules of the objects around a field that name it.
 fn remove_rules_on(schema: &mut Value, name: &str) {
     let path: Vec<_> = steps(name).collect();
-    let Some((field, parents)) = path.split_last() else {
-        return;
-    };
     let mut node = schema;
-    remove_rules(node, field);
-    for parent in parents {
-        let Some(next) = node
-            .get_mut("properties")
-            .and_then(|fields| fields.get_mut(*parent))
-        else {
+    for (depth, step) in path.iter().enumerate() {
+        remove_rules(node, &path[depth..]);
+        let next = node.get_mut("properties");
+        let Some(next) = next.and_then(|fields| fields.get_mut(*step)) else {
             return;
         };
         node = next;
-        remove_rules(node, field);
     }
 }
 
-fn remove_rules(node: &mut Value, field: &str) {
+/// Removes the CEL rules of an object that name all fields on a path below it.
+fn remove_rules(node: &mut Value, path: &[&str]) {
     const RULES: &str = "x-kubernetes-validations";
     let Some(node) = node.as_object_mut() else {
         return;
@@ -255,7 +250,7 @@ fn remove_rules(node: &mut Value, field: &str) {
     rules.retain(|rule| {
         let texts = ["rule", "fieldPath", "messageExpression"];
         let mut texts = texts.iter().filter_map(|name| rule[*name].as_str());
-        !texts.any(|text| selects(text, field))
+        !texts.any(|text| path.iter().all(|field| selects(text, field)))
     });
     if rules.is_empty() {
         node.remove(RULES);
@@ -323,14 +318,13 @@ mod tests {
         let outside = json!([
             {"rule": "self.login.secret != ''"},
             {"rule": "has(self.login)"},
+            {"rule": "self.secret != ''"},
         ]);
         let mut crd =
             crd(json!({"properties": {"login": login}, "x-kubernetes-validations": outside}));
         let here = spec(&mapping, &mut crd);
-        assert_eq!(
-            here["x-kubernetes-validations"],
-            json!([{"rule": "has(self.login)"}])
-        );
+        let others = json!([{"rule": "has(self.login)"}, {"rule": "self.secret != ''"}]);
+        assert_eq!(here["x-kubernetes-validations"], others);
         let kept = json!([{"rule": "self.secretary == self.token"}]);
         assert_eq!(
             here["properties"]["login"]["x-kubernetes-validations"],

@@ -120,7 +120,7 @@ impl OwnedObjects {
             };
             // One that is gone already needs no deletion.
             let _ = api
-                .delete(&object.name_any(), &DeleteParams::default())
+                .delete(&object.name_any(), &DeleteParams::background())
                 .await;
         }
         is_garbage

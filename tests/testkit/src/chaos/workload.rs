@@ -305,7 +305,8 @@ impl Workload {
             name,
             &format!("another client: delete {child_name} of {name}"),
         );
-        match api.delete(child_name, &DeleteParams::default()).await {
+        // By default, a Job would wait for the garbage collector.
+        match api.delete(child_name, &DeleteParams::background()).await {
             Ok(_) => {}
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => panic!("{child_name} cannot be deleted: {error}"),
