@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use futures::future::join_all;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::leader_election::fake_leases::FakeLeases;
 use crate::sharding::shard_elector::MAX_DRAIN;
@@ -147,11 +147,11 @@ async fn replicas_that_stop_hand_over_to_those_with_another_number_of_shards_at_
 
 #[tokio::test(start_paused = true)]
 async fn a_reconciliation_that_does_not_end_keeps_its_shard_for_a_limited_time() {
-    const SECOND: Duration = Duration::from_secs(1);
     let mut simulation = Simulation::new(0);
     simulation.external.never_answer("replica-1");
     simulation.start(Some(6));
-    sleep(30 * SECOND).await;
+    let begun = Instant::now();
+    sleep(Duration::from_secs(30)).await;
     let leases = simulation.leases.clone();
     let held_by = |replica: &str| {
         let shards = leases.names().into_iter();
@@ -162,8 +162,8 @@ async fn a_reconciliation_that_does_not_end_keeps_its_shard_for_a_limited_time()
     };
     assert_eq!(held_by("replica-1"), 6);
     simulation.start(Some(6));
-    sleep(MAX_DRAIN - 30 * SECOND).await;
+    sleep_until(begun + MAX_DRAIN).await;
     assert_eq!(held_by("replica-2"), 0, "the reconciliations are running");
-    sleep(90 * SECOND).await;
+    sleep(Duration::from_secs(90)).await;
     assert_eq!((held_by("replica-1"), held_by("replica-2")), (3, 3));
 }

@@ -129,11 +129,11 @@ impl VersionMapping {
             let rest = old.strip_prefix(parent)?;
             (rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
         };
-        let mut moves = self.moves.iter();
-        let moved =
-            moves.find_map(|(validated, here)| Some(format!(".{here}{}", below(validated)?)));
-        if let Some(moved) = moved {
-            *path = moved.into();
+        let mut all = self.moves.iter();
+        let relocated =
+            all.find_map(|(validated, here)| Some(format!(".{here}{}", below(validated)?)));
+        if let Some(relocated) = relocated {
+            *path = relocated.into();
             return true;
         }
         !self
@@ -286,6 +286,7 @@ fn steps(path: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "tests pass a literal")]
     fn crd(spec: Value) -> Value {
         let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
         json!({"spec": {"versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}})

@@ -219,7 +219,7 @@ impl<R: Reconciler> Chaos<R> {
     /// Runs all seeds on a control plane of their own, and returns what they did.
     ///
     /// It consists of etcd and kube-apiserver. The test deletes the owned objects of deleted owners, as the garbage collector
-    /// does, and reports each owned Deployment, StatefulSet, DaemonSet, ReplicaSet, Job, Pod and `PersistentVolumeClaim` as
+    /// does, and reports each owned Deployment, `StatefulSet`, `DaemonSet`, `ReplicaSet`, Job, Pod and `PersistentVolumeClaim` as
     /// rolled out, completed, ready or bound.
     ///
     /// # Panics
