@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::api::reconciler::Reconciler;
-use crate::api::request::Children;
+use crate::api::request::{Children, SyncRequest};
 use crate::cache::object_key::ObjectKey;
 use crate::cache::related::{RelatedCache, RelatedObjects};
 use crate::children::key::ChildKey;
@@ -140,6 +140,19 @@ impl FakeCache {
     }
 }
 
+impl<'a, K> SyncRequest<'a, K> {
+    /// Sets the children and the related objects, for tests that call a reconciler without an API server.
+    #[must_use]
+    pub fn with_cache(self, cache: &'a FakeCache) -> Self {
+        let namespace = self.raw["metadata"]["namespace"].as_str();
+        Self {
+            children: cache.children(),
+            related: cache.related_objects(namespace.unwrap_or_default()),
+            ..self
+        }
+    }
+}
+
 fn object(value: &impl Serialize) -> DynamicObject {
     let object = serde_json::to_value(value).and_then(serde_json::from_value);
     object.unwrap_or_else(|error| panic!("this is not an object: {error}"))
@@ -158,7 +171,6 @@ mod tests {
 
     use super::*;
     use crate::api::error::ReconcileError;
-    use crate::api::request::SyncRequest;
     use crate::api::sync::{SyncReconciler, SyncResponse};
 
     #[derive(serde::Deserialize)]

@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::api::error::ReconcileError;
-use crate::api::fake_cache::FakeCache;
 use crate::cache::related::RelatedObjects;
 use crate::children::{ChildMap, pending_reason};
 
@@ -54,17 +53,6 @@ impl<'a, K> SyncRequest<'a, K> {
             related: RelatedObjects::default(),
             policy: &DEFAULT,
             is_requested: false,
-        }
-    }
-
-    /// Sets the children and the related objects, for tests that call a reconciler without an API server.
-    #[must_use]
-    pub fn with_cache(self, cache: &'a FakeCache) -> Self {
-        let namespace = self.raw["metadata"]["namespace"].as_str();
-        Self {
-            children: cache.children(),
-            related: cache.related_objects(namespace.unwrap_or_default()),
-            ..self
         }
     }
 

@@ -1,11 +1,13 @@
 //! Schema of another version: the schema of the validated version with its fields moved.
 
 mod default;
+mod path;
 mod requirement;
 
 use serde_json::{Map, Value, json};
 
 use crate::conversion::VersionMapping;
+use crate::conversion::schema::path::steps;
 use crate::conversion::schema::requirement::{is_required_below, require};
 
 impl VersionMapping {
@@ -275,11 +277,6 @@ fn node<'a>(schema: &'a mut Value, name: &str) -> Option<&'a mut Value> {
         parent_schema = parent_schema.get_mut("properties")?.get_mut(step)?;
     }
     Some(parent_schema)
-}
-
-/// Returns the fields of a path, from the root.
-fn steps(path: &str) -> impl Iterator<Item = &str> {
-    path.split('.').filter(|step| !step.is_empty())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::conversion::insert_at;
-use crate::conversion::schema::steps;
+use crate::conversion::schema::path::steps;
 
 /// Moves a field in the defaults of the objects around both of its places, and removes it from those of the other objects
 /// around the earlier one.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::conversion::schema::steps;
+use crate::conversion::schema::path::steps;
 
 /// Returns true if a field, and each object around it from this depth on, is required in the object around it and cannot be
 /// null.

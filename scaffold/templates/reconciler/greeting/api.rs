@@ -44,7 +44,9 @@ impl GreetingApi {
 
     /// Returns what is stored with an id.
     pub async fn get(&self, id: &str) -> Result<Option<StoredGreeting>, ReconcileError> {
-        let body = self.call(Method::GET, id, Bytes::new()).await?;
+        let body = self.call(Method::GET, id, Bytes::new()).await;
+        // A read that fails says nothing about what is stored: an object that is ready stays ready.
+        let body = body.map_err(ReconcileError::inconclusive)?;
         let stored = body.map(|body| serde_json::from_slice(&body));
         stored.transpose().map_err(failed)
     }
@@ -80,20 +82,14 @@ impl GreetingApi {
             let body = response.into_body().collect().await?.to_bytes();
             anyhow::Ok((status, body))
         };
-        let response = timeout(TIMEOUT, call).await.map_err(unanswered)?;
-        let (status, body) = response.map_err(unanswered)?;
+        let response = timeout(TIMEOUT, call).await.map_err(failed)?;
+        let (status, body) = response.map_err(failed)?;
         match status {
             StatusCode::NOT_FOUND => Ok(None),
             _ if status.is_success() => Ok(Some(body)),
             _ => Err(failed(format!("status {status}"))),
         }
     }
-}
-
-/// Returns the error of a call without a response. It says nothing about what is stored, so an object that is ready stays
-/// ready.
-fn unanswered(error: impl Display) -> ReconcileError {
-    failed(error).inconclusive()
 }
 
 fn failed(error: impl Display) -> ReconcileError {

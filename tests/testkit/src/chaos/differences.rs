@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::chaos::expectations::{ActualState, BrokenInvariant, contains, take_match};
 use crate::chaos::owned_objects::OwnedObjects;
+use crate::chaos::owned_objects::value_of;
 use crate::chaos::violation::{Property, Violation};
-use crate::chaos::workload::{Workload, value_of};
+use crate::chaos::workload::Workload;
 
 /// Returns every difference between what exists and what was asked for.
 pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<Violation> {

@@ -30,6 +30,11 @@ pub(crate) fn api(
     }
 }
 
+/// Returns an object as JSON.
+pub(crate) fn value_of(object: &DynamicObject) -> Value {
+    serde_json::to_value(object).expect("an object is JSON")
+}
+
 /// Objects of the types that an operator owns.
 pub(crate) struct OwnedObjects {
     client: Client,

@@ -8,8 +8,8 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditi
 use serde_json::Value;
 
 use crate::chaos::owned_objects;
+use crate::chaos::owned_objects::value_of;
 use crate::chaos::trial_state::TrialState;
-use crate::chaos::workload::value_of;
 
 /// Objects to which the objects of a trial refer.
 pub(crate) struct RelatedObjects {

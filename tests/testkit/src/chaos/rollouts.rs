@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::chaos::expectations::contains;
+use crate::chaos::owned_objects::value_of;
 use crate::chaos::running_process::Site;
 use crate::chaos::trial_state::TrialState;
 use crate::chaos::violation::{Property, Violation};
-use crate::chaos::workload::value_of;
 
 /// Rollouts of the owned workloads of one trial, until the value is dropped.
 pub(crate) struct Rollouts {

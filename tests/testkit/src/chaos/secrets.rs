@@ -5,8 +5,9 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};
 
 use crate::chaos::owned_objects::OwnedObjects;
+use crate::chaos::owned_objects::value_of;
 use crate::chaos::violation::{Property, Violation};
-use crate::chaos::workload::{Workload, value_of};
+use crate::chaos::workload::Workload;
 
 /// Returns where secret values were found: in objects of the kind, in Events and in owned objects that are no Secrets.
 pub(crate) async fn leaks(

@@ -10,7 +10,7 @@ use kube::core::TypeMeta;
 use serde_json::{Value, json};
 
 use crate::chaos::expectations::contains;
-use crate::chaos::owned_objects;
+use crate::chaos::owned_objects::{self, value_of};
 use crate::chaos::related_objects::RelatedObjects;
 use crate::chaos::trial_state::TrialState;
 use crate::chaos::violation::{Property, Violation};
@@ -397,9 +397,4 @@ impl Workload {
         let journal = &self.trial.journal;
         journal.add(None, &[name.to_owned()], text.to_owned());
     }
-}
-
-/// Returns an object as JSON.
-pub(crate) fn value_of(object: &DynamicObject) -> Value {
-    serde_json::to_value(object).expect("an object is JSON")
 }
