@@ -9,7 +9,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use lockstep_sdk::anyhow;
+use lockstep_sdk::anyhow::bail;
 use lockstep_sdk::controller::ReconcileError;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
@@ -44,9 +44,7 @@ impl GreetingApi {
 
     /// Returns what is stored with an id.
     pub async fn get(&self, id: &str) -> Result<Option<StoredGreeting>, ReconcileError> {
-        let body = self.call(Method::GET, id, Bytes::new()).await;
-        // A read that fails says nothing about what is stored: an object that is ready stays ready.
-        let body = body.map_err(ReconcileError::inconclusive)?;
+        let body = self.call(Method::GET, id, Bytes::new()).await?;
         let stored = body.map(|body| serde_json::from_slice(&body));
         stored.transpose().map_err(failed)
     }
@@ -80,15 +78,13 @@ impl GreetingApi {
             let response = self.http.request(request).await?;
             let status = response.status();
             let body = response.into_body().collect().await?.to_bytes();
-            anyhow::Ok((status, body))
+            match status {
+                StatusCode::NOT_FOUND => Ok(None),
+                _ if status.is_success() => Ok(Some(body)),
+                _ => bail!("status {status}"),
+            }
         };
-        let response = timeout(TIMEOUT, call).await.map_err(failed)?;
-        let (status, body) = response.map_err(failed)?;
-        match status {
-            StatusCode::NOT_FOUND => Ok(None),
-            _ if status.is_success() => Ok(Some(body)),
-            _ => Err(failed(format!("status {status}"))),
-        }
+        timeout(TIMEOUT, call).await.map_err(failed)?.map_err(failed)
     }
 }
 
