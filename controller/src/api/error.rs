@@ -100,6 +100,11 @@ impl ReconcileError {
 
     /// Marks an error that says nothing about the state of what the object manages, such as a call to another system without
     /// an answer: an object that is ready stays ready.
+    ///
+    /// # Assumptions
+    ///
+    /// Nothing was written since the object became ready. It stays ready for the generation for which it was, also if its spec
+    /// has changed: after a write for the new spec whose status was lost, the status would be that of a state that is gone.
     #[must_use]
     pub fn inconclusive(self) -> Self {
         Self::Inconclusive(Box::new(self))
