@@ -47,7 +47,7 @@ pub enum ReconcileError {
         error: Box<ReconcileError>,
     },
     /// An error that says nothing about the state of what the object manages, such as a call to another system without a
-    /// response: an object that is ready stays ready.
+    /// response: an object that is ready with its current spec stays ready.
     #[error("{0}")]
     Inconclusive(Box<ReconcileError>),
     /// A retry may succeed.
@@ -99,12 +99,15 @@ impl ReconcileError {
     }
 
     /// Marks an error that says nothing about the state of what the object manages, such as a call to another system without
-    /// an answer: an object that is ready stays ready.
+    /// an answer: an object that is ready with its current spec stays ready. One whose spec has changed does not: an earlier
+    /// attempt may have written parts of the new spec.
     ///
-    /// # Assumptions
+    /// ```
+    /// use lockstep_controller::ReconcileError;
     ///
-    /// Nothing was written since the object became ready. It stays ready for the generation for which it was, also if its spec
-    /// has changed: after a write for the new spec whose status was lost, the status would be that of a state that is gone.
+    /// let unreachable = ReconcileError::transient("BrokerUnreachable", "the broker does not answer");
+    /// assert!(unreachable.inconclusive().passes_by_itself());
+    /// ```
     #[must_use]
     pub fn inconclusive(self) -> Self {
         Self::Inconclusive(Box::new(self))

@@ -11,7 +11,7 @@ use crate::leader_election::Leadership;
 
 impl Leadership {
     /// Returns an error if another process may reconcile the object before a call ends that takes at most this long. The error
-    /// says nothing about the state of the object, so an object that is ready stays ready.
+    /// says nothing about the state of the object, so an object that is ready with its current spec stays ready.
     ///
     /// # Errors
     ///

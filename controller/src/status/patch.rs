@@ -123,13 +123,11 @@ impl Status {
         }
     }
 
-    /// Leaves the conditions of [`set_health`](Self::set_health) unchanged if the object is ready.
+    /// Leaves the conditions of [`set_health`](Self::set_health) unchanged if the object is ready with its current spec. If the
+    /// spec has changed, an earlier attempt may have written parts of it without a response.
     pub(crate) fn keep_readiness(&mut self) {
-        if self.had_condition(READY, true) {
-            self.keeps_readiness = true;
-            // A changed spec has not been acted on.
-            self.keeps_observed_generation = true;
-        }
+        let ready = conditions::get(&self.before, READY, self.generation);
+        self.keeps_readiness = ready.is_some_and(|(is_ready, _)| is_ready);
     }
 
     /// Sets the operator's own conditions.

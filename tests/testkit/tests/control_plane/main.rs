@@ -4,6 +4,7 @@
 mod children;
 mod concurrency;
 mod idempotence;
+mod inconclusive_errors;
 mod kinds_under_chaos;
 mod protection;
 mod reconcile_once;
