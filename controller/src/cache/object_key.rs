@@ -1,39 +1,48 @@
 //! Key of an object.
 
 use std::fmt;
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
-/// Namespace and name of an object. The namespace of a cluster-scoped object is empty.
+/// Namespace and name of an object. Clones share the text: several collections contain the key of each object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct ObjectKey {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
+pub(crate) struct ObjectKey(Arc<str>);
 
 impl ObjectKey {
+    /// Returns the key of an object. The namespace of a cluster-scoped object is empty.
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
+        if namespace.is_empty() {
+            Self(name.into())
+        } else {
+            Self(format!("{namespace}/{name}").into())
         }
     }
 
     pub(crate) fn of(object: &DynamicObject) -> Self {
-        Self {
-            namespace: object.namespace().unwrap_or_default(),
-            name: object.name_any(),
-        }
+        let namespace = object.metadata.namespace.as_deref();
+        Self::new(namespace.unwrap_or_default(), &object.name_any())
+    }
+
+    /// Returns the namespace, which is empty if the object is cluster-scoped.
+    pub(crate) fn namespace(&self) -> &str {
+        self.parts().0
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.parts().1
+    }
+
+    /// Returns the namespace and the name. Neither contains a slash.
+    fn parts(&self) -> (&str, &str) {
+        self.0.split_once('/').unwrap_or(("", &self.0))
     }
 }
 
 /// `NAMESPACE/NAME`, or the name alone without a namespace.
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.namespace.is_empty() {
-            write!(f, "{}/", self.namespace)?;
-        }
-        f.write_str(&self.name)
+        f.write_str(&self.0)
     }
 }

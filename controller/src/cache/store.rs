@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
 use parking_lot::Mutex;
 
+use crate::cache::capacity::release_unused;
 use crate::cache::object_key::ObjectKey;
 use crate::dynamic_object::resource_version;
 
@@ -149,7 +150,9 @@ impl Store {
     /// Returns the objects of a namespace, in no particular order.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<CompressedObject>> {
         let objects = self.objects.lock();
-        let within = objects.iter().filter(|(key, _)| key.namespace == namespace);
+        let within = objects
+            .iter()
+            .filter(|(key, _)| key.namespace() == namespace);
         within
             .map(|(_, compressed)| Arc::clone(compressed))
             .collect()
@@ -165,7 +168,15 @@ impl Store {
     }
 
     pub(crate) fn remove(&self, key: &ObjectKey) -> Option<Arc<CompressedObject>> {
-        self.objects.lock().remove(key)
+        let mut objects = self.objects.lock();
+        let removed = objects.remove(key);
+        release_unused(&mut objects);
+        removed
+    }
+
+    /// Releases the memory for objects that were removed.
+    pub(crate) fn shrink_to_fit(&self) {
+        self.objects.lock().shrink_to_fit();
     }
 
     /// Replaces all objects, or those of one namespace, and returns the previous ones.
@@ -175,7 +186,7 @@ impl Store {
             return std::mem::replace(&mut *objects, all);
         };
         let before = objects
-            .extract_if(|key, _| key.namespace == namespace)
+            .extract_if(|key, _| key.namespace() == namespace)
             .collect();
         objects.extend(all);
         before
@@ -194,7 +205,7 @@ impl Store {
     pub(crate) fn keys(&self, namespace: Option<&str>) -> Vec<ObjectKey> {
         let objects = self.objects.lock();
         let keys = objects.keys();
-        keys.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace))
+        keys.filter(|key| namespace.is_none_or(|namespace| key.namespace() == namespace))
             .cloned()
             .collect()
     }

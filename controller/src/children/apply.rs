@@ -181,7 +181,7 @@ impl ChildWriter<'_> {
     /// Handles a child that exists although no watch has delivered it: it was created a moment ago, was orphaned
     /// by a deleted owner, or belongs to another client.
     async fn adopt(&mut self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
-        let Some(mut live) = self.api(key).get_opt(&key.name).await? else {
+        let Some(mut live) = self.api(key).get_opt(key.name()).await? else {
             // Deleted again in the meantime.
             let made = self.create_object(key, &child.body).await;
             return made.map_err(|error| self.rejected(key, error));
@@ -193,7 +193,7 @@ impl ChildWriter<'_> {
         let is_left_behind = self.owner.may_adopt(type_, &live);
         if self.owner.owns(type_, &live) || is_left_behind {
             if is_left_behind {
-                tracing::info!(child = key.name, "adopted an orphaned child");
+                tracing::info!(child = key.name(), "adopted an orphaned child");
             }
             self.changes.record_found(key, live.clone());
             self.annotate(key, &live, taken_over).await?;

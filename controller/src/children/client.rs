@@ -148,7 +148,7 @@ impl ChildWriter<'_> {
         body["metadata"]["uid"] = json!(live.metadata.uid);
         let patched = self
             .api(key)
-            .patch(&key.name, &params, &Patch::Apply(body))
+            .patch(key.name(), &params, &Patch::Apply(body))
             .await;
         let patched = patched.map_err(|error| self.rejected(key, error))?;
         self.record(key, "apply", patched);
@@ -160,7 +160,7 @@ impl ChildWriter<'_> {
     async fn claim_created_fields(&mut self, key: &ChildKey) -> Result<(), kube::Error> {
         let api = self.api(key);
         for is_last in [false, false, false, true] {
-            let Some(live) = api.get_opt(&key.name).await? else {
+            let Some(live) = api.get_opt(key.name()).await? else {
                 return Ok(());
             };
             let mut entries = live.metadata.managed_fields.iter().flatten();
@@ -174,7 +174,7 @@ impl ChildWriter<'_> {
                 .flatten()
                 .any(|entry| self.manager.has_applied(entry));
             let patch = as_applied(at, has_applied, self.manager);
-            match api.patch(&key.name, &PatchParams::default(), &patch).await {
+            match api.patch(key.name(), &PatchParams::default(), &patch).await {
                 Ok(patched) => {
                     self.record(key, "patch", patched);
                     return Ok(());
@@ -223,7 +223,7 @@ impl ChildWriter<'_> {
             metadata["ownerReferences"] = owners;
         }
         if let Some(entries) = taken_over {
-            tracing::info!(child = key.name, "took over a child of another client");
+            tracing::info!(child = key.name(), "took over a child of another client");
             metadata["managedFields"] = json!(entries);
         }
         let patch = Patch::Merge(json!({"metadata": metadata}));
@@ -231,7 +231,7 @@ impl ChildWriter<'_> {
             field_manager: Some(self.manager.as_str().to_owned()),
             ..PatchParams::default()
         };
-        let patched = self.api(key).patch(&key.name, &params, &patch).await?;
+        let patched = self.api(key).patch(key.name(), &params, &patch).await?;
         self.record(key, "patch", patched);
         Ok(())
     }
@@ -254,7 +254,7 @@ impl ChildWriter<'_> {
             }),
             ..DeleteParams::default()
         };
-        match self.api(key).delete(&key.name, &params).await {
+        match self.api(key).delete(key.name(), &params).await {
             Ok(_) => {
                 let mut deleted = live.clone();
                 deleted.metadata.deletion_timestamp = Some(Time(Timestamp::now()));
@@ -265,7 +265,7 @@ impl ChildWriter<'_> {
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(kube::Error::Api(status)) if status.is_conflict() => {
                 // Another object has replaced it, or something else rejects the deletion.
-                let existing = self.api(key).get_opt(&key.name).await?;
+                let existing = self.api(key).get_opt(key.name()).await?;
                 if existing.is_some_and(|existing| existing.metadata.uid == live.metadata.uid) {
                     return Err(kube::Error::Api(status));
                 }
@@ -289,7 +289,7 @@ impl ChildWriter<'_> {
             return Ok(());
         };
         let params = PatchParams::default();
-        match self.api(key).patch(&key.name, &params, &patch).await {
+        match self.api(key).patch(key.name(), &params, &patch).await {
             Ok(patched) => self.record(key, "patch", patched),
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => return Err(error),
@@ -299,7 +299,7 @@ impl ChildWriter<'_> {
 
     pub(crate) fn api(&self, key: &ChildKey) -> Api<DynamicObject> {
         let type_ = &self.types[key.type_index];
-        let namespace = type_.is_namespaced.then_some(key.namespace.as_str());
+        let namespace = type_.is_namespaced.then_some(key.namespace());
         dynamic_object::api(self.client, &type_.resource, namespace)
     }
 
@@ -308,7 +308,7 @@ impl ChildWriter<'_> {
         ChildRef {
             api_version: resource.api_version.clone(),
             kind: resource.kind.clone(),
-            name: key.name.clone(),
+            name: key.name().to_owned(),
         }
     }
 
@@ -353,7 +353,7 @@ impl ChildWriter<'_> {
 
     fn count(&self, key: &ChildKey, verb: &'static str) {
         let kind = &self.types[key.type_index].resource.kind;
-        tracing::debug!(kind, child = key.name, verb, "wrote a child");
+        tracing::debug!(kind, child = key.name(), verb, "wrote a child");
         self.writes.count(self.owner.controller, kind, verb);
     }
 }

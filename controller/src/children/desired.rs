@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use std::hash::Hasher;
 
 use crate::api::error::ReconcileError;
+use crate::cache::object_key::ObjectKey;
 use crate::children::key::ChildKey;
 use crate::children::{APPLIED_ANNOTATION, CONTROLLER_LABEL, OWNER_LABEL, OwnedType, Owner};
 
@@ -86,8 +87,7 @@ pub(crate) fn desired(
         }
         let key = ChildKey {
             type_index: at,
-            namespace: namespace.unwrap_or_default(),
-            name: what.name.clone(),
+            object: ObjectKey::new(namespace.as_deref().unwrap_or_default(), &what.name),
         };
         let desired = Desired {
             body: with_owner(owner, &types[at], child, &fingerprint),

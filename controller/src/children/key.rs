@@ -11,27 +11,29 @@ use crate::cache::object_key::ObjectKey;
 pub(crate) struct ChildKey {
     /// Index of its type in the operator's list.
     pub(crate) type_index: usize,
-    /// Empty if the type is cluster-scoped.
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+    pub(crate) object: ObjectKey,
 }
 
 impl ChildKey {
     pub(crate) fn of(type_index: usize, child: &DynamicObject) -> Self {
-        let ObjectKey { namespace, name } = ObjectKey::of(child);
         Self {
             type_index,
-            namespace,
-            name,
+            object: ObjectKey::of(child),
         }
+    }
+
+    /// Returns the namespace, which is empty if the type is cluster-scoped.
+    pub(crate) fn namespace(&self) -> &str {
+        self.object.namespace()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.object.name()
     }
 }
 
 impl fmt::Display for ChildKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.namespace.is_empty() {
-            write!(f, "{}/", self.namespace)?;
-        }
-        f.write_str(&self.name)
+        self.object.fmt(f)
     }
 }

@@ -57,7 +57,7 @@ impl<R> OrphanCollector<'_, R> {
                 if before.contains(&uid)
                     && let Some(Err(error)) = self.context.within_shard(&owner, deletion).await
                 {
-                    tracing::warn!(%error, child = key.name, "an orphaned child cannot be deleted");
+                    tracing::warn!(%error, child = key.name(), "an orphaned child cannot be deleted");
                 }
                 found.insert(uid);
             }
@@ -94,7 +94,7 @@ impl<R> OrphanCollector<'_, R> {
         }
         writer.delete(key, child).await?;
         tracing::warn!(
-            child = key.name,
+            child = key.name(),
             owner = name,
             "deleted an orphaned child: its owner no longer exists"
         );

@@ -168,7 +168,7 @@ impl<'a, R> InUseProtection<'a, R> {
             // The object is gone, or a selector excludes it: then it is not protected.
             let Some(found) = self
                 .api::<DynamicObject>(key)
-                .get_metadata_opt(&key.name)
+                .get_metadata_opt(key.name())
                 .await?
             else {
                 return Ok(None);
@@ -232,7 +232,7 @@ impl<'a, R> InUseProtection<'a, R> {
         is_removal: bool,
     ) -> Result<(), kube::Error> {
         let api = self.api::<DynamicObject>(key);
-        match api.patch(&key.name, &PatchParams::default(), patch).await {
+        match api.patch(key.name(), &PatchParams::default(), patch).await {
             // The object is gone or has changed: a watch event follows. A removal tests first that the finalizer
             // is at its index.
             Err(kube::Error::Api(status))
@@ -248,7 +248,7 @@ impl<'a, R> InUseProtection<'a, R> {
     where
         K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
     {
-        let namespace = Some(key.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
         dynamic_object::api(&self.context.client, self.resource, namespace)
     }
 
@@ -272,7 +272,7 @@ impl<'a, R> InUseProtection<'a, R> {
         let kind = self.context.validator.kind();
         let mut named: Vec<_> = users
             .iter()
-            .map(|user| format!("'{}'", user.name))
+            .map(|user| format!("'{}'", user.name()))
             .collect();
         let more = named.len().saturating_sub(MAX_NAMED);
         named.truncate(MAX_NAMED);

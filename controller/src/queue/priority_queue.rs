@@ -1,5 +1,6 @@
 //! Priority queue of object keys: contains each key once and never hands it out twice at the same time.
 
+use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -9,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::cache::capacity::release_unused;
 use crate::metrics::QueueMetrics;
 
 /// Priority of a key: a change goes before what can wait.
@@ -67,17 +69,23 @@ struct State<K> {
     is_closed: bool,
 }
 
-#[derive(Default)]
-struct Entry {
-    ready: Option<(Priority, u64)>,
-    due: Option<(Instant, u64)>,
-    /// Time since which the key could have been handed out.
-    waits_since: Option<Instant>,
-    works_since: Option<Instant>,
-    /// Number of the latest hand-out.
-    number: u64,
-    /// Priority of an add while a worker has the key.
-    again: Option<Priority>,
+/// State of a key.
+enum Entry {
+    Ready {
+        position: (Priority, u64),
+        /// Time since which the key could have been handed out.
+        since: Instant,
+    },
+    Due {
+        position: (Instant, u64),
+    },
+    Processing {
+        since: Instant,
+        /// Number of this hand-out.
+        number: u64,
+        /// Priority of an add while a worker has the key.
+        again: Option<Priority>,
+    },
 }
 
 impl<K: Clone + Debug + Eq + Hash> Queue<K> {
@@ -144,22 +152,25 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
     /// meantime, it is handed out as after that add.
     pub(crate) fn done(&self, key: &K, again_after: Option<Duration>) {
         let mut state = self.state.lock();
-        let Some(mut entry) = state.entries.remove(key) else {
+        let Some(Entry::Processing {
+            since,
+            number,
+            again,
+        }) = state.entries.remove(key)
+        else {
             return;
         };
-        self.metrics.in_progress.finish(entry.number);
-        if let Some(since) = entry.works_since.take() {
-            self.metrics
-                .work_duration
-                .observe(since.elapsed().as_secs_f64());
-        }
-        match (entry.again, again_after) {
+        self.metrics.in_progress.finish(number);
+        self.metrics
+            .work_duration
+            .observe(since.elapsed().as_secs_f64());
+        match (again, again_after) {
             (Some(priority), _) => state.add(key.clone(), priority, self.least(priority)),
             (None, Some(after)) => {
                 self.metrics.retries.inc();
                 state.add(key.clone(), Priority::Requeue, after);
             }
-            (None, None) => {}
+            (None, None) => release_unused(&mut state.entries),
         }
         self.notify(state);
     }
@@ -192,7 +203,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
             );
         }
         let in_work = state.entries.iter();
-        let in_work = in_work.filter(|(_, entry)| entry.works_since.is_some());
+        let in_work = in_work.filter(|(_, entry)| matches!(entry, Entry::Processing { .. }));
         let in_work: Vec<_> = in_work.map(|(key, _)| key.clone()).collect();
         for key in in_work {
             self.metrics.adds.inc();
@@ -214,9 +225,9 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         let state = self.state.lock();
         let now = Instant::now();
         let working = state.entries.iter();
-        let working = working.filter_map(|(key, entry)| {
-            let since = entry.works_since?;
-            Some((key.clone(), now - since))
+        let working = working.filter_map(|(key, entry)| match entry {
+            Entry::Processing { since, .. } => Some((key.clone(), now - *since)),
+            Entry::Ready { .. } | Entry::Due { .. } => None,
         });
         let due = state.due.iter();
         let due = due.map(|((at, _), (key, _))| (key.clone(), at.saturating_duration_since(now)));
@@ -232,6 +243,11 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         let mut state = self.state.lock();
         state.remove(key);
         self.notify(state);
+    }
+
+    /// Releases the memory for keys that were removed.
+    pub(crate) fn shrink_to_fit(&self) {
+        self.state.lock().entries.shrink_to_fit();
     }
 
     /// Closes the queue: nothing is handed out any more.
@@ -272,53 +288,52 @@ impl<K: Clone + Eq + Hash> State<K> {
         let now = Instant::now();
         self.arrivals += 1;
         let arrival = self.arrivals;
-        let entry = self.entries.entry(key.clone()).or_default();
-        if entry.works_since.is_some() {
-            entry.again = Some(entry.again.map_or(priority, |other| other.min(priority)));
-            return;
-        }
-        if let Some(position) = entry.ready {
-            if priority < position.0 {
-                self.ready.remove(&position);
-                // Keeps its arrival number, so that its place among the urgent keys is by age.
-                let position = (priority, position.1);
-                entry.ready = Some(position);
-                self.ready.insert(position, key);
-            }
-            return;
-        }
         let at = now + after;
-        if let Some(position) = entry.due {
-            if position.0 <= at {
-                return;
+        let mut slot = self.entries.entry(key);
+        if let Slot::Occupied(entry) = &mut slot {
+            match entry.get_mut() {
+                Entry::Processing { again, .. } => {
+                    *again = Some(again.map_or(priority, |other| other.min(priority)));
+                    return;
+                }
+                Entry::Ready { position, .. } if priority < position.0 => {
+                    if let Some(key) = self.ready.remove(position) {
+                        // Keeps its arrival number, so that its place among the urgent keys is by age.
+                        position.0 = priority;
+                        self.ready.insert(*position, key);
+                    }
+                    return;
+                }
+                Entry::Ready { .. } => return,
+                Entry::Due { position } if position.0 <= at => return,
+                Entry::Due { position } => drop(self.due.remove(position)),
             }
-            self.due.remove(&position);
-            entry.due = None;
         }
-        if after.is_zero() {
-            entry.waits_since = Some(now);
-            entry.ready = Some((priority, arrival));
-            self.ready.insert((priority, arrival), key);
+        // The key of the map, with which all collections share one text.
+        let key = slot.key().clone();
+        slot.insert_entry(if after.is_zero() {
+            let position = (priority, arrival);
+            self.ready.insert(position, key);
+            Entry::Ready {
+                position,
+                since: now,
+            }
         } else {
-            entry.due = Some((at, arrival));
-            self.due.insert((at, arrival), (key, priority));
-        }
+            let position = (at, arrival);
+            self.due.insert(position, (key, priority));
+            Entry::Due { position }
+        });
     }
 
     fn remove(&mut self, key: &K) {
-        let Some(entry) = self.entries.get_mut(key) else {
-            return;
-        };
-        entry.again = None;
-        if let Some(position) = entry.ready.take() {
-            self.ready.remove(&position);
+        match self.entries.get_mut(key) {
+            Some(Entry::Processing { again, .. }) => return *again = None,
+            Some(Entry::Ready { position, .. }) => drop(self.ready.remove(position)),
+            Some(Entry::Due { position }) => drop(self.due.remove(position)),
+            None => return,
         }
-        if let Some(position) = entry.due.take() {
-            self.due.remove(&position);
-        }
-        if entry.works_since.is_none() {
-            self.entries.remove(key);
-        }
+        self.entries.remove(key);
+        release_unused(&mut self.entries);
     }
 
     /// Makes the keys ready whose time has come.
@@ -330,10 +345,12 @@ impl<K: Clone + Eq + Hash> State<K> {
             }
             let (key, priority) = first.remove();
             if let Some(entry) = self.entries.get_mut(&key) {
-                entry.due = None;
-                entry.waits_since = Some(at);
-                entry.ready = Some((priority, arrival));
-                self.ready.insert((priority, arrival), key);
+                let position = (priority, arrival);
+                *entry = Entry::Ready {
+                    position,
+                    since: at,
+                };
+                self.ready.insert(position, key);
             }
         }
     }
@@ -353,12 +370,15 @@ impl<K: Clone + Eq + Hash> State<K> {
         };
         let position = position?;
         let (number, key) = (position.1, self.ready.remove(&position)?);
-        let entry = self.entries.entry(key.clone()).or_default();
-        entry.ready = None;
-        entry.works_since = Some(now);
-        entry.number = number;
-        let since = entry.waits_since.take();
-        let waited = since.map_or(Duration::ZERO, |since| now - since);
+        let entry = Entry::Processing {
+            since: now,
+            number,
+            again: None,
+        };
+        let waited = match self.entries.insert(key.clone(), entry) {
+            Some(Entry::Ready { since, .. }) => now - since,
+            _ => Duration::ZERO,
+        };
         Some((key, number, waited))
     }
 }

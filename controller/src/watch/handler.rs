@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 
 use crate::api::reconciler::Reconciler;
+use crate::cache::capacity::release_unused;
 use crate::cache::object_key::ObjectKey;
 use crate::cache::reference_index::{ReferenceIndex, targets};
 use crate::children::OWNER_LABEL;
@@ -250,8 +251,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         let is_held = |uid: &str| shards.shards().holds(uid);
         let children = self.context.written.children.retain_owners(is_held);
         for child in children {
-            let key = ObjectKey::new(&child.namespace, &child.name);
-            self.stores.children[child.type_index].remove(&key);
+            self.stores.children[child.type_index].remove(&child.object);
         }
         for (key, stored) in self.stores.parents.entries() {
             if is_held(stored.uid()) {
@@ -267,6 +267,18 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
                 yield_now().await;
             }
         }
+        self.release_memory();
+    }
+
+    /// Releases the memory of the collections for the objects that were removed.
+    fn release_memory(&self) {
+        self.stores.parents.shrink_to_fit();
+        self.stores
+            .children
+            .iter()
+            .for_each(|store| store.shrink_to_fit());
+        self.queue.shrink_to_fit();
+        self.keys.lock().shrink_to_fit();
     }
 
     /// Handles a change of a reconciled object: enqueues it if the change needs a reconciliation.
@@ -284,8 +296,12 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
                 .objects
                 .resolve_and_prune(Arc::clone(after));
         }
-        self.update_namespaces(&seen.change);
-        self.update_indexes(&seen.change);
+        let Some(object) = after.or(before) else {
+            return;
+        };
+        let key = ObjectKey::of(object);
+        self.update_namespaces(&key, &seen.change);
+        self.update_indexes(&key, &seen.change);
         for at in (0..self.context.watches.len()).filter(|at| self.is_on_parents(*at)) {
             self.on_related_event(at, seen);
         }
@@ -293,10 +309,9 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         let triggers_reconciliation = generation_or_finalizers_changed(&seen.change)
             || paused::pause_changed(&seen.change)
             || reconcile_request::is_requested(&seen.change);
-        let Some(object) = after.or(before).filter(|_| triggers_reconciliation) else {
+        if !triggers_reconciliation {
             return;
-        };
-        let key = ObjectKey::of(object);
+        }
         if after.is_none() {
             self.context.read_objects.set(&key, &[]);
             return self.queue.remove(&key);
@@ -319,36 +334,31 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
     }
 
     /// Updates the namespaces in which an object has children.
-    fn update_namespaces(&self, change: &UpdateEvent<'_, DynamicObject>) {
+    fn update_namespaces(&self, key: &ObjectKey, change: &UpdateEvent<'_, DynamicObject>) {
         let watches = &self.context.namespace_watches;
-        if let Some(object) = change.after.or(change.before)
-            && watches.is_any()
-        {
+        if watches.is_any() {
             let after = change.after.map(|after| serde_json::to_value(&**after));
             let after = after.transpose().ok().flatten().unwrap_or_default();
-            watches.set_owner(&ObjectKey::of(object), &after);
+            watches.set_owner(key, &after);
         }
     }
 
     /// Updates the key and the references of an object.
-    fn update_indexes(&self, change: &UpdateEvent<'_, DynamicObject>) {
+    fn update_indexes(&self, key: &ObjectKey, change: &UpdateEvent<'_, DynamicObject>) {
         let mut keys = self.keys.lock();
-        if let Some(uid) = change.before.and_then(|before| before.uid()) {
-            keys.remove(&uid);
+        let uid = |object: Option<&Arc<DynamicObject>>| object.and_then(|object| object.uid());
+        let (before, after) = (uid(change.before), uid(change.after));
+        if let Some(before) = before.filter(|before| after.as_ref() != Some(before)) {
+            keys.remove(&before);
+            release_unused(&mut keys);
         }
-        if let Some(after) = change.after
-            && let Some(uid) = after.uid()
-        {
-            keys.insert(uid, ObjectKey::of(after));
+        if let Some(after) = after {
+            keys.entry(after).or_insert_with(|| key.clone());
         }
         drop(keys);
-        let Some(object) = change.after.or(change.before) else {
-            return;
-        };
         if self.context.watches.is_empty() {
             return;
         }
-        let key = ObjectKey::of(object);
         let now = match change.after {
             Some(after) if !self.is_processed(after) => {
                 let namespace = after.namespace().unwrap_or_default();
@@ -358,10 +368,10 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             _ => Some(BTreeSet::new()),
         };
         let Some(now) = now else {
-            return self.referrers.set_unknown(&key);
+            return self.referrers.set_unknown(key);
         };
         let were_unclear = self.referrers.has_unknown();
-        for target in self.referrers.set(&key, now) {
+        for target in self.referrers.set(key, now) {
             if let Some(protection) = self.protection(target.watch) {
                 protection.on_reference_changed(&target.namespace, &target.reference);
             }

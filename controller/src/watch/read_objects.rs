@@ -170,7 +170,10 @@ mod tests {
     /// Returns the names of the readers that are to be reconciled.
     fn changed(objects: &ReadObjects) -> Vec<String> {
         let changed = objects.changed().now_or_never().unwrap_or_default();
-        changed.into_iter().map(|key| key.name).collect()
+        changed
+            .into_iter()
+            .map(|key| key.name().to_owned())
+            .collect()
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use parking_lot::Mutex;
 
+use crate::cache::capacity::release_unused;
 use crate::cache::store::{CompressedObject, Dictionary};
 use crate::children::OWNER_LABEL;
 use crate::children::key::ChildKey;
@@ -123,7 +124,8 @@ impl ChildCache {
     ) {
         let uids: HashSet<_> = all.iter().map(|child| child.uid()).collect();
         let is_listed = |key: &ChildKey| {
-            key.type_index == type_ && namespace.is_none_or(|namespace| key.namespace == namespace)
+            key.type_index == type_
+                && namespace.is_none_or(|namespace| key.namespace() == namespace)
         };
         self.state.lock().by_owner.retain(|_, children| {
             children.retain(|(key, child)| !is_listed(key) || uids.contains(child.uid()));
@@ -156,7 +158,7 @@ impl ChildCache {
     /// Records a child that was written.
     pub(crate) fn record_write(&self, owner: &str, key: &ChildKey, child: &DynamicObject) {
         let mut state = self.state.lock();
-        let scope = (key.type_index, key.namespace.clone());
+        let scope = (key.type_index, key.namespace().to_owned());
         let is_observed = resource_version(child) <= state.observed_versions.get(&scope).copied();
         if !is_observed && state.get(owner, key, child).is_none() {
             let dictionary = state.dictionaries.entry(key.type_index).or_default();
@@ -188,7 +190,9 @@ impl ChildCache {
         let mut state = self.state.lock();
         let removed = state.by_owner.extract_if(|uid, _| !is_kept(uid));
         let keys = removed.flat_map(|(_, children)| children.into_iter().map(|(key, _)| key));
-        keys.collect()
+        let keys = keys.collect();
+        state.by_owner.shrink_to_fit();
+        keys
     }
 
     /// Returns the UIDs of the owners that are not known.
@@ -274,6 +278,7 @@ impl State {
             .retain(|(cached_key, compressed)| cached_key != key || Some(compressed.uid()) != uid);
         if children.is_empty() {
             self.by_owner.remove(owner);
+            release_unused(&mut self.by_owner);
         }
     }
 }

@@ -54,7 +54,8 @@ async fn an_object_stays_ready_only_with_its_current_spec() {
     wait_for_condition(&antennas, "a", "Ready", "True").await;
 
     is_reachable.store(false, Ordering::SeqCst);
-    let request = json!({"metadata": {"annotations": {"lockstep.dev/reconcile-requested-at": "now"}}});
+    let request =
+        json!({"metadata": {"annotations": {"lockstep.dev/reconcile-requested-at": "now"}}});
     antennas
         .patch("a", &PatchParams::default(), &Patch::Merge(request))
         .await
