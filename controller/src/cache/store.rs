@@ -87,6 +87,13 @@ impl CompressedObject {
         self.is_state(uid, resource_version(object))
     }
 
+    /// Returns true if it is this state of an object, or a later one.
+    pub(crate) fn is_at_least(&self, object: &DynamicObject) -> bool {
+        let uid = object.metadata.uid.as_deref().unwrap_or_default();
+        let version = resource_version(object);
+        &*self.uid == uid && version.is_some() && self.version >= version
+    }
+
     fn is_state(&self, uid: &str, version: Option<u64>) -> bool {
         &*self.uid == uid && self.version.is_some() && self.version == version
     }

@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::cache::capacity::release_unused;
+
 /// Interval after which a persistent problem is checked again, so that its Event is renewed: the API server keeps
 /// an Event for one hour after it was last written.
 pub(crate) const RENEW_AFTER: Duration = Duration::from_mins(55);
@@ -36,20 +38,28 @@ pub(crate) struct EventRecorder {
     client: Client,
     controller: String,
     instance: String,
-    by_uid: Mutex<HashMap<String, ObjectEvents>>,
+    published: Mutex<Published>,
 }
 
-/// Events that were published for an object.
+/// Events that were published, as far as they matter for later ones.
+struct Published {
+    by_uid: HashMap<String, ObjectEvents>,
+    /// Time of the last removal of entries that no longer matter.
+    pruned: Instant,
+}
+
+/// Events that were published for an object. Vectors, since nearly all objects have few.
 #[derive(Default)]
 struct ObjectEvents {
     /// The latest Event of each reason.
-    last: HashMap<&'static str, RecordedEvent>,
-    /// Times of the new Events of each reason.
-    started: HashMap<&'static str, Vec<Instant>>,
+    last: Vec<RecordedEvent>,
+    /// Reasons and times of the new Events.
+    started: Vec<(&'static str, Instant)>,
 }
 
 #[derive(Clone)]
 struct RecordedEvent {
+    reason: &'static str,
     note: String,
     /// Name of the Event.
     name: String,
@@ -73,7 +83,10 @@ impl EventRecorder {
             client,
             controller: controller.to_owned(),
             instance,
-            by_uid: Mutex::default(),
+            published: Mutex::new(Published {
+                by_uid: HashMap::new(),
+                pruned: Instant::now(),
+            }),
         }
     }
 
@@ -90,20 +103,15 @@ impl EventRecorder {
             None => self.publish(object, "Warning", reason, note).await,
         };
         if let Some(event) = event {
-            self.by_uid
-                .lock()
-                .entry(uid)
-                .or_default()
-                .record(reason, event);
+            self.published.lock().of(&uid).record(event);
         }
     }
 
     fn decide(&self, uid: &str, reason: &'static str, note: &str) -> Decision {
-        let mut by_uid = self.by_uid.lock();
-        let events = by_uid.entry(uid.to_owned()).or_default();
-        if let Some(last) = events.last.get_mut(reason)
-            && last.note == note
-        {
+        let mut published = self.published.lock();
+        let events = published.of(uid);
+        let mut last = events.last.iter_mut();
+        if let Some(last) = last.find(|last| last.reason == reason && last.note == note) {
             last.count += 1;
             let is_due = last.written.elapsed() >= COUNT_AFTER;
             return if is_due {
@@ -123,25 +131,20 @@ impl EventRecorder {
     pub(crate) async fn normal(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
         let is_too_much = {
-            let mut by_uid = self.by_uid.lock();
-            let events = by_uid.entry(uid.clone()).or_default();
+            let mut published = self.published.lock();
+            let events = published.of(&uid);
             // A problem that occurs again later gets a new Event.
-            events.last.clear();
+            events.last = Vec::new();
             events.is_over_spam_limit(reason)
         };
         if !is_too_much && let Some(event) = self.publish(object, "Normal", reason, note).await {
-            self.by_uid
-                .lock()
-                .entry(uid)
-                .or_default()
-                .started(reason)
-                .push(event.written);
+            self.published.lock().of(&uid).started(&event);
         }
     }
 
     /// Removes the recorded Events of an object, so that a later occurrence gets a new Event.
     pub(crate) fn forget(&self, uid: &str) {
-        self.by_uid.lock().remove(uid);
+        self.published.lock().by_uid.remove(uid);
     }
 
     /// Writes the number of occurrences to an Event, if it still exists.
@@ -166,7 +169,7 @@ impl EventRecorder {
         &self,
         object: &ObjectReference,
         type_: &str,
-        reason: &str,
+        reason: &'static str,
         note: &str,
     ) -> Option<RecordedEvent> {
         let name = object.name.as_deref().unwrap_or_default();
@@ -189,6 +192,7 @@ impl EventRecorder {
         let events = self.events(object);
         match events.create(&PostParams::default(), &event).await {
             Ok(event) => Some(RecordedEvent {
+                reason,
                 note: note.to_owned(),
                 name: event.metadata.name.unwrap_or_default(),
                 count: 1,
@@ -207,23 +211,49 @@ impl EventRecorder {
     }
 }
 
-impl ObjectEvents {
-    fn record(&mut self, reason: &'static str, event: RecordedEvent) {
-        if event.count == 1 {
-            self.started(reason).push(event.written);
+impl Published {
+    /// Returns the Events of an object.
+    fn of(&mut self, uid: &str) -> &mut ObjectEvents {
+        // Not each time: there may be thousands of objects.
+        if self.pruned.elapsed() >= COUNT_AFTER {
+            self.pruned = Instant::now();
+            self.by_uid.retain(|_, events| events.still_matter());
+            release_unused(&mut self.by_uid);
         }
-        self.last.insert(reason, event);
+        self.by_uid.entry(uid.to_owned()).or_default()
+    }
+}
+
+impl ObjectEvents {
+    fn record(&mut self, event: RecordedEvent) {
+        if event.count == 1 {
+            self.started(&event);
+        }
+        self.last.retain(|last| last.reason != event.reason);
+        self.last.push(event);
     }
 
-    fn started(&mut self, reason: &'static str) -> &mut Vec<Instant> {
-        self.started.entry(reason).or_default()
+    fn started(&mut self, event: &RecordedEvent) {
+        self.started.reserve_exact(1);
+        self.started.push((event.reason, event.written));
     }
 
     /// Returns true if the object has reached the limit of new Events of a reason.
-    fn is_over_spam_limit(&mut self, reason: &'static str) -> bool {
-        let started = self.started(reason);
-        started.retain(|started| started.elapsed() < COUNT_AFTER);
-        started.len() >= MAX_AT_ONCE
+    fn is_over_spam_limit(&mut self, reason: &str) -> bool {
+        self.forget_old();
+        let started = self.started.iter();
+        started.filter(|(started, _)| *started == reason).count() >= MAX_AT_ONCE
+    }
+
+    /// Returns true if a later Event may depend on these.
+    fn still_matter(&mut self) -> bool {
+        self.forget_old();
+        !self.last.is_empty() || !self.started.is_empty()
+    }
+
+    fn forget_old(&mut self) {
+        self.started
+            .retain(|(_, written)| written.elapsed() < COUNT_AFTER);
     }
 }
 
@@ -257,16 +287,13 @@ mod tests {
             Decision::Nothing => "nothing".to_owned(),
             Decision::New => {
                 let event = RecordedEvent {
+                    reason: "Failed",
                     note: note.to_owned(),
                     name: "e".to_owned(),
                     count: 1,
                     written: Instant::now(),
                 };
-                let mut by_uid = recorder.by_uid.lock();
-                by_uid
-                    .entry("1".to_owned())
-                    .or_default()
-                    .record("Failed", event);
+                recorder.published.lock().of("1").record(event);
                 "anew".to_owned()
             }
             Decision::Increment(last) => format!("{} times", last.count),
@@ -284,6 +311,32 @@ mod tests {
         assert!(matches!(other, Decision::New), "another reason");
         tokio::time::advance(COUNT_AFTER).await;
         assert_eq!(decision("request 11"), "anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_of_objects_without_a_problem_are_not_kept() {
+        let server = tower::service_fn(|request: http::Request<Body>| async {
+            let event = request.into_body().collect_bytes().await?;
+            let response = http::Response::builder().status(201);
+            Ok::<_, tower::BoxError>(response.body(Body::from(event))?)
+        });
+        let recorder = EventRecorder::new(Client::new(server, "default"), "test");
+        let object = |uid: &str| ObjectReference {
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        };
+        let known = || {
+            let published = recorder.published.lock();
+            let mut known: Vec<_> = published.by_uid.keys().cloned().collect();
+            known.sort();
+            known
+        };
+        recorder.normal(&object("ready"), "Ready", "ready").await;
+        recorder.warning(&object("failing"), "Failed", "no").await;
+        assert_eq!(known(), ["failing", "ready"]);
+        tokio::time::advance(COUNT_AFTER).await;
+        recorder.normal(&object("other"), "Ready", "ready").await;
+        assert_eq!(known(), ["failing", "other"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) struct Stores {
 
 impl Stores {
     pub(crate) fn of<R>(context: &Context<R>) -> Self {
-        let parents = Store::default();
+        let parents = context.written.objects.delivered().clone();
         let related = context.watches.iter().map(|watch| {
             if watch.watches_all_of(&context.resource) {
                 RelatedCache::of(&parents)

@@ -7,6 +7,8 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use parking_lot::Mutex;
 
+use crate::cache::object_key::ObjectKey;
+use crate::cache::store::Store;
 use crate::dynamic_object::{is_later, set_type_meta};
 use crate::field_manager::FieldManager;
 
@@ -19,6 +21,8 @@ use crate::field_manager::FieldManager;
 pub(crate) struct PendingWrites {
     resource: ApiResource,
     manager: FieldManager,
+    /// Objects that the watch has delivered.
+    delivered: Store,
     by_uid: Mutex<HashMap<String, Arc<DynamicObject>>>,
 }
 
@@ -27,15 +31,29 @@ impl PendingWrites {
         Self {
             resource,
             manager,
+            delivered: Store::default(),
             by_uid: Mutex::default(),
         }
     }
 
-    /// Records a write.
+    /// Returns the objects that the watch has delivered, which its intake stores.
+    pub(crate) fn delivered(&self) -> &Store {
+        &self.delivered
+    }
+
+    /// Records a write, unless the watch has delivered it before the response: then no event would prune it.
     pub(crate) fn record(&self, mut object: DynamicObject) {
         set_type_meta(&mut object, &self.resource, &self.manager);
-        if let Some(uid) = object.uid() {
-            self.by_uid.lock().insert(uid, Arc::new(object));
+        let Some(uid) = object.uid() else {
+            return;
+        };
+        // The intake prunes with the same lock, after it has stored an object.
+        let mut by_uid = self.by_uid.lock();
+        let delivered = self.delivered.get(&ObjectKey::of(&object));
+        if delivered.is_some_and(|delivered| delivered.is_at_least(&object)) {
+            by_uid.remove(&uid);
+        } else {
+            by_uid.insert(uid, Arc::new(object));
         }
     }
 
@@ -87,5 +105,22 @@ mod tests {
         assert_eq!(seen("10"), "10");
         assert!(written.by_uid.lock().is_empty(), "no entry is left");
         assert_eq!(seen("9"), "9");
+    }
+
+    #[test]
+    fn a_write_that_the_watch_delivers_before_the_response_is_not_kept() {
+        let gvk = GroupVersionKind::gvk("g", "v1", "K");
+        let written =
+            PendingWrites::new(ApiResource::from_gvk(&gvk), FieldManager::new("lockstep"));
+        let is_kept = |version: &str, delivered: &str| {
+            let store = written.delivered();
+            let delivered = object(delivered);
+            store.put(ObjectKey::of(&delivered), store.compress(&delivered));
+            written.record(object(version));
+            !written.by_uid.lock().is_empty()
+        };
+        assert!(is_kept("10", "9"));
+        assert!(!is_kept("10", "10"));
+        assert!(!is_kept("10", "11"));
     }
 }
