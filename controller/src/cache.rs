@@ -2,6 +2,7 @@
 
 pub(crate) mod bidirectional_map;
 pub(crate) mod capacity;
+pub(crate) mod counted_set;
 pub(crate) mod index_entry;
 pub(crate) mod object_key;
 pub(crate) mod reference_index;

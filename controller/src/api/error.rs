@@ -99,8 +99,13 @@ impl ReconcileError {
     }
 
     /// Marks an error that says nothing about the state of what the object manages, such as a call to another system without
-    /// an answer: an object that is ready with its current spec stays ready. One whose spec has changed does not: an earlier
-    /// attempt may have written parts of the new spec.
+    /// an answer: an object that is ready stays ready. One of which the generation has changed does not, because of a new spec,
+    /// a new default or its deletion: an earlier attempt may have written a part of the change.
+    ///
+    /// # Assumptions
+    ///
+    /// What was written without a change of the generation, such as the repair of drift, was answered. If the answer and the
+    /// status after it were lost, the object stays ready until a read succeeds.
     ///
     /// ```
     /// use lockstep_controller::ReconcileError;

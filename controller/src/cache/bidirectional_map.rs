@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
+use crate::cache::capacity::release_unused;
+
 /// Things, and the terms under which each of them is found.
 pub(crate) struct BidirectionalMap<K, T> {
     things: HashMap<T, BTreeSet<K>>,
@@ -35,7 +37,10 @@ impl<K: Clone + Ord + Hash, T: Clone + Ord + Hash> BidirectionalMap<K, T> {
             let things = self.things.entry(term.clone()).or_default();
             things.insert(thing.clone());
         }
-        if !terms.is_empty() {
+        if terms.is_empty() {
+            release_unused(&mut self.terms);
+            release_unused(&mut self.things);
+        } else {
             self.terms.insert(thing.clone(), terms);
         }
         changed

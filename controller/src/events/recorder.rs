@@ -144,7 +144,9 @@ impl EventRecorder {
 
     /// Removes the recorded Events of an object, so that a later occurrence gets a new Event.
     pub(crate) fn forget(&self, uid: &str) {
-        self.published.lock().by_uid.remove(uid);
+        let mut published = self.published.lock();
+        published.by_uid.remove(uid);
+        release_unused(&mut published.by_uid);
     }
 
     /// Writes the number of occurrences to an Event, if it still exists.

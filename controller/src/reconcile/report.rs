@@ -190,7 +190,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         } = error.unwrapped();
         if is_inconclusive {
             status.keep_readiness();
-        } else {
+        }
+        // What the operator has said of an earlier spec does not apply to the current one.
+        if !is_inconclusive || !status.is_current() {
             let reconciler = &self.context.reconciler;
             status.set_remaining_operator_conditions(&reconciler.conditions_on_error(&error));
         }

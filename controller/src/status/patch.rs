@@ -123,11 +123,15 @@ impl Status {
         }
     }
 
-    /// Leaves the conditions of [`set_health`](Self::set_health) unchanged if the object is ready with its current spec. If the
-    /// spec has changed, an earlier attempt may have written parts of it without a response.
+    /// Leaves the conditions of [`set_health`](Self::set_health) unchanged if the object is ready with its current spec. If the spec has changed, an earlier attempt may have written parts of it without a response.
     pub(crate) fn keep_readiness(&mut self) {
         let ready = conditions::get(&self.before, READY, self.generation);
         self.keeps_readiness = ready.is_some_and(|(is_ready, _)| is_ready);
+    }
+
+    /// Returns true if the stored status is of the current generation.
+    pub(crate) fn is_current(&self) -> bool {
+        self.before["observedGeneration"] == self.generation
     }
 
     /// Sets the operator's own conditions.

@@ -254,7 +254,10 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             self.stores.children[child.type_index].remove(&child.object);
         }
         for (key, stored) in self.stores.parents.entries() {
-            if is_held(stored.uid()) {
+            // Another object of the same name may have replaced it meanwhile.
+            let current = self.stores.parents.get(&key);
+            let is_current = current.is_some_and(|current| current.uid() == stored.uid());
+            if is_held(stored.uid()) || !is_current {
                 continue;
             }
             if self.keeps_uid(stored.uid()) {

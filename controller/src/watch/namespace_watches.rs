@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::cache::capacity::release_unused;
+use crate::cache::counted_set::CountedSet;
 use crate::cache::object_key::ObjectKey;
 use crate::children::{NamespacesOf, OwnedType};
 
@@ -21,10 +23,17 @@ pub(crate) struct NamespaceWatches {
 /// Namespaces in which the children of one type are watched.
 pub(crate) struct NamespacesOfType {
     namespaces_of: NamespacesOf,
-    owners: Mutex<HashMap<ObjectKey, BTreeSet<String>>>,
+    owners: Mutex<Owners>,
     needed: watch::Sender<BTreeSet<String>>,
     /// By namespace.
     watches: watch::Sender<BTreeMap<String, NamespaceState>>,
+}
+
+/// Namespaces by owner, and of all owners.
+#[derive(Default)]
+struct Owners {
+    by_key: HashMap<ObjectKey, BTreeSet<String>>,
+    namespaces: CountedSet<String>,
 }
 
 /// State of the watch of one namespace.
@@ -109,7 +118,7 @@ impl NamespaceWatches {
     pub(crate) fn unlisted(&self, key: &ObjectKey, types: &[OwnedType]) -> Option<Unlisted> {
         let mut pending = None;
         for (type_, of_type) in &self.by_type {
-            let namespaces = of_type.owners.lock().get(key).cloned();
+            let namespaces = of_type.owners.lock().by_key.get(key).cloned();
             let watches = of_type.watches.borrow();
             for namespace in namespaces.unwrap_or_default() {
                 match watches.get(&namespace) {
@@ -172,22 +181,16 @@ impl NamespacesOfType {
             self.namespaces_of(owner)
         };
         let mut owners = self.owners.lock();
-        let before = if namespaces.is_empty() {
-            owners.remove(key).unwrap_or_default()
-        } else {
-            owners
-                .insert(key.clone(), namespaces.clone())
-                .unwrap_or_default()
-        };
-        if before == namespaces {
-            return;
+        let before = owners.by_key.remove(key).unwrap_or_default();
+        if owners.namespaces.replace(&before, &namespaces) {
+            let needed = owners.namespaces.items().cloned().collect();
+            self.needed.send_replace(needed);
         }
-        let needed: BTreeSet<_> = owners.values().flatten().cloned().collect();
-        self.needed.send_if_modified(|now| {
-            let is_changed = *now != needed;
-            *now = needed;
-            is_changed
-        });
+        if namespaces.is_empty() {
+            release_unused(&mut owners.by_key);
+        } else {
+            owners.by_key.insert(key.clone(), namespaces);
+        }
     }
 
     fn set(&self, namespace: &str, state: NamespaceState) -> Vec<ObjectKey> {
@@ -199,6 +202,7 @@ impl NamespacesOfType {
         }
         let owners = self.owners.lock();
         let within = owners
+            .by_key
             .iter()
             .filter(|(_, namespaces)| namespaces.contains(namespace));
         within.map(|(key, _)| key.clone()).collect()

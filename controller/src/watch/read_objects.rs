@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
 use crate::api::read_object::ReadObject;
+use crate::cache::capacity::release_unused;
+use crate::cache::counted_set::CountedSet;
 use crate::cache::object_key::ObjectKey;
 
 /// Type and namespace of objects that are watched together.
@@ -32,6 +34,8 @@ pub(crate) struct ReadObjects {
 struct State {
     /// Last reads of each reader.
     reads: HashMap<ObjectKey, Vec<Read>>,
+    /// Places of all reads.
+    places: CountedSet<Place>,
     /// Versions that the watch of each place has delivered, once its initial list is complete.
     delivered: HashMap<Place, Versions>,
     /// Readers of which an object has changed.
@@ -71,18 +75,19 @@ impl ReadObjects {
             state.changed.insert(reader.clone());
             self.has_changed.notify_one();
         }
-        if reads.is_empty() {
-            state.reads.remove(reader);
-        } else {
-            state.reads.insert(reader.clone(), reads);
+        let State {
+            reads: all, places, ..
+        } = &mut *state;
+        let before = all.remove(reader).unwrap_or_default();
+        let places_before = before.iter().map(|read| &read.place);
+        if places.replace(places_before, reads.iter().map(|read| &read.place)) {
+            self.places.send_replace(places.items().cloned().collect());
         }
-        let all = state.reads.values().flatten();
-        let places: HashSet<_> = all.map(|read| read.place.clone()).collect();
-        self.places.send_if_modified(|now| {
-            let is_changed = *now != places;
-            *now = places;
-            is_changed
-        });
+        if reads.is_empty() {
+            release_unused(all);
+        } else {
+            all.insert(reader.clone(), reads);
+        }
     }
 
     /// Returns the places with objects that were read.

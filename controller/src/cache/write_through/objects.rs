@@ -17,7 +17,8 @@ use crate::field_manager::FieldManager;
 /// # Guarantees
 ///
 /// A reconciliation never sees an object in a state before the write of an earlier reconciliation: it would repeat
-/// the write, which then fails with a conflict.
+/// the write, which then fails with a conflict. An exception is a watch that restarts at an API server which lags behind the
+/// one that has delivered the write.
 pub(crate) struct PendingWrites {
     resource: ApiResource,
     manager: FieldManager,

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kube::api::{Patch, PatchParams};
-use lockstep_controller::{Metrics, ReconcileError, SyncReconciler, SyncRequest, SyncResponse};
+use lockstep_controller::{
+    FinalizeOutcome, FinalizeRequest, Metrics, OperatorCondition, Readiness, ReconcileError,
+    ReconcileOutput, Reconciler, SyncRequest,
+};
 use lockstep_shared_validation::ValidatedResource;
 use lockstep_test::{
     RunningController, apply, cluster_with, objects, operator, toy_crd, wait_for_condition,
@@ -33,25 +36,70 @@ impl ValidatedResource for Antenna {
     }
 }
 
+/// Reconciler whose external system can be unreachable.
+struct Rotator {
+    is_reachable: Arc<AtomicBool>,
+}
+
+fn aligned(is_true: bool, reason: &'static str) -> OperatorCondition {
+    OperatorCondition {
+        type_: "Aligned",
+        is_true,
+        reason,
+        message: String::new(),
+    }
+}
+
+#[async_trait::async_trait]
+impl Reconciler for Rotator {
+    type Kind = Antenna;
+
+    async fn reconcile(
+        &self,
+        _: &SyncRequest<'_, Antenna>,
+    ) -> Result<ReconcileOutput, ReconcileError> {
+        if !self.is_reachable.load(Ordering::SeqCst) {
+            let error = ReconcileError::transient("RotatorUnreachable", "it does not answer");
+            return Err(error.inconclusive());
+        }
+        Ok(ReconcileOutput {
+            readiness: Some(Readiness {
+                ready: true,
+                reason: "Turned",
+                message: String::new(),
+            }),
+            conditions: vec![aligned(true, "Turned")],
+            ..ReconcileOutput::default()
+        })
+    }
+
+    fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
+        vec![aligned(false, error.reason())]
+    }
+
+    async fn finalize(&self, _: &FinalizeRequest<'_>) -> Result<FinalizeOutcome, ReconcileError> {
+        Ok(FinalizeOutcome::Done)
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_stays_ready_only_with_its_current_spec() {
     let cluster = cluster_with::<Antenna>().await;
     let is_reachable = Arc::new(AtomicBool::new(true));
-    let reconciler = SyncReconciler::new({
-        let is_reachable = Arc::clone(&is_reachable);
-        move |_: &SyncRequest<'_, Antenna>| {
-            if is_reachable.load(Ordering::SeqCst) {
-                return Ok(SyncResponse::new());
-            }
-            let message = "the rotator does not answer";
-            Err(ReconcileError::transient("RotatorUnreachable", message).inconclusive())
-        }
-    });
+    let reconciler = Rotator {
+        is_reachable: Arc::clone(&is_reachable),
+    };
     let metrics = Metrics::register(&mut Registry::default());
     let running = RunningController::start(operator(cluster.client(), reconciler, &metrics));
     let antennas = objects::<Antenna>(cluster.client(), Some("default"));
+    let wait_for = async |status: &str, reason: &str| {
+        for type_ in ["Ready", "Aligned"] {
+            let (found, _) = wait_for_condition(&antennas, "a", type_, status).await;
+            assert_eq!(found, reason, "{type_}");
+        }
+    };
     apply::<Antenna>(&antennas, "a", &json!({"spec": {"angle": 10}})).await;
-    wait_for_condition(&antennas, "a", "Ready", "True").await;
+    wait_for("True", "Turned").await;
 
     is_reachable.store(false, Ordering::SeqCst);
     let request =
@@ -64,14 +112,12 @@ async fn an_object_stays_ready_only_with_its_current_spec() {
         found.is_some_and(|found| found.data["status"]["lastHandledReconcileAt"] == "now")
     })
     .await;
-    wait_for_condition(&antennas, "a", "Ready", "True").await;
+    wait_for("True", "Turned").await;
 
     apply::<Antenna>(&antennas, "a", &json!({"spec": {"angle": 20}})).await;
-    let (reason, message) = wait_for_condition(&antennas, "a", "Ready", "False").await;
-    assert_eq!(reason, "RotatorUnreachable");
-    assert_eq!(message, "the rotator does not answer");
+    wait_for("False", "RotatorUnreachable").await;
 
     is_reachable.store(true, Ordering::SeqCst);
-    wait_for_condition(&antennas, "a", "Ready", "True").await;
+    wait_for("True", "Turned").await;
     running.stop().await;
 }
