@@ -104,8 +104,8 @@ impl ReconcileError {
     ///
     /// # Assumptions
     ///
-    /// What was written without a change of the generation, such as the repair of drift, was answered. If the answer and the
-    /// status after it were lost, the object stays ready until a read succeeds.
+    /// Each write without a change of the generation, such as a repair of drift, was answered. If the answer and the status after
+    /// it were lost, the object stays ready until a read succeeds.
     ///
     /// ```
     /// use lockstep_controller::ReconcileError;
