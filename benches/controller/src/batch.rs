@@ -27,7 +27,7 @@ impl ValidatedResource for Batch {
     fn crd() -> Value {
         let spec = json!({
             "type": "object", "required": ["text"],
-            "properties": {"text": {"type": "string", "maxLength": 1024}},
+            "properties": {"text": {"type": "string", "maxLength": 65_536}},
         });
         with_standard_fields(json!({
             "apiVersion": "apiextensions.k8s.io/v1",

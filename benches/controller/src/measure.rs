@@ -56,7 +56,8 @@ pub(crate) async fn measure(side: &Implementation, objects: usize) -> anyhow::Re
     )?;
     let arguments = audit.arguments();
     let cluster = Cluster::start_with(&[&arguments[0], &arguments[1]]).await?;
-    let batches = make(&cluster, objects).await?;
+    let text = "a text of some length, as configuration has it; ".repeat(4);
+    let batches = make(&cluster, objects, |_| text.clone()).await?;
 
     let from = audit.position()?;
     let started = Instant::now();
@@ -99,15 +100,20 @@ fn part(running: &Running, seconds: f64, calls: Calls) -> anyhow::Result<Part> {
     })
 }
 
-pub(crate) async fn make(cluster: &Cluster, objects: usize) -> anyhow::Result<Api<DynamicObject>> {
+/// Creates objects; a function returns the text of each.
+pub(crate) async fn make(
+    cluster: &Cluster,
+    objects: usize,
+    text: impl Fn(usize) -> String,
+) -> anyhow::Result<Api<DynamicObject>> {
     let crds: Api<CustomResourceDefinition> = Api::all(cluster.client());
     let crd = serde_json::from_value(Batch::crd())?;
     crds.create(&PostParams::default(), &crd).await?;
     let resource = resource();
     let batches: Api<DynamicObject> = Api::namespaced_with(cluster.client(), "default", &resource);
-    let text = "a text of some length, as configuration has it; ".repeat(4);
     let object = |at: usize| {
-        DynamicObject::new(&format!("batch-{at}"), &resource).data(json!({"spec": {"text": text}}))
+        let spec = json!({"text": text(at)});
+        DynamicObject::new(&format!("batch-{at}"), &resource).data(json!({"spec": spec}))
     };
     eventually("the first object to be stored", async || {
         batches

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs::File;
+use std::iter;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// Number of objects.
     #[arg(long, default_value_t = 30_000)]
     objects: usize,
+    /// Length of the random text in each object, in bytes, which cannot be compressed.
+    #[arg(long, default_value_t = 200)]
+    text_bytes: usize,
     /// Number of replicas.
     #[arg(long, default_value_t = 3)]
     replicas: usize,
@@ -50,6 +54,13 @@ struct Fleet {
 }
 
 impl Args {
+    fn text(&self, object: usize) -> String {
+        let mut random = fastrand::Rng::with_seed(object as u64);
+        iter::repeat_with(|| random.alphanumeric())
+            .take(self.text_bytes)
+            .collect()
+    }
+
     /// Starts replicas; without shards only one.
     fn start(
         &self,
@@ -153,7 +164,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let cluster = Cluster::start().await?;
     let started = Instant::now();
-    make(&cluster, args.objects).await?;
+    make(&cluster, args.objects, |at| args.text(at)).await?;
     eprintln!(
         "created {} objects in {:.0} s",
         args.objects,

@@ -120,20 +120,31 @@ async fn replicas_with_other_numbers_of_shards_or_none_are_not_active_at_the_sam
 async fn replicas_that_stop_hand_over_to_those_with_another_number_of_shards_at_once() {
     for seed in 0..10 {
         let mut simulation = Simulation::new(seed);
+        let mut group = None;
         for mode in [None, Some(4), Some(9), None] {
             let before = std::mem::take(&mut simulation.replicas);
+            let stopped: Vec<_> = (1..=simulation.started)
+                .map(|at| format!("replica-{at}"))
+                .chain(group)
+                .collect();
             simulation.start(mode);
             simulation.start(mode);
             simulation.pass(10..11).await;
             join_all(before.into_iter().map(Replica::stop)).await;
-            sleep(Duration::from_secs(12)).await;
-            // No Lease can have expired in this time.
-            simulation
-                .external
-                .check(Duration::from_secs(6), "the handover");
+            for name in simulation.leases.names() {
+                let holder = simulation.leases.holder(&name).unwrap_or_default();
+                assert!(!stopped.contains(&holder), "{holder} has released {name}");
+            }
+            // An object may wait until the shard has moved to the second replica.
+            sleep(Duration::from_secs(30)).await;
+            let what = format!("the handover to {mode:?} with seed {seed}");
+            simulation.external.check(Duration::from_secs(20), &what);
             let holder = simulation.leases.holder(LEASE).unwrap_or_default();
-            let group = mode.map(|shards| format!("shards/{shards}"));
-            assert!(group.is_none_or(|group| group == holder), "{holder}");
+            group = mode.map(|shards| format!("shards/{shards}"));
+            assert!(
+                group.as_ref().is_none_or(|group| *group == holder),
+                "{holder}"
+            );
         }
         let all = std::mem::take(&mut simulation.replicas);
         join_all(all.into_iter().map(Replica::stop)).await;
