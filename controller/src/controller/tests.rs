@@ -1,6 +1,7 @@
 //! Controllers without an API server.
 
 mod not_served;
+mod released_shards;
 mod unconfirmed_status;
 mod validation;
 
