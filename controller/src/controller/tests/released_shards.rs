@@ -52,7 +52,9 @@ async fn an_object_that_replaces_one_of_a_released_shard_stays() {
         // The removal pauses after the first object.
         yield_now().await;
         let left = names.map(|name| ObjectKey::new("", name));
-        let left = left.into_iter().find(|key| stores.parents.get(key).is_some());
+        let left = left
+            .into_iter()
+            .find(|key| stores.parents.get(key).is_some());
         let left = left.expect("one of two is removed");
         store(left.name(), &uids(true).next().expect("a UID"));
         left
