@@ -19,6 +19,10 @@ use crate::env::{EnvOptions, NAMESPACE, TestEnv, VECTOR, check, is_in_no_namespa
 use crate::result::{CheckResult, check_folder, check_lines};
 use crate::webhook::WebhookClient;
 
+/// Deadline of a case. The programs of eight cases at a time are compiled by two workers, on a machine that runs other
+/// tests, too.
+const DEADLINE: Duration = Duration::from_mins(5);
+
 /// Validates every case with `lockstep check`: in a file, and in a line of requests. Both results must be equal.
 fn by_check(cases: &[Case]) -> Vec<CheckResult> {
     let directory = tempfile::tempdir().expect("a directory");
@@ -107,7 +111,7 @@ pub async fn at_the_webhook(webhook: &WebhookClient, case: &Case, result: &Check
 /// The compilation of VRL programs and the API server's call have deadlines, which a busy machine with a debug build
 /// can exceed.
 async fn definite<T>(case: &Case, request: impl AsyncFnMut() -> Option<T>) -> T {
-    eventually_within(Duration::from_mins(5), &case.name, request)
+    eventually_within(DEADLINE, &case.name, request)
         .await
         .expect("a response that does not depend on the load")
 }
@@ -196,7 +200,8 @@ pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult)
                 .create(&PostParams::default(), &named(old, &name))
                 .await
                 .expect("stored");
-            env.condition_of(&objects, &name, "Valid", "True").await;
+            env.condition_within(DEADLINE, &objects, &name, ("Valid", "True"))
+                .await;
             loop {
                 let mut object = objects.get(&name).await.expect("the old object");
                 object.data["spec"] = case.object["spec"].clone();
@@ -215,7 +220,9 @@ pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult)
     } else {
         "False"
     };
-    let condition = env.condition_of(&objects, &name, "Valid", valid).await;
+    let condition = env
+        .condition_within(DEADLINE, &objects, &name, ("Valid", valid))
+        .await;
     if valid == "False" {
         let (message, whole) = (condition.message, result.message());
         // A condition holds 32 KiB at most; then only the beginning of the message is compared.

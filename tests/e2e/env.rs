@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_rds::config::Credentials;
@@ -13,6 +14,7 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Config};
 use lockstep_envtest::{
     Cluster, ClusterOptions, Components, Installation, Moto, Options, aws_environment, eventually,
+    eventually_within,
 };
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
@@ -301,8 +303,20 @@ impl TestEnv {
         type_: &str,
         status: &str,
     ) -> Condition {
+        self.condition_within(Duration::from_mins(1), api, name, (type_, status))
+            .await
+    }
+
+    /// Waits at most for `deadline` until a condition, a type and a status, of an object has the current generation.
+    pub async fn condition_within(
+        &self,
+        deadline: Duration,
+        api: &Api<DynamicObject>,
+        name: &str,
+        (type_, status): (&str, &str),
+    ) -> Condition {
         let what = format!("condition {type_}={status} of {name}");
-        eventually(&what, async || {
+        eventually_within(deadline, &what, async || {
             let object = api.get(name).await.ok()?;
             condition(&object, type_).filter(|c| {
                 c.status == status && c.observed_generation == object.metadata.generation
