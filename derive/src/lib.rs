@@ -16,6 +16,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | key | function of the trait | required |
 /// |---|---|---|
 /// | `example` | `example` | yes |
+/// | `crd` | `crd`: changes the CRD that kube derives, a `Value`, before the standard fields are added | no |
 /// | `rules` | `rules` | no |
 /// | `settings` | `settings` | no |
 /// | `dynamic_defaults` | `dynamic_defaults` | no |

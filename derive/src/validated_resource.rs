@@ -30,6 +30,8 @@ struct Kube {
 struct Validated {
     example: Path,
     #[darling(default)]
+    crd: Option<Path>,
+    #[darling(default)]
     rules: Option<Path>,
     #[darling(default)]
     settings: Option<Path>,
@@ -60,26 +62,7 @@ pub(crate) fn derive(input: &DeriveInput) -> darling::Result<TokenStream> {
     let resource = format_ident!("{name}");
     let example = &validated.example;
     let functions = functions(&validated, &validation);
-    let crd = quote!(#validation::with_standard_fields(
-        #validation::private::to_value(<#resource as ::kube::CustomResourceExt>::crd())
-            .expect("a CRD is JSON")
-    ));
-    let crd = if validated.optional_spec.is_present() {
-        quote!(#validation::with_optional_spec(#crd))
-    } else {
-        crd
-    };
-    // Each version has the final schema of the validated one, with its fields moved.
-    let crd = match &validated.additional_versions {
-        Some(versions) => quote!({
-            let mut crd = #crd;
-            for version in #versions() {
-                version.add_to(&mut crd);
-            }
-            crd
-        }),
-        None => crd,
-    };
+    let crd = crd(&validated, &resource, &validation);
     let of_spec = field_names::derive(input)?;
     let of_resource = resource_field_names(&kube, &resource, &validation);
     Ok(quote! {
@@ -102,6 +85,32 @@ pub(crate) fn derive(input: &DeriveInput) -> darling::Result<TokenStream> {
         #of_spec
         #of_resource
     })
+}
+
+/// Returns the expression of the CRD.
+fn crd(validated: &Validated, resource: &Ident, validation: &TokenStream) -> TokenStream {
+    let mut crd = quote!(
+        #validation::private::to_value(<#resource as ::kube::CustomResourceExt>::crd())
+            .expect("a CRD is JSON")
+    );
+    if let Some(change) = &validated.crd {
+        crd = quote!(#change(#crd));
+    }
+    crd = quote!(#validation::with_standard_fields(#crd));
+    if validated.optional_spec.is_present() {
+        crd = quote!(#validation::with_optional_spec(#crd));
+    }
+    // Each version has the final schema of the validated one, with its fields moved.
+    if let Some(versions) = &validated.additional_versions {
+        crd = quote!({
+            let mut crd = #crd;
+            for version in #versions() {
+                version.add_to(&mut crd);
+            }
+            crd
+        });
+    }
+    crd
 }
 
 /// Returns the functions of the trait that the author has named.

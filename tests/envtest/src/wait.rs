@@ -4,8 +4,12 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// Interval between two checks of a condition.
+/// Interval between the first checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Maximum interval between two checks of a condition. In between, the interval is a tenth of the time that has passed:
+/// the checks of tests that run at the same time would need much of the CPU time for which the others wait.
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Default deadline, generous: a busy machine with two cores must not fail a test.
 const DEADLINE: Duration = Duration::from_mins(1);
@@ -51,7 +55,8 @@ pub async fn eventually_within<T>(
                 hint: String::new(),
             });
         }
-        tokio::time::sleep(POLL_INTERVAL).await;
+        let interval = started.elapsed() / 10;
+        tokio::time::sleep(interval.clamp(POLL_INTERVAL, MAX_POLL_INTERVAL)).await;
     }
 }
 

@@ -6,7 +6,6 @@
 )]
 
 mod connection_secret;
-mod crd;
 mod credentials;
 pub mod effects;
 mod engine;

@@ -48,7 +48,7 @@ macro_rules! pipeline_kind {
             }
 
             fn settings() -> Option<Settings> {
-                Some(policy::SETTINGS)
+                policy::settings()
             }
         }
     };

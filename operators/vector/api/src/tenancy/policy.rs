@@ -15,15 +15,21 @@ use serde_json::Value;
 
 use crate::tenancy::policy::preset::Preset;
 
-/// Section of the policy file.
-pub(crate) const SETTINGS: Settings = Settings {
-    section: "vector",
-    validate: check,
-    actions: |section| {
-        let preset = Section::of(Some(section)).preset;
-        preset.map_or_else(Vec::new, Preset::actions)
-    },
-};
+/// Returns the section of the policy file.
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "the signature is that of `ValidatedResource::settings`"
+)]
+pub(crate) fn settings() -> Option<Settings> {
+    Some(Settings {
+        section: "vector",
+        validate: check,
+        actions: |section| {
+            let preset = Section::of(Some(section)).preset;
+            preset.map_or_else(Vec::new, Preset::actions)
+        },
+    })
+}
 
 /// Section `settings.vector` of a policy.
 #[derive(Default, Deserialize)]

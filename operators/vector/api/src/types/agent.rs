@@ -1,16 +1,13 @@
 //! API type `Vector`: a Vector agent that runs pipelines on every node.
 
-use kube::{CustomResource, CustomResourceExt};
-use lockstep_shared_validation::{
-    Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields,
-};
+use kube::CustomResource;
+use lockstep_shared_validation::ValidatedResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::rules::workload;
 use crate::tenancy::policy;
-use crate::types::crd;
 use crate::types::kubernetes_fields::{
     KubernetesField, OF_WORKLOADS, references, with_kubernetes_schemas,
 };
@@ -18,7 +15,17 @@ use crate::types::runs_vector::RunsVector;
 use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};
 
 /// Vector agent: runs Vector on every node, with the pipelines that collect data on the node.
-#[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(
+    CustomResource,
+    JsonSchema,
+    ValidatedResource,
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Serialize,
+    Deserialize,
+)]
 #[kube(
     group = "observability.kaasops.io",
     version = "v1alpha1",
@@ -32,6 +39,14 @@ use crate::types::workload::{PipelineSelector, Workload, WorkloadStatus};
     printcolumn = r#"{"name":"Pipelines","type":"integer","priority":1,"description":"Number of pipelines that run","jsonPath":".status.runningPipelines"}"#,
     printcolumn = r#"{"name":"Last Change","type":"string","priority":1,"description":"Effect of the last change on the Pods","jsonPath":".status.lastChange.action"}"#,
     printcolumn = r#"{"name":"Since","type":"date","priority":1,"description":"Time of the last change","jsonPath":".status.lastChange.time"}"#
+)]
+#[validated(
+    example = example,
+    crd = with_kubernetes_fields,
+    rules = workload::rules,
+    settings = policy::settings,
+    rule_references = rule_references,
+    optional_spec
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct VectorSpec {
@@ -49,37 +64,16 @@ pub struct VectorSpec {
 /// Fields with types of the Kubernetes API.
 const KUBERNETES_FIELDS: &[&[KubernetesField]] = &[OF_WORKLOADS];
 
-impl ValidatedResource for Vector {
-    const GROUP: &'static str = crd::GROUP;
-    const VERSION: &'static str = crd::VERSION;
-    const KIND: &'static str = "Vector";
+fn example() -> Value {
+    json!({"spec": {"agent": {}}})
+}
 
-    fn crd() -> Value {
-        let crd = <Self as CustomResourceExt>::crd();
-        let crd = serde_json::to_value(crd).expect("a CRD is JSON");
-        let crd = with_kubernetes_schemas(crd, Self::WORKLOAD, KUBERNETES_FIELDS);
-        with_optional_spec(with_standard_fields(crd))
-    }
+fn with_kubernetes_fields(crd: Value) -> Value {
+    with_kubernetes_schemas(crd, Vector::WORKLOAD, KUBERNETES_FIELDS)
+}
 
-    fn example() -> Value {
-        json!({"spec": {"agent": {}}})
-    }
-
-    fn rules() -> Vec<Rule<Self>> {
-        workload::rules()
-    }
-
-    fn is_spec_optional() -> bool {
-        true
-    }
-
-    fn settings() -> Option<Settings> {
-        Some(policy::SETTINGS)
-    }
-
-    fn rule_references() -> Vec<(String, &'static str)> {
-        references(Self::WORKLOAD, KUBERNETES_FIELDS)
-    }
+fn rule_references() -> Vec<(String, &'static str)> {
+    references(Vector::WORKLOAD, KUBERNETES_FIELDS)
 }
 
 impl RunsVector for Vector {

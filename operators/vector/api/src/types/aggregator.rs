@@ -1,16 +1,13 @@
 //! API types of aggregators: `VectorAggregator` (namespaced) and `ClusterVectorAggregator` (cluster-scoped).
 
-use kube::{CustomResource, CustomResourceExt, KubeSchema};
-use lockstep_shared_validation::{
-    Rule, Settings, ValidatedResource, with_optional_spec, with_standard_fields,
-};
+use kube::{CustomResource, KubeSchema};
+use lockstep_shared_validation::ValidatedResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::rules::workload;
 use crate::tenancy::policy;
-use crate::types::crd;
 use crate::types::kubernetes_fields::{
     KubernetesField, OF_AGGREGATORS, OF_WORKLOADS, references, with_kubernetes_schemas,
 };
@@ -20,7 +17,17 @@ use crate::types::workload::{
 };
 
 /// Vector aggregator: receives events from other services and runs the pipelines of its namespace.
-#[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(
+    CustomResource,
+    JsonSchema,
+    ValidatedResource,
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Serialize,
+    Deserialize,
+)]
 #[kube(
     group = "observability.kaasops.io",
     version = "v1alpha1",
@@ -35,6 +42,14 @@ use crate::types::workload::{
     printcolumn = r#"{"name":"Last Change","type":"string","priority":1,"description":"Effect of the last change on the Pods","jsonPath":".status.lastChange.action"}"#,
     printcolumn = r#"{"name":"Since","type":"date","priority":1,"description":"Time of the last change","jsonPath":".status.lastChange.time"}"#
 )]
+#[validated(
+    example = example,
+    crd = with_kubernetes_fields,
+    rules = workload::rules,
+    settings = policy::settings,
+    rule_references = rule_references,
+    optional_spec
+)]
 #[serde(default)]
 pub struct VectorAggregatorSpec {
     /// Settings that both kinds of aggregators share.
@@ -43,7 +58,17 @@ pub struct VectorAggregatorSpec {
 }
 
 /// Cluster-scoped Vector aggregator: runs the cluster-scoped pipelines.
-#[derive(CustomResource, JsonSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(
+    CustomResource,
+    JsonSchema,
+    ValidatedResource,
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Serialize,
+    Deserialize,
+)]
 #[kube(
     group = "observability.kaasops.io",
     version = "v1alpha1",
@@ -56,6 +81,14 @@ pub struct VectorAggregatorSpec {
     printcolumn = r#"{"name":"Pipelines","type":"integer","priority":1,"description":"Number of pipelines that run","jsonPath":".status.runningPipelines"}"#,
     printcolumn = r#"{"name":"Last Change","type":"string","priority":1,"description":"Effect of the last change on the Pods","jsonPath":".status.lastChange.action"}"#,
     printcolumn = r#"{"name":"Since","type":"date","priority":1,"description":"Time of the last change","jsonPath":".status.lastChange.time"}"#
+)]
+#[validated(
+    example = example,
+    crd = with_kubernetes_fields,
+    rules = workload::rules,
+    settings = policy::settings,
+    rule_references = rule_references,
+    optional_spec
 )]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterVectorAggregatorSpec {
@@ -205,47 +238,29 @@ pub enum EvictionPolicy {
     AlwaysAllow,
 }
 
+/// Field with the settings of the Pods.
+const WORKLOAD: &str = "spec";
+
 /// Fields with types of the Kubernetes API.
 const KUBERNETES_FIELDS: &[&[KubernetesField]] = &[OF_WORKLOADS, OF_AGGREGATORS];
 
-/// Implements [`ValidatedResource`] for an aggregator.
-macro_rules! aggregator_kind {
+fn example() -> Value {
+    json!({"spec": {"replicas": 1}})
+}
+
+fn with_kubernetes_fields(crd: Value) -> Value {
+    with_kubernetes_schemas(crd, WORKLOAD, KUBERNETES_FIELDS)
+}
+
+fn rule_references() -> Vec<(String, &'static str)> {
+    references(WORKLOAD, KUBERNETES_FIELDS)
+}
+
+/// Implements [`RunsVector`] for an aggregator.
+macro_rules! runs_vector {
     ($kind:ident) => {
-        impl ValidatedResource for $kind {
-            const GROUP: &'static str = crd::GROUP;
-            const VERSION: &'static str = crd::VERSION;
-            const KIND: &'static str = stringify!($kind);
-
-            fn crd() -> Value {
-                let crd = <Self as CustomResourceExt>::crd();
-                let crd = serde_json::to_value(crd).expect("a CRD is JSON");
-                let crd = with_kubernetes_schemas(crd, Self::WORKLOAD, KUBERNETES_FIELDS);
-                with_optional_spec(with_standard_fields(crd))
-            }
-
-            fn example() -> Value {
-                serde_json::json!({"spec": {"replicas": 1}})
-            }
-
-            fn rules() -> Vec<Rule<Self>> {
-                workload::rules()
-            }
-
-            fn is_spec_optional() -> bool {
-                true
-            }
-
-            fn settings() -> Option<Settings> {
-                Some(policy::SETTINGS)
-            }
-
-            fn rule_references() -> Vec<(String, &'static str)> {
-                references(Self::WORKLOAD, KUBERNETES_FIELDS)
-            }
-        }
-
         impl RunsVector for $kind {
-            const WORKLOAD: &'static str = "spec";
+            const WORKLOAD: &'static str = WORKLOAD;
             const IMAGE: &'static [&'static str] = &["spec.image"];
             const INTERPOLATION: &'static [&'static str] =
                 &["spec.envVarInterpolation", "spec.env"];
@@ -257,5 +272,5 @@ macro_rules! aggregator_kind {
     };
 }
 
-aggregator_kind!(VectorAggregator);
-aggregator_kind!(ClusterVectorAggregator);
+runs_vector!(VectorAggregator);
+runs_vector!(ClusterVectorAggregator);
