@@ -1,8 +1,11 @@
 //! Test environment: a cluster with Lockstep installed.
 
+// Other test programs include this file, too: the path is the same in each.
+#[path = "env/waits.rs"]
+mod waits;
+
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_rds::config::Credentials;
@@ -14,7 +17,6 @@ use kube::core::GroupVersionKind;
 use kube::{Client, Config};
 use lockstep_envtest::{
     Cluster, ClusterOptions, Components, Installation, Moto, Options, aws_environment, eventually,
-    eventually_within,
 };
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
@@ -181,8 +183,8 @@ impl TestEnv {
     pub async fn install(cluster: Cluster, aws: impl Into<Aws>, options: EnvOptions) -> Self {
         let aws = aws.into();
         let quick = [
-            "--rds-poll-interval=100ms",
-            "--rds-resync-period=300ms",
+            "--rds-poll-interval=200ms",
+            "--rds-resync-period=600ms",
             "--rds-not-found-grace-period=200ms",
             "--rds-qps=1000",
         ];
@@ -287,104 +289,6 @@ impl TestEnv {
         } else {
             Err(text(&output.stderr))
         }
-    }
-
-    /// Waits until a condition of a database has this status and the current generation.
-    pub async fn condition(&self, name: &str, type_: &str, status: &str) -> Condition {
-        self.condition_of(&self.databases(), name, type_, status)
-            .await
-    }
-
-    /// Waits until a condition of an object of any kind has this status and the current generation.
-    pub async fn condition_of(
-        &self,
-        api: &Api<DynamicObject>,
-        name: &str,
-        type_: &str,
-        status: &str,
-    ) -> Condition {
-        self.condition_within(Duration::from_mins(1), api, name, (type_, status))
-            .await
-    }
-
-    /// Waits at most for `deadline` until a condition, a type and a status, of an object has the current generation.
-    pub async fn condition_within(
-        &self,
-        deadline: Duration,
-        api: &Api<DynamicObject>,
-        name: &str,
-        (type_, status): (&str, &str),
-    ) -> Condition {
-        let what = format!("condition {type_}={status} of {name}");
-        eventually_within(deadline, &what, async || {
-            let object = api.get(name).await.ok()?;
-            condition(&object, type_).filter(|c| {
-                c.status == status && c.observed_generation == object.metadata.generation
-            })
-        })
-        .await
-        .unwrap_or_else(|error| self.fail(&error.to_string()))
-    }
-
-    /// Waits until an instance satisfies the predicate.
-    pub async fn instance_that(&self, what: &str, is_so: impl Fn(&DbInstance) -> bool) {
-        let seen = eventually(what, async || {
-            self.instances().await.iter().any(&is_so).then_some(())
-        });
-        seen.await
-            .unwrap_or_else(|error| self.fail(&error.to_string()));
-    }
-
-    /// Waits until a condition of a database has this reason and the current generation.
-    pub async fn condition_because(&self, name: &str, type_: &str, reason: &str) -> Condition {
-        let databases = self.databases();
-        let what = format!("condition {type_} with reason {reason} of {name}");
-        eventually(&what, async || {
-            let object = databases.get(name).await.ok()?;
-            condition(&object, type_).filter(|c| {
-                c.reason == reason && c.observed_generation == object.metadata.generation
-            })
-        })
-        .await
-        .unwrap_or_else(|error| self.fail(&error.to_string()))
-    }
-
-    /// Waits until a database no longer exists.
-    pub async fn gone(&self, name: &str) {
-        eventually("the deletion of the object", async || {
-            (!self.has_database(name).await).then_some(())
-        })
-        .await
-        .unwrap_or_else(|error| self.fail(&error.to_string()));
-    }
-
-    /// Waits until the Warning Events about an object contain a text. An Event can come after the status that it explains.
-    pub async fn warned(&self, name: &str, text: &str) {
-        self.has_event(&format!("type=Warning,involvedObject.name={name}"), text)
-            .await;
-    }
-
-    /// Waits until the messages of the selected Events contain a text.
-    pub async fn has_event(&self, selector: &str, text: &str) {
-        let what = format!("'{text}' in an Event with {selector}");
-        let told = eventually(&what, async || {
-            self.event_messages(selector).contains(text).then_some(())
-        });
-        told.await.unwrap_or_else(|error| {
-            self.fail(&format!("{error}\n{}", self.event_messages(selector)))
-        });
-    }
-
-    /// Messages of the Warning Events about an object.
-    pub fn warnings(&self, name: &str) -> String {
-        self.event_messages(&format!("type=Warning,involvedObject.name={name}"))
-    }
-
-    fn event_messages(&self, selector: &str) -> String {
-        let selector = format!("--field-selector={selector}");
-        let messages = "jsonpath={range .items[*]}{.message}{\"\\n\"}{end}";
-        self.kubectl(&["get", "events", &selector, "-o", messages])
-            .unwrap_or_else(|error| self.fail(&error))
     }
 
     /// Metrics that a process serves.

@@ -198,15 +198,15 @@ async fn an_object_whose_instance_could_not_be_created_belongs_to_no_region() {
         assert_eq!(stored.data["status"]["region"], serde_json::Value::Null);
     };
     is_rejected(&env).await;
-    let before = env.warnings("orders");
+    let before = env.warnings("orders").await;
     restart_elsewhere(&mut env);
     eventually("another attempt to create the instance", async || {
-        (env.warnings("orders") != before).then_some(())
+        (env.warnings("orders").await != before).then_some(())
     })
     .await
     .unwrap_or_else(|error| env.fail(&error.to_string()));
     is_rejected(&env).await;
-    assert!(!env.warnings("orders").contains("RegionMismatch"));
+    assert!(!env.warnings("orders").await.contains("RegionMismatch"));
     env.kubectl(&["delete", "cdb/orders", "--timeout=60s"])
         .unwrap_or_else(|error| env.fail(&error));
 }
@@ -221,7 +221,7 @@ async fn nothing_is_created_where_the_cluster_cannot_record_its_region() {
         .unwrap_or_else(|error| env.fail(&error));
     env.kubectl_apply(&database("orders")).expect("stored");
     eventually("a Warning Event", async || {
-        let warnings = env.warnings("orders");
+        let warnings = env.warnings("orders").await;
         (warnings.contains("StatusFieldsDropped") && warnings.contains("region")).then_some(())
     })
     .await

@@ -42,11 +42,12 @@ impl GreetingApi {
         }
     }
 
-    /// Returns what is stored with an id.
+    /// Returns what is stored with an id. A call that fails says nothing about it: an object that is ready stays ready.
     pub async fn get(&self, id: &str) -> Result<Option<StoredGreeting>, ReconcileError> {
-        let body = self.call(Method::GET, id, Bytes::new()).await?;
+        let body = self.call(Method::GET, id, Bytes::new()).await;
+        let body = body.map_err(ReconcileError::inconclusive)?;
         let stored = body.map(|body| serde_json::from_slice(&body));
-        stored.transpose().map_err(failed)
+        stored.transpose().map_err(|error| failed(error).inconclusive())
     }
 
     /// Creates or replaces what is stored with an id. The client chooses the id, so that a repeated call creates nothing
