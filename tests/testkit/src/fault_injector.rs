@@ -12,10 +12,22 @@ use kube::{Client, Config};
 use lockstep_envtest::Cluster;
 use tower::{BoxError, Layer, Service};
 
+/// RBAC verbs of calls on resources.
+const VERBS: [&str; 8] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+];
+
 /// Call to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// RBAC verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+    /// RBAC verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'static str,
     /// RBAC resource: `configmaps`, `echoes/status`.
     pub resource: String,
@@ -51,6 +63,7 @@ impl Call {
             Method::POST => "create",
             Method::PUT => "update",
             Method::PATCH => "patch",
+            Method::DELETE if name.is_none() => "deletecollection",
             Method::DELETE => "delete",
             _ if is_watch => "watch",
             _ if name.is_none() => "list",
@@ -133,8 +146,18 @@ impl FaultInjector {
         builder.with_layer(self).build()
     }
 
-    /// Makes the n-th future call (counted from 1) with this verb on this resource fail.
+    /// Makes the n-th future call (counted from 1) with this verb on this resource fail. Whether that call has occurred is
+    /// what [`FaultInjector::have_failed`] returns.
+    ///
+    /// # Panics
+    ///
+    /// If no call has this verb.
     pub fn fail(&self, verb: &'static str, resource: &str, nth: usize, when: When) {
+        assert!(
+            VERBS.contains(&verb),
+            "no call has the verb '{verb}': the verbs are {}",
+            VERBS.join(", ")
+        );
         self.state().failures.push(Failure {
             verb,
             resource: resource.to_owned(),
@@ -250,12 +273,23 @@ mod tests {
                 "/apis/g/v1/toys/a",
                 ("delete", "toys", Some("a")),
             ),
+            (
+                Method::DELETE,
+                "/apis/g/v1/namespaces/n/toys",
+                ("deletecollection", "toys", None),
+            ),
         ] {
             let request = Request::builder().method(method).uri(uri);
             let call = Call::of(&request.body(Body::empty()).expect("the request is valid"));
             let found = (call.verb, call.resource.as_str(), call.name.as_deref());
             assert_eq!(found, expected, "{uri}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "no call has the verb 'post'")]
+    fn a_failure_of_a_verb_that_no_call_has_is_an_error() {
+        FaultInjector::default().fail("post", "toys", 1, When::Before);
     }
 
     #[test]
