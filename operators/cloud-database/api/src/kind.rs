@@ -1,4 +1,4 @@
-//! What `CloudDatabase` as a validated kind has besides its types and rules.
+//! Parts of the kind `CloudDatabase` besides its types and rules.
 
 use lockstep_shared_validation::{CompileError, DynamicDefault, Ruleset, VersionMapping};
 use serde_json::{Value, json};
