@@ -386,7 +386,7 @@ async fn an_aggregator_serves_the_ports_of_its_pipelines() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_waits_for_its_secret_and_gets_each_new_value() {
-    let env = start().await;
+    let mut env = start().await;
     env.apply(&object("Vector", "logs", &json!({"agent": {}})));
     let mut with_secret = logs("out");
     with_secret["secret"] = json!({"api": {"type": "kubernetes_secret", "name": "api-keys"}});
@@ -455,6 +455,20 @@ async fn a_pipeline_waits_for_its_secret_and_gets_each_new_value() {
     assert_eq!(env.configuration(AGENT.0, AGENT.1), config);
     let assets = env.get("secret/logs-agent-secret-assets");
     assert!(assets["data"]["default__keyed__api.key"].is_string());
+
+    // Another pipeline of its name does not run what it ran.
+    env.installation.controller().kill();
+    env.kubectl(&["delete", "vectorpipeline/keyed"])
+        .expect("deleted");
+    env.apply(&object("VectorPipeline", "keyed", &with_secret));
+    env.installation.start_controller().expect("started");
+    env.configuration_that("the other pipeline alone", AGENT, |config| {
+        config["sinks"]["default__keyed__out"].is_null()
+            && config["sinks"]["default__plain__out"].is_object()
+    })
+    .await;
+    env.runs("keyed", Some(0), &[("Vector default/logs", None)])
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

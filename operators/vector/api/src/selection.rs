@@ -20,6 +20,8 @@ pub struct SelectablePipeline {
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
+    /// `metadata.uid`, which tells it from a deleted one of the same name.
+    pub uid: String,
     /// `metadata.generation`.
     pub generation: i64,
     /// Annotations, without the one with which `kubectl apply` remembers the whole object.
@@ -43,6 +45,7 @@ impl PartialEq for SelectablePipeline {
         let Self {
             namespace,
             name,
+            uid,
             generation,
             annotations,
             spec,
@@ -52,7 +55,7 @@ impl PartialEq for SelectablePipeline {
             running_generation: _,
             labels,
         } = self;
-        (namespace, name) == (&other.namespace, &other.name)
+        (namespace, name, uid) == (&other.namespace, &other.name, &other.uid)
             && (generation, role, is_valid) == (&other.generation, &other.role, &other.is_valid)
             && (annotations, labels) == (&other.annotations, &other.labels)
             && spec == &other.spec
@@ -85,6 +88,7 @@ pub fn index_selectable(pipeline: &Value) -> (Vec<String>, SelectablePipeline) {
     let entry = SelectablePipeline {
         namespace: metadata["namespace"].as_str().map(str::to_owned),
         name: text(&metadata["name"]),
+        uid: text(&metadata["uid"]),
         generation: metadata["generation"].as_i64().unwrap_or_default(),
         annotations: annotations.collect(),
         spec: pipeline["spec"].clone(),

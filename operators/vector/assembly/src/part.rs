@@ -24,6 +24,9 @@ pub type Components = BTreeMap<String, Value>;
 pub struct PipelinePart {
     /// Pipeline.
     pub pipeline: PipelineKey,
+    /// `metadata.uid` of the pipeline. Empty in what an earlier version has stored.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
     /// `metadata.generation` of the pipeline.
     pub generation: i64,
     /// Text in front of the names of components.

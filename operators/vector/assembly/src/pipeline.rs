@@ -33,6 +33,8 @@ pub struct RunnablePipeline {
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
     /// `metadata.generation`.
     pub generation: i64,
     /// Annotations.

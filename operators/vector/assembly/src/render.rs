@@ -110,6 +110,7 @@ fn part(
         .flatten();
     let [sources, transforms, sinks] = rendered;
     Ok(PipelinePart {
+        uid: pipeline.uid.clone(),
         generation: pipeline.generation,
         prefix: names.prefix().to_owned(),
         sources,

@@ -30,6 +30,7 @@ impl Selected {
             let mut runnable = RunnablePipeline {
                 namespace: pipeline.namespace.clone(),
                 name: pipeline.name.clone(),
+                uid: pipeline.uid.clone(),
                 generation: pipeline.generation,
                 annotations: pipeline.annotations.clone(),
                 spec: pipeline.spec.clone(),

@@ -183,6 +183,7 @@ impl ExactCheck {
         let runnable = RunnablePipeline {
             namespace: pipeline.namespace.clone(),
             name: pipeline.name.clone(),
+            uid: pipeline.uid.clone(),
             generation: pipeline.generation,
             annotations: pipeline.annotations.clone(),
             spec: pipeline.spec.clone(),

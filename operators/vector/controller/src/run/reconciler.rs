@@ -104,7 +104,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Ok(group)
     }
 
-    /// Reports to the pipelines what is published, as `before` says: what is about to be published is reported after that,
+    /// Reports to the pipelines what is published of them, as `before` says: what is about to be published is reported after that,
     /// by the reconciliation that follows the write. Returns false if a report must be written again.
     async fn report(
         &self,
@@ -262,6 +262,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let names = Names::of(object, raw);
         let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
         let group = self.group(request)?;
+        let kept = stored_parts::without_replaced(&before, &group);
         let mut pipelines = group.clone();
         pipelines.retain(|pipeline| selection::selects(raw, pipeline));
         let observed = self.observe(request, &names).await?;
@@ -288,7 +289,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 &options,
                 Selection {
                     pipelines,
-                    before: before.clone(),
+                    before: kept.clone(),
                 },
             )
             .await?;
@@ -331,7 +332,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 &children,
                 pod_refresh::max_pods(&assembly.config),
             ),
-            self.report(raw, &group, &before, &assembly),
+            self.report(raw, &group, &kept, &assembly),
         );
         children.push(names.parts_secret(&assembly, &checks.records));
         let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));

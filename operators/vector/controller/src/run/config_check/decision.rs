@@ -171,16 +171,17 @@ impl Decision {
 }
 
 impl Pipelines<'_> {
-    /// Returns true if a part differs from the one that runs, in more than the generation.
+    /// Returns true if a part differs from the one that runs, in more than the UID and the generation.
     fn is_changed(&self, part: &PipelinePart) -> bool {
         let Some(before) = self.before.get(&part.pipeline) else {
             return !self.taken_over.contains(&part.pipeline);
         };
-        let same_generation = PipelinePart {
+        let same_object = PipelinePart {
+            uid: part.uid.clone(),
             generation: part.generation,
             ..before.clone()
         };
-        same_generation != *part
+        same_object != *part
     }
 
     /// Returns a fingerprint of the versions of all Secrets to which a configuration refers. In contrast to one of their
