@@ -1,12 +1,15 @@
-//! Parts of the kind `CloudDatabase` besides its types and rules.
+//! CloudDatabase as a validated kind.
 
-use lockstep_shared_validation::{CompileError, DynamicDefault, Ruleset, VersionMapping};
+use lockstep_shared_validation::{
+    CompileError, DynamicDefault, Rule, Ruleset, ValidatedResource, VersionMapping,
+};
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
 use crate::references::CREATE;
 use crate::spec::CloudDatabase;
 use crate::versions::V1BETA1;
+use crate::{crd, validation};
 
 const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html";
 const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
@@ -85,72 +88,82 @@ pub fn ruleset() -> Result<Ruleset<CloudDatabase>, CompileError> {
     Ruleset::compile()
 }
 
-/// Returns a valid object of the kind.
-pub(crate) fn example() -> Value {
-    json!({"spec": {
-        "engine": "postgres",
-        "instanceClass": "db.t4g.micro",
-        "storage": {"sizeGib": 20},
-        "credentials": {"username": "app", "secretName": "example"},
-    }})
-}
+impl ValidatedResource for CloudDatabase {
+    const GROUP: &'static str = "database.example.com";
+    const VERSION: &'static str = "v1alpha1";
+    const KIND: &'static str = "CloudDatabase";
 
-/// Returns the engine of an instance that is to be created empty. Any other one has a version and a port: a default
-/// would upgrade it to another major version, or restart it for another port.
-fn engine_of_new(object: &Value) -> Option<Engine> {
-    const FROM_ELSEWHERE: [&str; 4] = [
-        "/spec/adopt",
-        "/spec/replicaOf",
-        "/spec/restoreFrom",
-        "/status/engineVersion",
-    ];
-    let is_set = |pointer: &&str| object.pointer(pointer).is_some_and(|it| !it.is_null());
-    if FROM_ELSEWHERE.iter().any(is_set) {
-        return None;
+    fn crd() -> Value {
+        crd::crd()
     }
-    Engine::parse(object.pointer("/spec/engine")?.as_str()?)
-}
 
-/// Returns the defaults that depend on the engine.
-pub(crate) fn dynamic_defaults() -> Vec<DynamicDefault> {
-    vec![
-        DynamicDefault {
-            field: "spec.engineVersion",
-            value: |object| Some(engine_of_new(object)?.default_version().into()),
-        },
-        DynamicDefault {
-            field: "spec.port",
-            value: |object| Some(engine_of_new(object)?.default_port().into()),
-        },
-    ]
-}
+    fn example() -> Value {
+        json!({"spec": {
+            "engine": "postgres",
+            "instanceClass": "db.t4g.micro",
+            "storage": {"sizeGib": 20},
+            "credentials": {"username": "app", "secretName": "example"},
+        }})
+    }
 
-/// Returns the versions other than the validated one.
-pub(crate) fn additional_versions() -> Vec<VersionMapping> {
-    vec![V1BETA1]
-}
+    fn rules() -> Vec<Rule<Self>> {
+        validation::all()
+    }
 
-/// Returns the sources of the rules in the CRD.
-pub(crate) fn rule_references() -> Vec<(String, &'static str)> {
-    let sources = SOURCES.iter();
-    sources
-        .map(|(name, page)| ((*name).to_owned(), *page))
-        .collect()
-}
+    fn dynamic_defaults() -> Vec<DynamicDefault> {
+        /// Returns the engine of an instance that is to be created empty. Any other one has a version and a port: a
+        /// default would upgrade it to another major version, or restart it for another port.
+        fn engine(object: &Value) -> Option<Engine> {
+            const FROM_ELSEWHERE: [&str; 4] = [
+                "/spec/adopt",
+                "/spec/replicaOf",
+                "/spec/restoreFrom",
+                "/status/engineVersion",
+            ];
+            let is_set = |pointer: &&str| object.pointer(pointer).is_some_and(|it| !it.is_null());
+            if FROM_ELSEWHERE.iter().any(is_set) {
+                return None;
+            }
+            Engine::parse(object.pointer("/spec/engine")?.as_str()?)
+        }
+        vec![
+            DynamicDefault {
+                field: "spec.engineVersion",
+                value: |object| Some(engine(object)?.default_version().into()),
+            },
+            DynamicDefault {
+                field: "spec.port",
+                value: |object| Some(engine(object)?.default_port().into()),
+            },
+        ]
+    }
 
-/// Fields whose last validated values are stored, besides those that CEL rules compare.
-pub(crate) const TRANSITION_FIELDS: &[&str] = &[
-    "spec.adopt.identifier",
-    "spec.credentials.username",
-    "spec.deletionPolicy",
-    "spec.deletionProtection",
-    "spec.managementPolicy",
-    "spec.replicaOf.identifier",
-    "spec.replicaOf.name",
-    "spec.restoreFrom.pointInTime.latest",
-    "spec.restoreFrom.pointInTime.sourceInstance",
-    "spec.restoreFrom.pointInTime.sourceResourceId",
-    "spec.restoreFrom.pointInTime.time",
-    "spec.restoreFrom.snapshot",
-    "spec.storage.sizeGib",
-];
+    fn additional_versions() -> Vec<VersionMapping> {
+        vec![V1BETA1]
+    }
+
+    fn rule_references() -> Vec<(String, &'static str)> {
+        let sources = SOURCES.iter();
+        sources
+            .map(|(name, page)| ((*name).to_owned(), *page))
+            .collect()
+    }
+
+    fn transition_fields() -> &'static [&'static str] {
+        &[
+            "spec.adopt.identifier",
+            "spec.credentials.username",
+            "spec.deletionPolicy",
+            "spec.deletionProtection",
+            "spec.managementPolicy",
+            "spec.replicaOf.identifier",
+            "spec.replicaOf.name",
+            "spec.restoreFrom.pointInTime.latest",
+            "spec.restoreFrom.pointInTime.sourceInstance",
+            "spec.restoreFrom.pointInTime.sourceResourceId",
+            "spec.restoreFrom.pointInTime.time",
+            "spec.restoreFrom.snapshot",
+            "spec.storage.sizeGib",
+        ]
+    }
+}

@@ -6,6 +6,7 @@
 )]
 
 mod connection_secret;
+mod crd;
 mod credentials;
 pub mod effects;
 mod engine;

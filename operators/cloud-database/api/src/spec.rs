@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};
-use lockstep_shared_validation::ValidatedResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +13,13 @@ use crate::monitoring::Monitoring;
 use crate::network::Network;
 use crate::origin::{Adopt, ManagementPolicy, ReplicaOf, RestoreFrom};
 use crate::status::CloudDatabaseStatus;
-use crate::{kind, validation};
 
 /// A managed relational database: an AWS RDS instance.
-#[derive(
-    CustomResource, KubeSchema, ValidatedResource, Clone, Debug, PartialEq, Serialize, Deserialize,
-)]
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "database.example.com",
     version = "v1alpha1",
     kind = "CloudDatabase",
-    doc = "A managed relational database: an AWS RDS instance.",
     plural = "clouddatabases",
     shortname = "cdb",
     category = "all",
@@ -42,14 +37,6 @@ use crate::{kind, validation};
     printcolumn = r#"{"name":"Synced Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Synced')].reason","priority":1}"#,
     printcolumn = r#"{"name":"Endpoint","type":"string","jsonPath":".status.endpoint.host"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
-)]
-#[validated(
-    example = kind::example,
-    rules = validation::all,
-    dynamic_defaults = kind::dynamic_defaults,
-    additional_versions = kind::additional_versions,
-    rule_references = kind::rule_references,
-    transition_fields = kind::TRANSITION_FIELDS
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(

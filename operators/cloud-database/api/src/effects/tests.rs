@@ -1,8 +1,6 @@
-use lockstep_shared_validation::ValidatedResource;
 use serde_json::json;
 
 use super::*;
-use crate::spec::CloudDatabase;
 
 fn spec(changes: &Value) -> CloudDatabaseSpec {
     let mut spec = json!({
@@ -174,7 +172,7 @@ fn the_table_has_each_field_once_and_no_field_of_the_schema_is_missing() {
     fields.sort_unstable();
     fields.dedup();
     assert_eq!(fields.len(), number, "a field is there twice");
-    let crd = CloudDatabase::crd();
+    let crd = crate::crd::crd();
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
     let mut leaves = Vec::new();
     collect(schema, "", &mut leaves);
