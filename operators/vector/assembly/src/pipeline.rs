@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use lockstep_vector_api::selection::SelectablePipeline;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +16,15 @@ pub struct PipelineKey {
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
+}
+
+impl From<&SelectablePipeline> for PipelineKey {
+    fn from(pipeline: &SelectablePipeline) -> Self {
+        Self {
+            namespace: pipeline.namespace.clone(),
+            name: pipeline.name.clone(),
+        }
+    }
 }
 
 impl fmt::Display for PipelineKey {

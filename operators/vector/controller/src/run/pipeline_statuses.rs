@@ -44,10 +44,7 @@ impl Running<'_> {
         now: &str,
     ) -> Vec<Report> {
         let reports = group.iter().filter_map(|pipeline| {
-            let key = PipelineKey {
-                namespace: pipeline.namespace.clone(),
-                name: pipeline.name.clone(),
-            };
+            let key = PipelineKey::from(&**pipeline);
             let mut workloads = pipeline.workloads.iter();
             let own = workloads.find(|it| it.workload == self.workload);
             let generation = self.generations.get(&key).copied();

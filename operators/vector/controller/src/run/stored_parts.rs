@@ -39,10 +39,7 @@ pub(crate) fn without_replaced(
 ) -> BTreeMap<PipelineKey, PipelinePart> {
     let mut parts = parts.clone();
     for pipeline in pipelines {
-        let key = PipelineKey {
-            namespace: pipeline.namespace.clone(),
-            name: pipeline.name.clone(),
-        };
+        let key = PipelineKey::from(&**pipeline);
         let Some(part) = parts.get_mut(&key) else {
             continue;
         };

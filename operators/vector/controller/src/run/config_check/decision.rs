@@ -171,17 +171,16 @@ impl Decision {
 }
 
 impl Pipelines<'_> {
-    /// Returns true if a part differs from the one that runs, in more than the UID and the generation.
+    /// Returns true if a part differs from the one that runs, in more than the generation.
     fn is_changed(&self, part: &PipelinePart) -> bool {
         let Some(before) = self.before.get(&part.pipeline) else {
             return !self.taken_over.contains(&part.pipeline);
         };
-        let same_object = PipelinePart {
-            uid: part.uid.clone(),
+        let same_generation = PipelinePart {
             generation: part.generation,
             ..before.clone()
         };
-        same_object != *part
+        same_generation != *part
     }
 
     /// Returns a fingerprint of the versions of all Secrets to which a configuration refers. In contrast to one of their
