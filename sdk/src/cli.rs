@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// List all rules, or explain one.
     Rules(commands::rules::Args),
     /// Validate all stored objects of a cluster, using the current kubeconfig. Exit codes: 0: no object would be
-    /// denied; 1: at least one would be denied; 2: the cluster could not be read.
+    /// denied; 1: at least one would be denied or not be reconciled; 2: the cluster could not be read.
     Audit(commands::audit::Args),
     /// Report what an installation does, using the current kubeconfig: Pods, CRDs, webhook configurations,
     /// certificates, leader, queues and objects, with the problems first. Exit codes: 0: healthy; 1: problems were

@@ -10,17 +10,18 @@ use async_trait::async_trait;
 use lockstep_controller::{NamedConfigMap, Reconciler};
 use lockstep_sdk::shared_validation::{Policy, ValidatedResource};
 use lockstep_sdk::{
-    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, AuditSnapshot, ExtensionReload,
-    Finding, Operator, OperatorContext, RulesetExtension, duration,
+    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, AuditFinding, AuditSnapshot,
+    ExtensionReload, Finding, Operator, OperatorContext, RulesetExtension, duration,
 };
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
+use lockstep_vector_api::workload_namespace::NamespaceAudit;
 use lockstep_vector_api::{
     Catalogues, ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
     VectorContext, VectorPipeline, is_exact,
 };
 use lockstep_vector_controller::{
     CatalogueLearner, CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks,
-    RunsPipelines, ValidateOnlyReconciler, WorkloadReconciler, owned,
+    RunsPipelines, ValidateOnlyReconciler, WorkloadNamespaces, WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
@@ -60,6 +61,15 @@ struct VectorArgs {
     /// there is none, no data is moved, and there are no such Pods.
     #[arg(long = "vector-migration-image", value_name = "IMAGE")]
     migration_image: Option<String>,
+    /// Namespaces in which agents and aggregators may take pipelines or data of other namespaces, separated by commas, instead of
+    /// those that are annotated with `lockstep.dev/vector-workloads=allowed`. Users who may read Secrets there can read all that is
+    /// collected. With it, and with `--watch-namespaces`, the controller reads no Namespace.
+    #[arg(
+        long = "vector-workload-namespaces",
+        value_name = "NAMESPACES",
+        value_delimiter = ','
+    )]
+    workload_namespaces: Vec<String>,
 }
 
 /// Returns the operator.
@@ -77,11 +87,12 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
         .ruleset_extension(context)
         .policy_folder_arg(CATALOGUES)
         .config_map_arg(CATALOGUES_CONFIG_MAP, CATALOGUES)
-        .admission_check(is_checked, |_, context| {
+        .admission_check(is_checked, |features, context| {
             PipelineCheck(ExactCheck::new(
                 context.client.clone(),
                 vector_context(context),
                 &context.installed_kinds,
+                features.installation.workload_namespaces.clone(),
             ))
         })
         .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUES_CONFIG_MAP))
@@ -132,6 +143,10 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
     let mut installation = own_installation(&context).await?;
     installation.image = args.migration_image.or(installation.image);
+    // With Roles instead of ClusterRoles, it may not read Namespaces.
+    if !args.workload_namespaces.is_empty() || !context.namespaces.is_empty() {
+        installation.workload_namespaces = WorkloadNamespaces::Listed(args.workload_namespaces);
+    }
     Ok(ClusterFeatures {
         has_pod_monitors,
         installation,
@@ -235,9 +250,13 @@ fn reload(folders: &mut CatalogueFolders, context: &VectorContext) -> ExtensionR
     }
 }
 
-/// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller.
+/// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller, and with
+/// the marks of the Namespaces.
 #[derive(Default)]
-struct PipelineSnapshot(ClusterSnapshot);
+struct PipelineSnapshot {
+    all: ClusterSnapshot,
+    namespaces: NamespaceAudit,
+}
 
 impl AuditSnapshot for PipelineSnapshot {
     fn includes(&self, kind: &str) -> bool {
@@ -245,10 +264,36 @@ impl AuditSnapshot for PipelineSnapshot {
     }
 
     fn add(&mut self, object: &Value) {
-        self.0.add(object);
+        self.all.add(object);
+        self.namespaces.add(object);
     }
 
     fn related(&self, object: &Value) -> Value {
-        self.0.shared(object)
+        self.all.shared(object)
+    }
+
+    fn includes_namespaces(&self) -> bool {
+        true
+    }
+
+    fn add_namespace(&mut self, namespace: &Value) {
+        self.namespaces.add_namespace(namespace);
+    }
+
+    fn findings(&self) -> Vec<AuditFinding> {
+        let unmarked = self.namespaces.unmarked().into_iter();
+        let unmarked = unmarked.map(|message| AuditFinding {
+            id: "namespace-not-marked",
+            is_error: true,
+            message,
+        });
+        let marked = self.namespaces.marked().map(|namespace| AuditFinding {
+            id: "namespace-marked",
+            is_error: false,
+            message: format!(
+                "users who may read Secrets or create tokens of service accounts in the namespace {namespace}, as with the ClusterRole edit, can read all that its workloads collect"
+            ),
+        });
+        unmarked.chain(marked).collect()
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::args::policy;
 use crate::environment::Environment;
-use crate::operator::audit_snapshot::AuditSnapshot;
+use crate::operator::audit_snapshot::{AuditFinding, AuditSnapshot};
 use crate::printer;
 use crate::registry::Registry;
 use crate::server::runtime;
@@ -110,7 +111,7 @@ async fn audit(args: &Args, registry: &Registry) -> anyhow::Result<bool> {
             .find(|(kinds, _)| kinds.contains(&ruleset.kind()));
         let seen = list_all(&client, ruleset.as_ref(), namespace, |name, object| {
             let last_validated = LastValidated::from_status_of(object);
-            let others = snapshot.map_or(Value::Null, |(_, snapshot)| snapshot.related(object));
+            let others = snapshot.map_or(Value::Null, |(_, it)| it.snapshot.related(object));
             let request = ValidationRequest::create(object)
                 .with_last_validated(last_validated.as_ref())
                 .with_policy(&policy)
@@ -133,15 +134,23 @@ async fn audit(args: &Args, registry: &Registry) -> anyhow::Result<bool> {
         known > 0,
         "none of the known CRDs is installed in the cluster; apply them first"
     );
+    let findings: Vec<_> = snapshots
+        .iter()
+        .flat_map(|(_, snapshot)| snapshot.findings())
+        .collect();
     match args.output {
-        Output::Text => printer::print(&to_text(objects, &by_rule))?,
-        Output::Json => printer::print(&format!("{}\n", to_json(objects, &by_rule)))?,
+        Output::Text => {
+            let text = [findings_to_text(&findings), to_text(objects, &by_rule)].concat();
+            printer::print(&text)?;
+        }
+        Output::Json => printer::print(&format!("{}\n", to_json(objects, &by_rule, &findings)))?,
     }
-    Ok(by_rule.values().all(|broken| broken.denied.is_empty()))
+    let has_errors = findings.iter().any(|finding| finding.is_error);
+    Ok(!has_errors && by_rule.values().all(|broken| broken.denied.is_empty()))
 }
 
 /// Snapshots of operators, each with the kinds of its operator.
-type Snapshots = Vec<(Vec<&'static str>, Box<dyn AuditSnapshot>)>;
+type Snapshots = Vec<(Vec<&'static str>, OperatorSnapshot)>;
 
 /// Lists the objects that the snapshots of the operators include, among those of these kinds. They are compared with
 /// each other, as in the controller.
@@ -157,18 +166,72 @@ async fn snapshots(
             continue;
         };
         let mut snapshot = create();
-        for ruleset in validators {
-            if !snapshot.includes(ruleset.kind()) {
-                continue;
-            }
+        let included = validators.iter().filter(|it| snapshot.includes(it.kind()));
+        let included: Vec<_> = included.collect();
+        for ruleset in &included {
             let see = |_: &str, object: &Value| snapshot.add(object);
             let seen = list_all(client, ruleset.as_ref(), namespace, see).await;
             seen.with_context(|| format!("cannot list {}", ruleset.kind()))?;
         }
+        let has_findings = match add_namespaces(client, snapshot.as_mut(), namespace).await {
+            Ok(()) => !included.is_empty(),
+            Err(error) => {
+                eprintln!("namespaces were not checked, because they cannot be read: {error}");
+                false
+            }
+        };
         let kinds = operator.definition.kinds.iter().map(|kind| kind.kind);
+        let snapshot = OperatorSnapshot {
+            snapshot,
+            has_findings,
+        };
         snapshots.push((kinds.collect(), snapshot));
     }
     Ok(snapshots)
+}
+
+/// Snapshot of an operator.
+struct OperatorSnapshot {
+    snapshot: Box<dyn AuditSnapshot>,
+    /// If true, the snapshot has all that its findings depend on.
+    has_findings: bool,
+}
+
+impl OperatorSnapshot {
+    fn findings(&self) -> Vec<AuditFinding> {
+        if self.has_findings {
+            self.snapshot.findings()
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+/// Adds the Namespaces to a snapshot that includes them: all, or the one whose objects are validated.
+async fn add_namespaces(
+    client: &Client,
+    snapshot: &mut dyn AuditSnapshot,
+    namespace: Option<&str>,
+) -> Result<(), kube::Error> {
+    if !snapshot.includes_namespaces() {
+        return Ok(());
+    }
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let selector = namespace.map(|name| format!("metadata.name={name}"));
+    let mut params = ListParams {
+        field_selector: selector,
+        ..ListParams::default().limit(PAGE)
+    };
+    loop {
+        let page = namespaces.list_metadata(&params).await?;
+        for namespace in &page.items {
+            snapshot.add_namespace(&json!({"metadata": namespace.metadata}));
+        }
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params.continue_token = Some(token),
+            None => return Ok(()),
+        }
+    }
 }
 
 fn is_kind(ruleset: &dyn Validator, kind: &str) -> bool {
@@ -240,6 +303,23 @@ fn summarize(
     add(&result.audit_violations, |broken| &mut broken.audited);
 }
 
+/// Returns the findings of operators, those with one id together.
+fn findings_to_text(findings: &[AuditFinding]) -> String {
+    let mut by_id: BTreeMap<&str, Vec<&AuditFinding>> = BTreeMap::new();
+    for finding in findings {
+        by_id.entry(finding.id).or_default().push(finding);
+    }
+    let mut out = String::new();
+    for (id, findings) in by_id {
+        let _ = writeln!(out, "{id}");
+        for finding in findings {
+            let level = if finding.is_error { "error" } else { "note" };
+            let _ = writeln!(out, "  {level:9} {}", finding.message);
+        }
+    }
+    out
+}
+
 fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) -> String {
     let mut out = String::new();
     for ((kind, rule), broken) in by_rule {
@@ -293,7 +373,14 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
     out
 }
 
-fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) -> Value {
+fn to_json(
+    objects: usize,
+    by_rule: &BTreeMap<(String, String), RuleSummary>,
+    findings: &[AuditFinding],
+) -> Value {
+    let findings = findings.iter().map(|finding| {
+        json!({"id": finding.id, "isError": finding.is_error, "message": finding.message})
+    });
     let rules = by_rule.iter().map(|((kind, rule), broken)| {
         json!({
             "kind": kind,
@@ -304,5 +391,9 @@ fn to_json(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
             "conflicts": broken.conflicts,
         })
     });
-    json!({"objects": objects, "rules": rules.collect::<Vec<_>>()})
+    json!({
+        "objects": objects,
+        "rules": rules.collect::<Vec<_>>(),
+        "findings": findings.collect::<Vec<_>>(),
+    })
 }

@@ -9,7 +9,8 @@ use serde_json::Value;
 ///
 /// # Expected flow
 ///
-/// First, all objects of the included kinds are added. Then the related objects of each validated object are read.
+/// First, all objects of the included kinds are added, and the Namespaces if they are included. Then the related objects of each
+/// validated object are read, and finally the findings.
 ///
 /// ```
 /// use lockstep_sdk::AuditSnapshot;
@@ -42,4 +43,30 @@ pub trait AuditSnapshot {
 
     /// Returns what the rules receive for an object as related objects, or null.
     fn related(&self, object: &Value) -> Value;
+
+    /// Returns true if Namespaces belong in the snapshot, too.
+    fn includes_namespaces(&self) -> bool {
+        false
+    }
+
+    /// Adds a Namespace, of which only the metadata is read.
+    fn add_namespace(&mut self, _namespace: &Value) {}
+
+    /// Returns what is to be reported besides the results of the rules. It is not called if the Namespaces are included and
+    /// cannot be read.
+    fn findings(&self) -> Vec<AuditFinding> {
+        Vec::new()
+    }
+}
+
+/// Report of `audit` on something that no rule of a kind describes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditFinding {
+    /// Stable id, as that of a rule.
+    pub id: &'static str,
+    /// If true, objects will not be reconciled before this is corrected, and `audit` exits with the code 1. Otherwise, it is for
+    /// information.
+    pub is_error: bool,
+    /// Message for people: what was found and what to do.
+    pub message: String,
 }

@@ -19,6 +19,7 @@ pub mod selection;
 mod tenancy;
 mod types;
 mod vector_release;
+pub mod workload_namespace;
 
 pub use crate::catalogues::Catalogues;
 pub use crate::change_preview::{ChangePreview, PreviewChange};

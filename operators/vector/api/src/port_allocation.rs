@@ -40,6 +40,7 @@ use crate::types::pipeline::Pipeline;
 use crate::types::runner_kind::RunnerKind;
 use crate::vector_release;
 use crate::vector_release::VECTOR_VERSION;
+use crate::workload_namespace;
 
 /// Kinds of pipelines.
 pub const PIPELINES: &[&str] = &["VectorPipeline", "ClusterVectorPipeline"];
@@ -167,7 +168,8 @@ fn itself(pipeline: &Value) -> Option<String> {
     runners(pipeline).map(|_| format!("itself {}", pipeline["metadata"]["uid"]))
 }
 
-/// Returns the index entry of a runner: its index key and the facts that pipelines need.
+/// Returns the index entry of a runner: its index key and the facts that pipelines need. One that runs nothing because its
+/// Namespace is not marked has no key: otherwise, its author could make the pipelines of others compete for an address.
 #[must_use]
 pub fn index_runner(runner: &Value) -> (Vec<String>, Runner) {
     let role = if runner["kind"] == "Vector" {
@@ -175,7 +177,8 @@ pub fn index_runner(runner: &Value) -> (Vec<String>, Runner) {
     } else {
         RunnerKind::Aggregator
     };
-    let keys = (!is_being_deleted(runner)).then(|| together(runner, role));
+    let runs = !is_being_deleted(runner) && !workload_namespace::runs_nothing(runner);
+    let keys = runs.then(|| together(runner, role));
     (keys.into_iter().collect(), Runner::new(runner))
 }
 

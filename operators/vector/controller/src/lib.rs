@@ -17,6 +17,6 @@ pub use crate::learning::{
 };
 pub use crate::run::{
     CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks, RunsPipelines,
-    WorkloadReconciler, controller_installation, has_pod_monitors, rbac_rules,
+    WorkloadNamespaces, WorkloadReconciler, controller_installation, has_pod_monitors, rbac_rules,
 };
 pub use crate::validate_only::ValidateOnlyReconciler;

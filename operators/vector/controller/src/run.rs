@@ -32,6 +32,7 @@ mod stored_parts;
 mod validator;
 mod warm_checks;
 mod workload;
+mod workload_namespaces;
 mod workload_status;
 
 pub(crate) use crate::run::publication::files;
@@ -44,3 +45,4 @@ pub use crate::run::exact::{ExactCheck, ExactCheckResult};
 pub use crate::run::pod_checks::PodChecks;
 pub use crate::run::reconciler::{WorkloadReconciler, rbac_rules};
 pub use crate::run::workload::RunsPipelines;
+pub use crate::run::workload_namespaces::WorkloadNamespaces;

@@ -8,7 +8,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::discovery::Scope;
 use lockstep_controller::{OwnedType, UpdateStrategy};
-use lockstep_vector_api::{ConfigCheck, ConfigCheckMode, RunnerKind};
+use lockstep_vector_api::{ConfigCheck, ConfigCheckMode, RunnerKind, workload_namespace};
 use serde_json::Value;
 
 use crate::owned::{pod_monitor, rbac, validator};
@@ -89,9 +89,7 @@ fn config_check(workload: &Value) -> ConfigCheck {
 
 /// Returns the namespace of the owned objects of a workload: its own, or the one that a cluster-scoped workload names.
 fn namespaces_of_children(workload: &Value) -> Vec<String> {
-    let own = workload.pointer("/metadata/namespace");
-    let namespace = own.or_else(|| workload.pointer("/spec/resourceNamespace"));
-    let namespace = namespace.and_then(Value::as_str);
+    let namespace = workload_namespace::namespace_of_owned_objects(workload);
     namespace.map(String::from).into_iter().collect()
 }
 

@@ -8,6 +8,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client, discovery};
 
 use crate::owned::ControllerPods;
+use crate::run::workload_namespaces::WorkloadNamespaces;
 
 /// Time for which a request is repeated. It is longer than the restart of an API server.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -43,13 +44,15 @@ fn delays() -> ExponentialBuilder {
         .with_total_delay(Some(PATIENCE))
 }
 
-/// Image with this program, and the Pods of the controller.
+/// Image with this program, the Pods of the controller, and the namespaces of workloads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Installation {
     /// Image with this program. None: no data is moved when components get other names, and no Pod keeps running for checks.
     pub image: Option<String>,
     /// Pods of the controller. None: every Pod may connect to one that keeps running for checks, which asks for a token.
     pub pods: Option<ControllerPods>,
+    /// Namespaces in which workloads may take pipelines or data of other namespaces.
+    pub workload_namespaces: WorkloadNamespaces,
 }
 
 /// Returns the installation of a controller that runs in a Pod, from the Deployment of the Pod. It is empty if the Pod
@@ -74,6 +77,7 @@ pub async fn controller_installation(
                 found.map_or_else(Installation::default, |deployment| Installation {
                     image: image_in(&deployment),
                     pods: pods_of(namespace, &deployment),
+                    ..Installation::default()
                 }),
             ),
             Err(kube::Error::Api(status)) if status.is_forbidden() => {

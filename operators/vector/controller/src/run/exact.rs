@@ -11,7 +11,7 @@ mod workloads;
 
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -32,12 +32,14 @@ use crate::run::names::Names;
 use crate::run::pipeline_secrets;
 use crate::run::validator::{Access, Reply, Session};
 use crate::run::workload::{RunsPipelines, assembly_options};
+use crate::run::workload_namespaces::WorkloadNamespaces;
 
 /// Checker of pipelines that are not stored yet.
 pub struct ExactCheck {
     pub(crate) client: Client,
     context: Arc<VectorContext>,
     installed_kinds: Vec<ApiResource>,
+    namespaces: WorkloadNamespaces,
 }
 
 /// Result of the check of a pipeline.
@@ -59,17 +61,20 @@ enum Answer {
 }
 
 impl ExactCheck {
-    /// Returns a checker that asks the workloads among the installed kinds.
+    /// Returns a checker that asks the workloads among the installed kinds, those that take pipelines of other namespaces only in
+    /// these namespaces.
     #[must_use]
     pub fn new(
         client: Client,
         context: Arc<VectorContext>,
         installed_kinds: &[ApiResource],
+        namespaces: WorkloadNamespaces,
     ) -> Self {
         Self {
             client,
             context,
             installed_kinds: installed_kinds.to_vec(),
+            namespaces,
         }
     }
 
@@ -112,6 +117,7 @@ impl ExactCheck {
         let old = old.map(|old| selection::index_selectable(old).1);
         let (client, kinds) = (&self.client, &self.installed_kinds);
         let workloads = SelectingWorkload::<K>::all(client, kinds, keys, pipeline).await?;
+        let workloads = self.only_allowed(workloads).await?;
         let old = old.as_ref();
         let asked = workloads.into_iter().map(|workload| async move {
             let answer = self.ask(&workload, pipeline).await;
@@ -122,6 +128,29 @@ impl ExactCheck {
             (workload.name, answer, before)
         });
         Ok(join_all(asked).await)
+    }
+
+    /// Returns the workloads that may get the pipelines of other namespaces, and the values of their Secrets. Others run none of
+    /// them, and what seems to be their validator may be a Pod of a tenant.
+    async fn only_allowed<K: RunsPipelines>(
+        &self,
+        workloads: Vec<SelectingWorkload<K>>,
+    ) -> Result<Vec<SelectingWorkload<K>>, String> {
+        if !K::TAKES_OTHER_NAMESPACES {
+            return Ok(workloads);
+        }
+        let marks = workloads.iter().map(|workload| async {
+            let names = Names::of(&workload.object, &workload.raw);
+            self.namespaces
+                .includes(&self.client, &names.namespace)
+                .await
+        });
+        let marks = try_join_all(marks).await?;
+        let marked = workloads
+            .into_iter()
+            .zip(marks)
+            .filter(|(_, is_marked)| *is_marked);
+        Ok(marked.map(|(workload, _)| workload).collect())
     }
 
     /// Returns what the Vector of a workload says about a pipeline.

@@ -34,6 +34,7 @@ use crate::run::publication_builder::{PublicationBuilder, wants_moves};
 use crate::run::published_changes::Published;
 use crate::run::validator::WarmValidator;
 use crate::run::workload::RunsPipelines;
+use crate::run::workload_namespaces::WorkloadNamespaces;
 use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
 use crate::run::{kaasops, publication, stored_parts};
 use crate::validate_only::{ValidateOnlyReconciler, shortened};
@@ -105,21 +106,19 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     }
 
     /// Reports to the pipelines what is published of them, as `before` says: what is about to be published is reported after that,
-    /// by the reconciliation that follows the write. Returns false if a report must be written again.
+    /// by the reconciliation that follows the write. `problems` are the pipelines that do not run as they are now, and why not.
+    /// Returns false if a report must be written again.
     async fn report(
         &self,
         workload: &Value,
         group: &[Arc<SelectablePipeline>],
         before: &BTreeMap<PipelineKey, PipelinePart>,
-        assembly: &Assembly,
+        problems: impl Iterator<Item = (PipelineKey, String)>,
     ) -> bool {
         let generations = before.iter();
         let generations = generations.map(|(key, part)| (key.clone(), part.generation));
         let name = selection::workload_name(workload);
-        let problems = assembly.problems.iter().map(|it| {
-            let message = shortened(it.message.clone(), LONGEST_PROBLEM);
-            (it.pipeline.clone(), message)
-        });
+        let problems = problems.map(|(key, message)| (key, shortened(message, LONGEST_PROBLEM)));
         let running = Running {
             workload: &name,
             generations: generations.collect(),
@@ -210,6 +209,50 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Ok((validator, learning))
     }
 
+    /// Returns an error if the namespace of the owned objects is not marked. What runs there is left as it is.
+    async fn require_marked_namespace(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+    ) -> Result<(), ReconcileError> {
+        let namespaces = &self.installation.workload_namespaces;
+        let Err(error) = namespaces.require(&names.namespace, request.related()) else {
+            return Ok(());
+        };
+        if error.passes_by_itself() || self.suspend(request, names, &error).await? {
+            return Err(error);
+        }
+        Err(error.requeue_after(WRITE_AGAIN))
+    }
+
+    /// Ends the checks of a workload whose namespace is not marked, and reports to its pipelines that their changes are not
+    /// published. Returns false if a report must be written again.
+    async fn suspend(
+        &self,
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+        error: &ReconcileError,
+    ) -> Result<bool, ReconcileError> {
+        let raw = request.raw_parent();
+        let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
+        self.checks.release(uid);
+        self.plain_names.release(uid);
+        let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
+        if before.is_empty() {
+            // It runs nothing, and a pipeline does not wait for it.
+            return Ok(true);
+        }
+        let group = self.group(request)?;
+        let kept = stored_parts::without_replaced(&before, &group);
+        let selected = group.iter().filter(|it| selection::selects(raw, it));
+        let problems = selected.filter_map(|pipeline| {
+            let key = PipelineKey::from(&**pipeline);
+            let published = kept.get(&key).map(|part| part.generation);
+            (published != Some(pipeline.generation)).then(|| (key, error.to_string()))
+        });
+        Ok(self.report(raw, &group, &kept, problems).await)
+    }
+
     /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
@@ -231,6 +274,18 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         owned::owned_types(K::KIND_OF_RUNNER, self.cluster.has_pod_monitors)
     }
 
+    /// Nothing identifies a workload outside the cluster. Before its children are read, its namespace must be marked.
+    async fn status_identity(
+        &self,
+        request: &SyncRequest<'_, K>,
+    ) -> Result<Map<String, Value>, ReconcileError> {
+        if K::TAKES_OTHER_NAMESPACES {
+            let names = Names::of(request.parent(), request.raw_parent());
+            self.require_marked_namespace(request, &names).await?;
+        }
+        Ok(Map::new())
+    }
+
     fn watches(&self) -> Vec<Watch> {
         let pipelines = self.pipelines.iter().map(|resource| {
             let keys = |workload: &Value| {
@@ -239,7 +294,9 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             };
             Watch::dynamic(resource.clone(), keys).index_by(selection::index_selectable)
         });
-        pipelines.collect()
+        pipelines
+            .chain(self.installation.workload_namespaces.watch())
+            .collect()
     }
 
     fn rbac_rules(&self) -> Vec<Value> {
@@ -320,11 +377,16 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             changes,
         };
         let (mut children, change) = objects.of(&mut publication, image)?;
+        if children.iter().any(|child| child["kind"] == "ClusterRole") {
+            self.require_marked_namespace(request, &names).await?;
+        }
         let planned = plan.and_then(|plan| {
             let present = plan.names(&present);
             let planned = plan.publish(&builder, &present)?;
             objects.planned_change(planned, &children, plan.changes)
         });
+        let problems = assembly.problems.iter();
+        let problems = problems.map(|it| (it.pipeline.clone(), it.message.clone()));
         let (refreshed, is_reported) = futures::join!(
             self.refresh_pods(
                 request,
@@ -332,7 +394,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 &children,
                 pod_refresh::max_pods(&assembly.config),
             ),
-            self.report(raw, &group, &kept, &assembly),
+            self.report(raw, &group, &kept, problems),
         );
         children.push(names.parts_secret(&assembly, &checks.records));
         let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
@@ -418,8 +480,8 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     let owned = owned::owned_types(kind, true);
     let owned = owned.iter().map(OwnedType::rbac_rule);
     let granted = owned::granted_rules(kind);
-    let refresh = [pod_refresh::rbac_rule()];
-    owned.chain(granted).chain(refresh).collect()
+    let others = [pod_refresh::rbac_rule(), WorkloadNamespaces::rbac_rule()];
+    owned.chain(granted).chain(others).collect()
 }
 
 /// Facts that decide the objects of a workload, besides what is published.

@@ -17,6 +17,9 @@ pub trait RunsPipelines: ValidatedResource {
     /// Agents or aggregators.
     const KIND_OF_RUNNER: RunnerKind;
 
+    /// If true, each workload takes pipelines or data of other namespaces than that of its owned objects.
+    const TAKES_OTHER_NAMESPACES: bool;
+
     /// Returns the settings of the Pods.
     fn workload(&self) -> Option<&Workload>;
 
@@ -50,6 +53,7 @@ pub trait RunsPipelines: ValidatedResource {
 
 impl RunsPipelines for Vector {
     const KIND_OF_RUNNER: RunnerKind = RunnerKind::Agent;
+    const TAKES_OTHER_NAMESPACES: bool = true;
 
     fn workload(&self) -> Option<&Workload> {
         self.spec.agent.as_ref()
@@ -71,6 +75,8 @@ impl RunsPipelines for Vector {
 
 impl RunsPipelines for VectorAggregator {
     const KIND_OF_RUNNER: RunnerKind = RunnerKind::Aggregator;
+    // Only one with a `ClusterRole` does.
+    const TAKES_OTHER_NAMESPACES: bool = false;
 
     fn workload(&self) -> Option<&Workload> {
         Some(&self.spec.aggregator.workload)
@@ -92,6 +98,7 @@ impl RunsPipelines for VectorAggregator {
 
 impl RunsPipelines for ClusterVectorAggregator {
     const KIND_OF_RUNNER: RunnerKind = RunnerKind::Aggregator;
+    const TAKES_OTHER_NAMESPACES: bool = true;
 
     fn workload(&self) -> Option<&Workload> {
         Some(&self.spec.aggregator.workload)
