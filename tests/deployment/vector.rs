@@ -27,6 +27,8 @@ pub async fn runs(site: &Site) {
     stand_in::import_image(site);
     install_by(site, install).await;
     site.kubectl(&["create", "namespace", TEAM]);
+    let mark = "lockstep.dev/vector-workloads=allowed";
+    site.kubectl(&["annotate", "namespace", TEAM, mark]);
     let allowed = Installation::allow_secrets(site.cluster(), TEAM).await;
     allowed.expect("a RoleBinding");
     let tenant = tenant(site).await;

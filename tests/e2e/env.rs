@@ -226,6 +226,9 @@ impl TestEnv {
         Installation::allow_secrets(&cluster, NAMESPACE)
             .await
             .expect("a RoleBinding");
+        if options.kinds.is_some_and(|kinds| kinds.contains("Vector")) {
+            allow_workloads(&cluster, NAMESPACE);
+        }
         let rds = rds_as(aws.access_key(), &aws.endpoint(), Simulator::REGION).await;
         let env = Self {
             installation,
@@ -379,6 +382,13 @@ pub fn resource_of(object: &Value) -> ApiResource {
 pub fn is_in_no_namespace(object: &Value) -> bool {
     let kind = object["kind"].as_str();
     kind.is_some_and(|kind| kind.starts_with("Cluster"))
+}
+
+/// Allows workloads in a namespace that collect data of other namespaces, as an administrator of the cluster does it.
+pub fn allow_workloads(cluster: &Cluster, namespace: &str) {
+    let mark = "lockstep.dev/vector-workloads=allowed";
+    let annotated = cluster.run_kubectl(&["annotate", "--overwrite", "namespace", namespace, mark]);
+    annotated.expect("an annotation");
 }
 
 /// Writes the manifests for kinds other than the default ones.

@@ -87,6 +87,7 @@ mod vector_pod_refresh;
 mod vector_run;
 mod vector_scale;
 mod vector_validate;
+mod vector_workload_namespaces;
 mod vrl_limits;
 mod webhook;
 mod webhook_down;

@@ -9,8 +9,9 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, root};
-use crate::running_vector::start;
+use crate::env::{TestEnv, allow_workloads, root};
+use crate::running_vector::{object, start};
+use crate::webhook_only::audit;
 
 /// Field manager of the operator of kaasops: the name of its program.
 const OTHER: &str = "manager";
@@ -131,6 +132,26 @@ impl TestEnv {
         written.expect("the status is written");
     }
 
+    /// Waits until the agents are stalled because of their namespace. What the other operator has created for them is as it was.
+    async fn agents_wait_for_the_mark(&self, left: &Left) {
+        let agents = self.objects(&object("Vector", "logs", &Value::Null));
+        let stalled = self.condition_of(&agents, "logs", "Stalled", "True").await;
+        assert_eq!(stalled.reason, "NamespaceNotMarked", "{}", stalled.message);
+        let of_agents = |what: &str| what.contains("/logs-agent");
+        for (what, before) in left.children.iter().filter(|(what, _)| of_agents(what)) {
+            let child = self.get(what);
+            let versions = [&child, before].map(|it| &it["metadata"]["resourceVersion"]);
+            if !what.starts_with("daemonset") {
+                assert_eq!(versions[0], versions[1], "{what}");
+            }
+            assert_eq!(
+                child["metadata"]["labels"], before["metadata"]["labels"],
+                "{what}"
+            );
+        }
+        assert_eq!(self.get("secret/logs-agent-parts"), Value::Null);
+    }
+
     /// Returns the UIDs of all Pods.
     fn pods(&self) -> Vec<String> {
         let uids = "--output=jsonpath={.items[*].metadata.uid}";
@@ -222,7 +243,19 @@ async fn workloads_of_another_operator_are_taken_over_without_a_restart() {
     let before = env.leave().await;
     let all_before = env.labelled();
     let (mut watch, versions) = env.record_configurations();
+    env.kubectl(&[
+        "annotate",
+        "namespace/default",
+        "lockstep.dev/vector-workloads-",
+    ])
+    .unwrap_or_else(|error| env.fail(&error));
+    let unmarked = audit(&env.cluster)["findings"].to_string();
+    assert!(unmarked.contains("namespace-not-marked"), "{unmarked}");
+    assert!(unmarked.contains("Vector default/logs"), "{unmarked}");
     env.installation.start_controller().expect("started");
+    env.agents_wait_for_the_mark(&before).await;
+    allow_workloads(&env.cluster, "default");
+    assert_eq!(audit(&env.cluster)["findings"][0]["isError"], false);
 
     // Only aggregators that read the Kubernetes API have permissions for it. Unused permissions stay as they are.
     let is_left = |what: &str| what.starts_with("clusterrole") && !what.ends_with("/logs-agent");

@@ -60,6 +60,10 @@ async fn each_example_runs_and_each_field_has_its_effect() {
     restarted.expect("restarted");
     vector_fields::have_their_effects(&env).await;
 
+    // The first example marks the namespace.
+    let mark = "lockstep.dev/vector-workloads-";
+    env.kubectl(&["annotate", "namespace/default", mark])
+        .unwrap_or_else(|error| env.fail(&error));
     let examples = root().join("examples/vector");
     env.kubectl(&["apply", "--filename", &examples.to_string_lossy()])
         .unwrap_or_else(|error| env.fail(&error));

@@ -8,7 +8,7 @@ use kube::core::GroupVersionKind;
 use lockstep_envtest::{Installation, eventually};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, root};
+use crate::env::{TestEnv, allow_workloads, root};
 
 /// Kinds of the objects that a workload owns, and their API groups and versions.
 const OWNED: [(&str, &str, &str); 14] = [
@@ -239,6 +239,7 @@ pub async fn have_their_effects(env: &TestEnv) {
             .expect("a namespace");
         let allowed = Installation::allow_secrets(&env.cluster, namespace).await;
         allowed.expect("a RoleBinding");
+        allow_workloads(&env.cluster, namespace);
     }
     let mut objects: Vec<_> = workloads.iter().flat_map(Workload::pipelines).collect();
     objects.extend(workloads.iter().map(|it| it.manifest.clone()));

@@ -4,7 +4,7 @@ use k8s_openapi::ByteString;
 use lockstep_envtest::{Installation, eventually};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, condition};
+use crate::env::{TestEnv, allow_workloads, condition};
 use crate::running_vector::{AGENT, IMAGE, logs, object, start};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -482,6 +482,7 @@ async fn a_workload_needs_permissions_on_the_secrets_of_its_own_namespace_only()
 
     env.kubectl(&["create", "namespace", "team"])
         .expect("a namespace");
+    allow_workloads(&env.cluster, "team");
     let mut other = object("Vector", "logs", &json!({"agent": {}}));
     other["metadata"]["namespace"] = json!("team");
     env.apply(&other);

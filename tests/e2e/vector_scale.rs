@@ -11,7 +11,7 @@ use kube::{Client, ResourceExt};
 use lockstep_envtest::{Installation, eventually_within};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, resource_of};
+use crate::env::{TestEnv, allow_workloads, resource_of};
 use crate::running_vector::start_without_pods;
 use crate::usage::Usage;
 
@@ -150,6 +150,7 @@ async fn measure(workloads: usize) {
         let home = format!("team-{workload}-0");
         let allowed = Installation::allow_secrets(&scale.env.cluster, &home).await;
         allowed.expect("a RoleBinding");
+        allow_workloads(&scale.env.cluster, &home);
         let selector = json!({"matchLabels": {"workload": format!("w{workload}")}});
         let spec = json!({"agent": {}, "selector": selector});
         let name = format!("agents-{workload}");

@@ -281,8 +281,8 @@ impl AuditSnapshot for PipelineSnapshot {
     }
 
     fn findings(&self) -> Vec<AuditFinding> {
-        let unmarked = self.namespaces.unmarked().into_iter();
-        let unmarked = unmarked.map(|message| AuditFinding {
+        let unmarked = self.namespaces.unmarked();
+        let missing = unmarked.into_iter().map(|message| AuditFinding {
             id: "namespace-not-marked",
             is_error: true,
             message,
@@ -294,6 +294,6 @@ impl AuditSnapshot for PipelineSnapshot {
                 "users who may read Secrets or create tokens of service accounts in the namespace {namespace}, as with the ClusterRole edit, can read all that its workloads collect"
             ),
         });
-        unmarked.chain(marked).collect()
+        missing.chain(marked).collect()
     }
 }

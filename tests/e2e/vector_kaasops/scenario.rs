@@ -7,7 +7,7 @@ use kube::api::{Api, DynamicObject};
 use lockstep_envtest::{Installation, eventually_within};
 use serde_json::{Value, json};
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, allow_workloads};
 use crate::running_vector::object;
 
 /// Label by which the agents of a scenario select its pipelines.
@@ -35,6 +35,7 @@ impl<'a> Scenario<'a> {
         created.expect("a namespace");
         let allowed = Installation::allow_secrets(&self.env.cluster, namespace).await;
         allowed.expect("a RoleBinding");
+        allow_workloads(&self.env.cluster, namespace);
     }
 
     pub(super) fn object(&self, kind: &str, name: &str, spec: &Value) -> Value {

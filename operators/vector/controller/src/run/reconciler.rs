@@ -115,14 +115,16 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         before: &BTreeMap<PipelineKey, PipelinePart>,
         problems: impl Iterator<Item = (PipelineKey, String)>,
     ) -> bool {
-        let generations = before.iter();
-        let generations = generations.map(|(key, part)| (key.clone(), part.generation));
+        let generations = before
+            .iter()
+            .map(|(key, part)| (key.clone(), part.generation));
         let name = selection::workload_name(workload);
-        let problems = problems.map(|(key, message)| (key, shortened(message, LONGEST_PROBLEM)));
         let running = Running {
             workload: &name,
             generations: generations.collect(),
-            problems: problems.collect(),
+            problems: problems
+                .map(|(key, message)| (key, shortened(message, LONGEST_PROBLEM)))
+                .collect(),
         };
         let now = json!(Time(k8s_openapi::jiff::Timestamp::now()));
         let selects = |pipeline: &SelectablePipeline| selection::selects(workload, pipeline);
@@ -279,8 +281,9 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         &self,
         request: &SyncRequest<'_, K>,
     ) -> Result<Map<String, Value>, ReconcileError> {
-        if K::TAKES_OTHER_NAMESPACES {
-            let names = Names::of(request.parent(), request.raw_parent());
+        let names = Names::of(request.parent(), request.raw_parent());
+        // One that names no namespace cannot run anyway.
+        if K::TAKES_OTHER_NAMESPACES && !names.namespace.is_empty() {
             self.require_marked_namespace(request, &names).await?;
         }
         Ok(Map::new())
@@ -385,8 +388,10 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             let planned = plan.publish(&builder, &present)?;
             objects.planned_change(planned, &children, plan.changes)
         });
-        let problems = assembly.problems.iter();
-        let problems = problems.map(|it| (it.pipeline.clone(), it.message.clone()));
+        let problems = assembly
+            .problems
+            .iter()
+            .map(|problem| (problem.pipeline.clone(), problem.message.clone()));
         let (refreshed, is_reported) = futures::join!(
             self.refresh_pods(
                 request,

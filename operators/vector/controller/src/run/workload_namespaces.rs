@@ -69,8 +69,9 @@ impl WorkloadNamespaces {
                     Some(true) => return Ok(()),
                     Some(false) => format!("with `{}`", mark_command(namespace)),
                     None => {
-                        let message =
-                            format!("the watch has not delivered the Namespace '{namespace}' yet");
+                        let message = format!(
+                            "the Namespace '{namespace}' does not exist, or the watch has not delivered it yet"
+                        );
                         return Err(ReconcileError::transient("NamespaceUnknown", message));
                     }
                 }

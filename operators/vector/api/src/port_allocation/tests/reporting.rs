@@ -149,3 +149,18 @@ fn a_pipeline_is_warned_about_each_workload_with_another_release_that_runs_it() 
     let unset = [agent(&json!({}))];
     assert_eq!(shared_by(&[collected], &unset)["releases"], Value::Null);
 }
+
+#[test]
+fn a_workload_that_runs_nothing_without_the_mark_of_its_namespace_makes_no_pipelines_compete() {
+    let pipelines = [pipeline("new", "2", PORT), pipeline("old", "1", PORT)];
+    let mut waiting = runner("all", &json!({}));
+    let reason = workload_namespace::NAMESPACE_NOT_MARKED;
+    let stalled = json!({"type": "Stalled", "status": "True", "reason": reason});
+    waiting["status"] = json!({"conditions": [stalled]});
+    let shared = shared_by(&pipelines, std::slice::from_ref(&waiting));
+    assert_eq!(run_by(&shared), [""; 0]);
+    assert_eq!(holder(&pipelines, std::slice::from_ref(&waiting)), None);
+    // One that ran before the mark was removed runs on.
+    waiting["status"]["publishedConfigHash"] = "hash".into();
+    assert_eq!(holder(&pipelines, &[waiting]).as_deref(), Some("old"));
+}
