@@ -89,6 +89,7 @@ fn shared(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
     let roles = json!({
         "edit": rbac::edit_rules(install),
         "view": rbac::view_rules(install),
+        "administrator": rbac::administrator_rules(install),
         "tenantAdmin": rbac::tenant_admin_rules(install),
     });
     crds.chain([

@@ -46,6 +46,8 @@ pub struct Names {
     pub policy: String,
     /// Name of the policy and its binding that deny the deletion of the CRDs.
     pub crd_deletion_policy: String,
+    /// Name of the `ClusterRole` with the rights on the kinds for administrators.
+    pub administrator: String,
     /// Name of the `ClusterRole` with the rights on Secrets, which is bound in single namespaces.
     pub secret_reader: String,
 }
@@ -70,6 +72,7 @@ impl Names {
             controller: with("controller"),
             policy: with("policy"),
             crd_deletion_policy: with("crd-deletion"),
+            administrator: with("administrator"),
             secret_reader: with("secret-reader"),
         }
     }

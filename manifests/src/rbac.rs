@@ -72,47 +72,84 @@ fn only(rule: &Value, selects: impl Fn(&Value, &Value) -> bool) -> Option<Value>
     })
 }
 
+/// Verbs of users who read objects.
+const READ: [&str; 3] = ["get", "list", "watch"];
+/// Verbs of users who write objects. They may not write a status.
+const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
+
+/// Returns the `ClusterRole`s of users. Those that extend built-in roles exist also without rules: they replace those of an
+/// earlier installation, which had some.
 fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
-    vec![
-        user_role(&install.names, "edit", &edit_rules(install)),
-        user_role(&install.names, "view", &view_rules(install)),
-    ]
+    let mut all = vec![
+        aggregated_role(&install.names, "edit", &edit_rules(install)),
+        aggregated_role(&install.names, "view", &view_rules(install)),
+    ];
+    let rules = administrator_rules(install);
+    if !rules.is_empty() {
+        let name = &install.names.administrator;
+        all.push(cluster_role(&install.names, name, &rules));
+    }
+    all
 }
 
-/// Returns the rights of users who write objects. They may not write a status.
+/// Returns the rights of tenants who write objects.
 pub(crate) fn edit_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let verbs = ["create", "delete", "deletecollection", "patch", "update"];
-    user_rules(install, &verbs)
+    let for_tenants = |ruleset: &dyn Validator| is_for_tenants(install, ruleset);
+    user_rules(install, for_tenants, &WRITE)
 }
 
-/// Returns the rights of users who read objects.
+/// Returns the rights of users who read the objects of a namespace.
 pub(crate) fn view_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    user_rules(install, &["get", "list", "watch"])
+    let is_namespaced = |ruleset: &dyn Validator| ruleset.crd()["spec"]["scope"] != "Cluster";
+    user_rules(install, is_namespaced, &READ)
 }
 
-fn user_rules(install: &InstallOptions<'_>, verbs: &[&str]) -> Vec<Value> {
-    kinds(install)
-        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
+/// Returns the rights on the kinds for administrators.
+pub(crate) fn administrator_rules(install: &InstallOptions<'_>) -> Vec<Value> {
+    let for_administrators = |ruleset: &dyn Validator| !is_for_tenants(install, ruleset);
+    let mut verbs = [&READ[..], &WRITE[..]].concat();
+    verbs.sort_unstable();
+    user_rules(install, for_administrators, &verbs)
+}
+
+fn is_for_tenants(install: &InstallOptions<'_>, ruleset: &dyn Validator) -> bool {
+    let found = install
+        .tenant_validators
+        .get(ruleset.group(), ruleset.kind());
+    found.is_some()
+}
+
+fn user_rules(
+    install: &InstallOptions<'_>,
+    is_included: impl Fn(&dyn Validator) -> bool,
+    verbs: &[&str],
+) -> Vec<Value> {
+    validators(install)
+        .filter(|ruleset| is_included(*ruleset))
+        .map(|ruleset| json!({"apiGroups": [ruleset.group()], "resources": [plural(ruleset)], "verbs": verbs}))
         .collect()
 }
 
-/// Returns the `ClusterRole`s that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
-/// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
+/// Returns the `ClusterRole`s of users, and one that extends the built-in role `admin` by all rights that the controller needs
+/// in a namespace for the kinds for tenants: RBAC lets users grant only rights that they have themselves.
 pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     let names = &install.names;
     let name = format!("{}-aggregate-to-admin", names.program);
-    let mut aggregated = role(names, "ClusterRole", None, &tenant_admin_rules(install));
-    aggregated["metadata"] = metadata(names, &name, None);
-    aggregated["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] =
-        json!("true");
+    let mut aggregated = cluster_role(names, &name, &tenant_admin_rules(install));
+    aggregated["metadata"]["labels"][aggregate_to("admin")] = json!("true");
     let mut all = user_roles(install);
     all.push(aggregated);
     all
 }
 
-/// Returns the rights that `admin` needs to grant the controller its rights in a namespace.
+/// Returns the rights that `admin` needs to grant the controller its rights in a namespace. Those for the kinds for
+/// administrators are not among them: with these, `admin` could change their objects.
 pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let mut rules = namespace_rules(install);
+    let mut rules = namespace_rules(&InstallOptions {
+        validators: install.tenant_validators,
+        rbac_rules: install.tenant_rbac_rules.clone(),
+        ..install.clone()
+    });
     // The administrator of a namespace decides about shards.
     rules.push(sharding_rule());
     rules
@@ -287,16 +324,28 @@ fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<
 }
 
 /// Returns a `ClusterRole` that extends the built-in role `edit` or `view`.
-fn user_role(names: &Names, role: &str, rules: &[Value]) -> Value {
-    let mut metadata = metadata(names, &format!("{}-{role}", names.program), None);
-    metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = json!("true");
+fn aggregated_role(names: &Names, role: &str, rules: &[Value]) -> Value {
+    let name = format!("{}-{role}", names.program);
+    let mut aggregated = cluster_role(names, &name, rules);
+    let labels = &mut aggregated["metadata"]["labels"];
+    labels[aggregate_to(role)] = json!("true");
     if role == "edit" {
-        metadata["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
+        labels[aggregate_to("admin")] = json!("true");
     }
+    aggregated
+}
+
+/// Returns the label by which a `ClusterRole` extends a built-in role.
+fn aggregate_to(role: &str) -> String {
+    format!("rbac.authorization.k8s.io/aggregate-to-{role}")
+}
+
+/// Returns a `ClusterRole` that extends no other.
+fn cluster_role(names: &Names, name: &str, rules: &[Value]) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
-        "metadata": metadata,
+        "metadata": metadata(names, name, None),
         "rules": rules,
     })
 }
@@ -320,7 +369,11 @@ fn validators<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = &'a d
 }
 
 fn kinds<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    validators(install).map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
+    validators(install).map(|ruleset| (ruleset.group(), plural(ruleset)))
+}
+
+fn plural(ruleset: &dyn Validator) -> &Value {
+    &ruleset.crd()["spec"]["names"]["plural"]
 }
 
 fn metadata(names: &Names, name: &str, namespace: Option<&str>) -> Value {
