@@ -116,7 +116,8 @@ fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
         "webhookAndController": mode(false, false),
         "webhookOnly": mode(true, false),
         "controllerOnly": mode(false, true),
-        "secretReader": rbac::secret_rules(install),
+        "secretEditor": rbac::secret_rules(install),
+        "secretViewer": rbac::secret_viewer_rules(install),
         "sharding": [rbac::sharding_rule()],
         "watchedNamespace": rbac::namespace_rules(install),
     });

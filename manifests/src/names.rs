@@ -48,7 +48,11 @@ pub struct Names {
     pub crd_deletion_policy: String,
     /// Name of the `ClusterRole` with the rights on the kinds for administrators.
     pub administrator: String,
-    /// Name of the `ClusterRole` with the rights on Secrets, which is bound in single namespaces.
+    /// Name of the `ClusterRole` with the rights to read Secrets, which is bound in single namespaces.
+    pub secret_viewer: String,
+    /// Name of the `ClusterRole` with the rights to read and write Secrets, which is bound in single namespaces.
+    pub secret_editor: String,
+    /// Earlier name of the `ClusterRole` with the rights to read and write Secrets.
     pub secret_reader: String,
 }
 
@@ -73,6 +77,8 @@ impl Names {
             policy: with("policy"),
             crd_deletion_policy: with("crd-deletion"),
             administrator: with("administrator"),
+            secret_viewer: with("secret-viewer"),
+            secret_editor: with("secret-editor"),
             secret_reader: with("secret-reader"),
         }
     }

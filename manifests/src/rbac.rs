@@ -1,11 +1,27 @@
 //! RBAC roles of the controller and of users.
 
+mod role;
+mod rules;
+mod secret_roles;
+mod user_roles;
+mod verbs;
+
 use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
 
-use crate::crds;
+use crate::crds::{self, plural};
 use crate::names::Names;
 use crate::options::InstallOptions;
+use crate::rbac::role::{binding, cluster_role, metadata, role};
+use crate::rbac::rules::only;
+use crate::rbac::secret_roles::{rules_without_secrets, secret_roles};
+use crate::rbac::user_roles::{aggregate_to, user_roles};
+
+pub(crate) use crate::rbac::secret_roles::{secret_rules, secret_viewer_rules};
+pub(crate) use crate::rbac::user_roles::{administrator_rules, edit_rules, view_rules};
+
+/// Cluster-scoped types among those that operators read or own.
+const CLUSTER_SCOPED: [&str; 4] = ["clusterrolebindings", "clusterroles", "namespaces", "nodes"];
 
 pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
     let names = &install.names;
@@ -19,115 +35,10 @@ pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
         binding(names, "RoleBinding", home, namespace),
     ];
     if !install.webhook_only {
-        all.extend(secret_reader(install));
+        all.extend(secret_roles(install));
         all.extend(user_roles(install));
     }
     all
-}
-
-/// Returns the `ClusterRole` with the rights on Secrets, if the operators need any. It is not bound in the whole
-/// cluster: an administrator binds it in each namespace whose Secrets the controller may read.
-fn secret_reader(install: &InstallOptions<'_>) -> Option<Value> {
-    let rules = secret_rules(install);
-    (!rules.is_empty()).then(|| {
-        let names = &install.names;
-        let mut reader = role(names, "ClusterRole", None, &rules);
-        reader["metadata"] = metadata(names, &names.secret_reader, None);
-        reader
-    })
-}
-
-/// Returns the rights of the operators on Secrets.
-pub(crate) fn secret_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let rules = install.rbac_rules.iter();
-    rules.filter_map(|rule| only(rule, is_secrets)).collect()
-}
-
-/// Returns the rights of the operators on everything but Secrets.
-fn rules_without_secrets(install: &InstallOptions<'_>) -> impl Iterator<Item = Value> {
-    let rules = install.rbac_rules.iter();
-    rules.filter_map(|rule| match rule.get("resources") {
-        Some(_) => only(rule, |groups, resource| !is_secrets(groups, resource)),
-        // A rule on URLs.
-        None => Some(rule.clone()),
-    })
-}
-
-fn is_secrets(groups: &Value, resource: &Value) -> bool {
-    let is_core = |group: &Value| group == "" || group == "*";
-    let is_core_group = groups.as_array().is_some_and(|all| all.iter().any(is_core));
-    is_core_group && (resource == "secrets" || resource == "*")
-}
-
-/// Returns the rule with those of its resources that the predicate selects, and nothing if it selects none.
-fn only(rule: &Value, selects: impl Fn(&Value, &Value) -> bool) -> Option<Value> {
-    let resources = rule["resources"].as_array()?.iter();
-    let selected: Vec<_> = resources
-        .filter(|resource| selects(&rule["apiGroups"], resource))
-        .collect();
-    (!selected.is_empty()).then(|| {
-        let mut selection = rule.clone();
-        selection["resources"] = json!(selected);
-        selection
-    })
-}
-
-/// Verbs of users who read objects.
-const READ: [&str; 3] = ["get", "list", "watch"];
-/// Verbs of users who write objects. They may not write a status.
-const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
-
-/// Returns the `ClusterRole`s of users. Those that extend built-in roles exist also without rules: they replace those of an
-/// earlier installation, which had some.
-fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
-    let mut all = vec![
-        aggregated_role(&install.names, "edit", &edit_rules(install)),
-        aggregated_role(&install.names, "view", &view_rules(install)),
-    ];
-    let rules = administrator_rules(install);
-    if !rules.is_empty() {
-        let name = &install.names.administrator;
-        all.push(cluster_role(&install.names, name, &rules));
-    }
-    all
-}
-
-/// Returns the rights of tenants who write objects.
-pub(crate) fn edit_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let for_tenants = |ruleset: &dyn Validator| is_for_tenants(install, ruleset);
-    user_rules(install, for_tenants, &WRITE)
-}
-
-/// Returns the rights of users who read the objects of a namespace.
-pub(crate) fn view_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let is_namespaced = |ruleset: &dyn Validator| ruleset.crd()["spec"]["scope"] != "Cluster";
-    user_rules(install, is_namespaced, &READ)
-}
-
-/// Returns the rights on the kinds for administrators.
-pub(crate) fn administrator_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let for_administrators = |ruleset: &dyn Validator| !is_for_tenants(install, ruleset);
-    let mut verbs = [&READ[..], &WRITE[..]].concat();
-    verbs.sort_unstable();
-    user_rules(install, for_administrators, &verbs)
-}
-
-fn is_for_tenants(install: &InstallOptions<'_>, ruleset: &dyn Validator) -> bool {
-    let found = install
-        .tenant_validators
-        .get(ruleset.group(), ruleset.kind());
-    found.is_some()
-}
-
-fn user_rules(
-    install: &InstallOptions<'_>,
-    is_included: impl Fn(&dyn Validator) -> bool,
-    verbs: &[&str],
-) -> Vec<Value> {
-    validators(install)
-        .filter(|ruleset| is_included(*ruleset))
-        .map(|ruleset| json!({"apiGroups": [ruleset.group()], "resources": [plural(ruleset)], "verbs": verbs}))
-        .collect()
 }
 
 /// Returns the `ClusterRole`s of users, and one that extends the built-in role `admin` by all rights that the controller needs
@@ -184,7 +95,10 @@ pub(crate) fn service_account(names: &Names, namespace: &str) -> Value {
 pub(crate) fn namespace_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let rules = object_rules(install);
     // A Role grants nothing on cluster-scoped objects.
-    let is_namespaced = |_: &Value, resource: &Value| resource != "namespaces";
+    let is_namespaced = |_: &Value, resource: &Value| {
+        let resource = resource.as_str().unwrap_or_default();
+        !CLUSTER_SCOPED.contains(&resource)
+    };
     let rules = rules.iter().filter_map(|rule| match rule.get("resources") {
         Some(_) => only(rule, is_namespaced),
         None => Some(rule.clone()),
@@ -276,15 +190,6 @@ pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<
     rules
 }
 
-fn role(names: &Names, kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": metadata(names, &names.program, namespace),
-        "rules": rules,
-    })
-}
-
 /// Returns the rights in the own namespace: for the webhook's certificates, the Lease, admission probes, and the operators.
 pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
     if install.no_webhook {
@@ -323,44 +228,6 @@ fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<
         .collect()
 }
 
-/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`.
-fn aggregated_role(names: &Names, role: &str, rules: &[Value]) -> Value {
-    let name = format!("{}-{role}", names.program);
-    let mut aggregated = cluster_role(names, &name, rules);
-    let labels = &mut aggregated["metadata"]["labels"];
-    labels[aggregate_to(role)] = json!("true");
-    if role == "edit" {
-        labels[aggregate_to("admin")] = json!("true");
-    }
-    aggregated
-}
-
-/// Returns the label by which a `ClusterRole` extends a built-in role.
-fn aggregate_to(role: &str) -> String {
-    format!("rbac.authorization.k8s.io/aggregate-to-{role}")
-}
-
-/// Returns a `ClusterRole` that extends no other.
-fn cluster_role(names: &Names, name: &str, rules: &[Value]) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": metadata(names, name, None),
-        "rules": rules,
-    })
-}
-
-/// Returns the binding of the role to the controllers that run in the namespace `home`.
-fn binding(names: &Names, kind: &str, namespace: Option<&str>, home: &str) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": metadata(names, &names.program, namespace),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind.trim_end_matches("Binding"), "name": names.program},
-        "subjects": [{"kind": "ServiceAccount", "name": names.service_account, "namespace": home}],
-    })
-}
-
 fn validators<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = &'a dyn Validator> {
     install
         .validators
@@ -370,18 +237,6 @@ fn validators<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = &'a d
 
 fn kinds<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {
     validators(install).map(|ruleset| (ruleset.group(), plural(ruleset)))
-}
-
-fn plural(ruleset: &dyn Validator) -> &Value {
-    &ruleset.crd()["spec"]["names"]["plural"]
-}
-
-fn metadata(names: &Names, name: &str, namespace: Option<&str>) -> Value {
-    let mut metadata = json!({"name": name, "labels": {"app.kubernetes.io/name": names.program}});
-    if let Some(namespace) = namespace {
-        metadata["namespace"] = json!(namespace);
-    }
-    metadata
 }
 
 fn subresource(plural: &Value, name: &str) -> String {

@@ -457,6 +457,7 @@ mod tests {
             leadership: Leadership::pending(),
             namespace: "system".to_owned(),
             namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+            secret_access: SecretAccess::default(),
             installed_kinds: kinds.api_resources(),
             controllers: ControllerRegistry::default(),
             extension: None,

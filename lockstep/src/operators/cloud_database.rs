@@ -287,6 +287,7 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
         rds.config,
         rds.certificate_expiry.clone(),
     )
+    .with_secret_access(context.secret_access.clone())
     .with_ca_bundle(rds.ca_bundle.clone())
     .with_source_policy(rds.source_policy)
     .with_offer_refresh(rds.offers.clone())

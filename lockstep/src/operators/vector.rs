@@ -86,6 +86,7 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
                 context.client.clone(),
                 vector_context(context),
                 &context.installed_kinds,
+                context.secret_access.clone(),
             ))
         })
         .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUES_CONFIG_MAP))
@@ -136,6 +137,7 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
     let mut installation = own_installation(&context).await?;
     installation.image = args.migration_image.or(installation.image);
+    installation.secret_access = context.secret_access.clone();
     Ok(ClusterFeatures {
         has_pod_monitors,
         installation,

@@ -6,6 +6,7 @@ use backon::{ExponentialBuilder, Retryable};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, discovery};
+use lockstep_controller::SecretAccess;
 
 use crate::owned::ControllerPods;
 
@@ -50,6 +51,8 @@ pub struct Installation {
     pub image: Option<String>,
     /// Pods of the controller. None: every Pod may connect to one that keeps running for checks, which asks for a token.
     pub pods: Option<ControllerPods>,
+    /// Names by which an administrator grants the rights on Secrets.
+    pub secret_access: SecretAccess,
 }
 
 /// Returns the installation of a controller that runs in a Pod, from the Deployment of the Pod. It is empty if the Pod
@@ -74,6 +77,7 @@ pub async fn controller_installation(
                 found.map_or_else(Installation::default, |deployment| Installation {
                     image: image_in(&deployment),
                     pods: pods_of(namespace, &deployment),
+                    ..Installation::default()
                 }),
             ),
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
