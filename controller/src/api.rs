@@ -6,4 +6,5 @@ pub(crate) mod preconditions;
 pub(crate) mod read_object;
 pub(crate) mod reconciler;
 pub(crate) mod request;
+pub(crate) mod secret_access;
 pub(crate) mod sync;

@@ -124,6 +124,7 @@ pub use crate::api::reconciler::{
     ReconcileOutput, Reconciler,
 };
 pub use crate::api::request::SyncRequest;
+pub use crate::api::secret_access::{SecretAccess, SecretRights};
 pub use crate::api::sync::{SyncHandler, SyncReconciler, SyncResponse};
 pub use crate::children::{Children, OWNER_LABEL, OwnedType, UpdateStrategy};
 pub use crate::controller::config::Config;

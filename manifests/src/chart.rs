@@ -89,6 +89,7 @@ fn shared(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
     let roles = json!({
         "edit": rbac::edit_rules(install),
         "view": rbac::view_rules(install),
+        "administrator": rbac::administrator_rules(install),
         "tenantAdmin": rbac::tenant_admin_rules(install),
     });
     crds.chain([
@@ -115,7 +116,8 @@ fn rbac_file(install: &InstallOptions<'_>) -> Manifest {
         "webhookAndController": mode(false, false),
         "webhookOnly": mode(true, false),
         "controllerOnly": mode(false, true),
-        "secretReader": rbac::secret_rules(install),
+        "secretEditor": rbac::secret_rules(install),
+        "secretViewer": rbac::secret_viewer_rules(install),
         "sharding": [rbac::sharding_rule()],
         "watchedNamespace": rbac::namespace_rules(install),
     });

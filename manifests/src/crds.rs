@@ -63,3 +63,8 @@ pub(crate) fn name(ruleset: &dyn Validator) -> &str {
         .as_str()
         .unwrap_or_default()
 }
+
+/// Returns the plural of a kind.
+pub(crate) fn plural(ruleset: &dyn Validator) -> &Value {
+    &ruleset.crd()["spec"]["names"]["plural"]
+}

@@ -46,7 +46,13 @@ pub struct Names {
     pub policy: String,
     /// Name of the policy and its binding that deny the deletion of the CRDs.
     pub crd_deletion_policy: String,
-    /// Name of the `ClusterRole` with the rights on Secrets, which is bound in single namespaces.
+    /// Name of the `ClusterRole` with the rights on the kinds for administrators.
+    pub administrator: String,
+    /// Name of the `ClusterRole` with the rights to read Secrets, which is bound in single namespaces.
+    pub secret_viewer: String,
+    /// Name of the `ClusterRole` with the rights to read and write Secrets, which is bound in single namespaces.
+    pub secret_editor: String,
+    /// Earlier name of the `ClusterRole` with the rights to read and write Secrets.
     pub secret_reader: String,
 }
 
@@ -70,6 +76,9 @@ impl Names {
             controller: with("controller"),
             policy: with("policy"),
             crd_deletion_policy: with("crd-deletion"),
+            administrator: with("administrator"),
+            secret_viewer: with("secret-viewer"),
+            secret_editor: with("secret-editor"),
             secret_reader: with("secret-reader"),
         }
     }

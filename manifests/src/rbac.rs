@@ -1,11 +1,27 @@
 //! RBAC roles of the controller and of users.
 
+mod role;
+mod rules;
+mod secret_roles;
+mod user_roles;
+mod verbs;
+
 use lockstep_shared_validation::Validator;
 use serde_json::{Value, json};
 
-use crate::crds;
+use crate::crds::{self, plural};
 use crate::names::Names;
 use crate::options::InstallOptions;
+use crate::rbac::role::{binding, cluster_role, metadata, role};
+use crate::rbac::rules::only;
+use crate::rbac::secret_roles::{rules_without_secrets, secret_roles};
+use crate::rbac::user_roles::{aggregate_to, user_roles};
+
+pub(crate) use crate::rbac::secret_roles::{secret_rules, secret_viewer_rules};
+pub(crate) use crate::rbac::user_roles::{administrator_rules, edit_rules, view_rules};
+
+/// Cluster-scoped types among those that operators read or own.
+const CLUSTER_SCOPED: [&str; 4] = ["clusterrolebindings", "clusterroles", "namespaces", "nodes"];
 
 pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
     let names = &install.names;
@@ -19,100 +35,32 @@ pub(crate) fn all(install: &InstallOptions<'_>) -> Vec<Value> {
         binding(names, "RoleBinding", home, namespace),
     ];
     if !install.webhook_only {
-        all.extend(secret_reader(install));
+        all.extend(secret_roles(install));
         all.extend(user_roles(install));
     }
     all
 }
 
-/// Returns the `ClusterRole` with the rights on Secrets, if the operators need any. It is not bound in the whole
-/// cluster: an administrator binds it in each namespace whose Secrets the controller may read.
-fn secret_reader(install: &InstallOptions<'_>) -> Option<Value> {
-    let rules = secret_rules(install);
-    (!rules.is_empty()).then(|| {
-        let names = &install.names;
-        let mut reader = role(names, "ClusterRole", None, &rules);
-        reader["metadata"] = metadata(names, &names.secret_reader, None);
-        reader
-    })
-}
-
-/// Returns the rights of the operators on Secrets.
-pub(crate) fn secret_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let rules = install.rbac_rules.iter();
-    rules.filter_map(|rule| only(rule, is_secrets)).collect()
-}
-
-/// Returns the rights of the operators on everything but Secrets.
-fn rules_without_secrets(install: &InstallOptions<'_>) -> impl Iterator<Item = Value> {
-    let rules = install.rbac_rules.iter();
-    rules.filter_map(|rule| match rule.get("resources") {
-        Some(_) => only(rule, |groups, resource| !is_secrets(groups, resource)),
-        // A rule on URLs.
-        None => Some(rule.clone()),
-    })
-}
-
-fn is_secrets(groups: &Value, resource: &Value) -> bool {
-    let is_core = |group: &Value| group == "" || group == "*";
-    let is_core_group = groups.as_array().is_some_and(|all| all.iter().any(is_core));
-    is_core_group && (resource == "secrets" || resource == "*")
-}
-
-/// Returns the rule with those of its resources that the predicate selects, and nothing if it selects none.
-fn only(rule: &Value, selects: impl Fn(&Value, &Value) -> bool) -> Option<Value> {
-    let resources = rule["resources"].as_array()?.iter();
-    let selected: Vec<_> = resources
-        .filter(|resource| selects(&rule["apiGroups"], resource))
-        .collect();
-    (!selected.is_empty()).then(|| {
-        let mut selection = rule.clone();
-        selection["resources"] = json!(selected);
-        selection
-    })
-}
-
-fn user_roles(install: &InstallOptions<'_>) -> Vec<Value> {
-    vec![
-        user_role(&install.names, "edit", &edit_rules(install)),
-        user_role(&install.names, "view", &view_rules(install)),
-    ]
-}
-
-/// Returns the rights of users who write objects. They may not write a status.
-pub(crate) fn edit_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let verbs = ["create", "delete", "deletecollection", "patch", "update"];
-    user_rules(install, &verbs)
-}
-
-/// Returns the rights of users who read objects.
-pub(crate) fn view_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    user_rules(install, &["get", "list", "watch"])
-}
-
-fn user_rules(install: &InstallOptions<'_>, verbs: &[&str]) -> Vec<Value> {
-    kinds(install)
-        .map(|(group, plural)| json!({"apiGroups": [group], "resources": [plural], "verbs": verbs}))
-        .collect()
-}
-
-/// Returns the `ClusterRole`s that extend the built-in roles `admin`, `edit` and `view`. RBAC lets users grant only
-/// rights that they have themselves, so `admin` gets all rights that the controller needs in a namespace.
+/// Returns the `ClusterRole`s of users, and one that extends the built-in role `admin` by all rights that the controller needs
+/// in a namespace for the kinds for tenants: RBAC lets users grant only rights that they have themselves.
 pub(crate) fn tenant_roles(install: &InstallOptions<'_>) -> Vec<Value> {
     let names = &install.names;
     let name = format!("{}-aggregate-to-admin", names.program);
-    let mut aggregated = role(names, "ClusterRole", None, &tenant_admin_rules(install));
-    aggregated["metadata"] = metadata(names, &name, None);
-    aggregated["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] =
-        json!("true");
+    let mut aggregated = cluster_role(names, &name, &tenant_admin_rules(install));
+    aggregated["metadata"]["labels"][aggregate_to("admin")] = json!("true");
     let mut all = user_roles(install);
     all.push(aggregated);
     all
 }
 
-/// Returns the rights that `admin` needs to grant the controller its rights in a namespace.
+/// Returns the rights that `admin` needs to grant the controller its rights in a namespace. Those for the kinds for
+/// administrators are not among them: with these, `admin` could change their objects.
 pub(crate) fn tenant_admin_rules(install: &InstallOptions<'_>) -> Vec<Value> {
-    let mut rules = namespace_rules(install);
+    let mut rules = namespace_rules(&InstallOptions {
+        validators: install.tenant_validators,
+        rbac_rules: install.tenant_rbac_rules.clone(),
+        ..install.clone()
+    });
     // The administrator of a namespace decides about shards.
     rules.push(sharding_rule());
     rules
@@ -147,7 +95,10 @@ pub(crate) fn service_account(names: &Names, namespace: &str) -> Value {
 pub(crate) fn namespace_rules(install: &InstallOptions<'_>) -> Vec<Value> {
     let rules = object_rules(install);
     // A Role grants nothing on cluster-scoped objects.
-    let is_namespaced = |_: &Value, resource: &Value| resource != "namespaces";
+    let is_namespaced = |_: &Value, resource: &Value| {
+        let resource = resource.as_str().unwrap_or_default();
+        !CLUSTER_SCOPED.contains(&resource)
+    };
     let rules = rules.iter().filter_map(|rule| match rule.get("resources") {
         Some(_) => only(rule, is_namespaced),
         None => Some(rule.clone()),
@@ -239,15 +190,6 @@ pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<
     rules
 }
 
-fn role(names: &Names, kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": metadata(names, &names.program, namespace),
-        "rules": rules,
-    })
-}
-
 /// Returns the rights in the own namespace: for the webhook's certificates, the Lease, admission probes, and the operators.
 pub(crate) fn own_namespace_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<Value> {
     if install.no_webhook {
@@ -286,32 +228,6 @@ fn admission_probe_rules(install: &InstallOptions<'_>, namespaced: bool) -> Vec<
         .collect()
 }
 
-/// Returns a `ClusterRole` that extends the built-in role `edit` or `view`.
-fn user_role(names: &Names, role: &str, rules: &[Value]) -> Value {
-    let mut metadata = metadata(names, &format!("{}-{role}", names.program), None);
-    metadata["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{role}")] = json!("true");
-    if role == "edit" {
-        metadata["labels"]["rbac.authorization.k8s.io/aggregate-to-admin"] = json!("true");
-    }
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRole",
-        "metadata": metadata,
-        "rules": rules,
-    })
-}
-
-/// Returns the binding of the role to the controllers that run in the namespace `home`.
-fn binding(names: &Names, kind: &str, namespace: Option<&str>, home: &str) -> Value {
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": metadata(names, &names.program, namespace),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind.trim_end_matches("Binding"), "name": names.program},
-        "subjects": [{"kind": "ServiceAccount", "name": names.service_account, "namespace": home}],
-    })
-}
-
 fn validators<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = &'a dyn Validator> {
     install
         .validators
@@ -320,15 +236,7 @@ fn validators<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = &'a d
 }
 
 fn kinds<'a>(install: &'a InstallOptions<'_>) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    validators(install).map(|ruleset| (ruleset.group(), &ruleset.crd()["spec"]["names"]["plural"]))
-}
-
-fn metadata(names: &Names, name: &str, namespace: Option<&str>) -> Value {
-    let mut metadata = json!({"name": name, "labels": {"app.kubernetes.io/name": names.program}});
-    if let Some(namespace) = namespace {
-        metadata["namespace"] = json!(namespace);
-    }
-    metadata
+    validators(install).map(|ruleset| (ruleset.group(), plural(ruleset)))
 }
 
 fn subresource(plural: &Value, name: &str) -> String {

@@ -5,13 +5,15 @@
 //! 1. [`Names`]: how the program, the kind and its group are called in Rust, in YAML and on the command line.
 //! 2. Templates: the files of an operator of the kind `Greeting`, as a handler and as a reconciler. A project gets them with its own names, so the
 //!    templates are read as what they become.
-//! 3. [`NewArgs`] and [`AddArgs`]: the arguments of the two commands. [`create`] writes a new repository, and [`add`]
+//! 3. [`Audience`]: the users who may create objects of a new kind.
+//! 4. [`NewArgs`] and [`AddArgs`]: the arguments of the two commands. [`create`] writes a new repository, and [`add`]
 //!    writes to an existing one.
 //!
 //! No new file replaces one that exists. The files of an author are edited at positions of their syntax tree, and keep their form.
 
 mod add;
 mod added;
+mod audience;
 mod case_file;
 mod changes;
 mod edits;
@@ -33,6 +35,7 @@ mod test_repository;
 
 pub use add::{AddArgs, add};
 pub use added::Added;
+pub use audience::Audience;
 pub use error::{Error, Unrestored};
 pub use names::Names;
 pub use new::{NewArgs, create};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Parser;
 
+use crate::audience::Audience;
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::local_crates;
@@ -36,6 +37,10 @@ pub struct NewArgs {
     /// Plural of the kind in lower case. Default: the English plural.
     #[arg(long)]
     pub plural: Option<String>,
+    /// Users who may create objects of the kind. Without an answer to what an object gives its creator, leave it at the default:
+    /// the source can be changed later.
+    #[arg(long, value_enum, default_value_t)]
+    pub audience: Audience,
     /// Form of the operator.
     #[command(flatten)]
     pub form: OperatorFormArgs,
@@ -70,7 +75,8 @@ pub fn create(args: &NewArgs) -> Result<PathBuf, Error> {
     let project = Project::in_folder(folder);
     let form = OperatorForm::from(args.form);
     let mut changes = Changes::default();
-    for (path, mut content) in rendered(&[form.repository(), form.kind()].concat(), &names) {
+    let templates = [form.repository(), form.kind()].concat();
+    for (path, mut content) in rendered(&templates, &names, args.audience) {
         let in_project = project.path(&path);
         if form == OperatorForm::Reconciler {
             content = match path.as_str() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::audience::Audience;
 use crate::edits::{Edits, indentation};
 use crate::error::Error;
 use crate::manifest::Manifest;
@@ -11,7 +12,7 @@ use crate::operator_form::OperatorForm;
 use crate::source::Source;
 use crate::source::cases_test::{Cases, comparisons};
 use crate::source::modules::{add_module, has_module};
-use crate::source::registration::registration;
+use crate::source::registration::{SdkNames, registration};
 
 /// Returns a manifest with the dependencies of a reconciler, and sentences on what the author must check.
 ///
@@ -96,6 +97,7 @@ pub(crate) fn with_kind(
     text: &str,
     names: &Names,
     form: OperatorForm,
+    audience: Audience,
 ) -> Result<String, Error> {
     let source = Source::parse(text).map_err(Error::syntax(path))?;
     let module = &names.module;
@@ -105,9 +107,14 @@ pub(crate) fn with_kind(
             name: module.clone(),
         });
     }
-    let call = |root: &str, operator_type: &str| match form {
+    let call = |root: &str, sdk: &SdkNames| match form {
         OperatorForm::Handler => {
-            format!(".operator({operator_type}::of({root}{module}::operator))")
+            let SdkNames {
+                operator,
+                audiences,
+            } = sdk;
+            let audience = audience.variant().replacen("Audience", audiences, 1);
+            format!(".operator({operator}::of({audience}, {root}{module}::operator))")
         }
         OperatorForm::Reconciler => format!(".operator({root}{module}::operator())"),
     };
@@ -117,12 +124,12 @@ pub(crate) fn with_kind(
         by_hand: format!(
             "the files of a kind of another repository that `lockstep new` creates, with `pub mod {module};`, and \
              `{}` where the program is created",
-            call("crate::", "lockstep_sdk::Operator")
+            call("crate::", &SdkNames::default())
         ),
     })?;
     let mut edits = Edits::of(text);
     add_module(&source, module, &mut edits);
-    last.add(text, &call(last.root, &last.operator_type), &mut edits);
+    last.add(text, &call(last.root, &last.sdk), &mut edits);
     Ok(edits.apply())
 }
 
@@ -142,20 +149,21 @@ mod tests {
 
     #[test]
     fn a_kind_is_registered_after_the_others() {
-        let library = "//! Operators.\n\npub mod first;\n\nuse lockstep_sdk::{Operator, Program};\n\nfn program() -> Program {\n    Program::new(\"a\")\n        \
-                       .operator(Operator::of(first::operator))\n}\n";
+        let library = "//! Operators.\n\npub mod first;\n\nuse lockstep_sdk::{Audience, Operator, Program};\n\nfn program() -> Program {\n    Program::new(\"a\")\n        \
+                       .operator(Operator::of(Audience::Tenants, first::operator))\n}\n";
         let expected = |registered: &str| {
             format!(
-                "//! Operators.\n\npub mod first;\npub mod second_kind;\n\nuse lockstep_sdk::{{Operator, Program}};\n\n\
+                "//! Operators.\n\npub mod first;\npub mod second_kind;\n\nuse lockstep_sdk::{{Audience, Operator, Program}};\n\n\
                  fn program() -> Program {{\n    Program::new(\"a\")\n        \
-                 .operator(Operator::of(first::operator))\n        .operator({registered})\n}}\n"
+                 .operator(Operator::of(Audience::Tenants, first::operator))\n        .operator({registered})\n}}\n"
             )
         };
         let with = |library, form| {
-            with_kind(Path::new("lib.rs"), library, &names(), form)
+            let path = Path::new("lib.rs");
+            with_kind(path, library, &names(), form, Audience::Administrators)
                 .map_err(|error| error.to_string())
         };
-        let handler = expected("Operator::of(second_kind::operator)");
+        let handler = expected("Operator::of(Audience::Administrators, second_kind::operator)");
         assert_eq!(with(library, OperatorForm::Handler), Ok(handler.clone()));
         let reconciler = expected("second_kind::operator()");
         assert_eq!(with(library, OperatorForm::Reconciler), Ok(reconciler));
@@ -165,7 +173,7 @@ mod tests {
         let error = with("fn main() {}\n", OperatorForm::Handler).expect_err("no program");
         for part in [
             "`pub mod second_kind;`",
-            "`.operator(lockstep_sdk::Operator::of(crate::second_kind::operator))`",
+            "`.operator(lockstep_sdk::Operator::of(lockstep_sdk::Audience::Administrators, crate::second_kind::operator))`",
         ] {
             assert!(error.contains(part), "{error}");
         }

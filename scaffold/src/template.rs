@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::audience::Audience;
 use crate::names::Names;
 
 /// File of a template: its path in a repository, and its content.
@@ -73,8 +74,12 @@ pub(crate) const RECONCILER: &[Template] = templates![
     "tests/greeting.rs" from "reconciler/test.rs",
 ];
 
-/// Returns the paths and contents of templates with the names of a program and a kind.
-pub(crate) fn rendered(templates: &[Template], names: &Names) -> Vec<(String, String)> {
+/// Returns the paths and contents of templates with the names of a program and a kind, and with the audience of the kind.
+pub(crate) fn rendered(
+    templates: &[Template],
+    names: &Names,
+    audience: Audience,
+) -> Vec<(String, String)> {
     let files = templates.iter().map(|template| {
         // A file whose name begins with the kind has the words of the kind separated by `-`, unless it is Rust.
         let is_rust = Path::new(template.path).extension() == Some("rs".as_ref());
@@ -87,7 +92,7 @@ pub(crate) fn rendered(templates: &[Template], names: &Names) -> Vec<(String, St
             ..names.clone()
         };
         let path = names_of_file.apply(template.path);
-        (path, names.apply(template.content))
+        (path, names.apply(&audience.apply(template.content)))
     });
     files.collect()
 }

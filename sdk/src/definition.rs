@@ -83,6 +83,7 @@ mod tests {
 
     use super::*;
     use crate::operator::Operator;
+    use crate::operator::audience::Audience;
     use crate::operator::test_kinds::{cellars, lamps};
     use crate::program::Program;
 
@@ -109,14 +110,16 @@ mod tests {
 
     #[test]
     fn a_second_kind_or_subcommand_with_a_name_is_an_error() {
-        let lighting = || Program::new("lighting").operator(Operator::of(lamps));
-        assert_eq!(error(&lighting().operator(Operator::of(cellars))), None);
+        let lamps = || Operator::of(Audience::Tenants, lamps);
+        let cellars = Operator::of(Audience::Administrators, cellars);
+        let lighting = || Program::new("lighting").operator(lamps());
+        assert_eq!(error(&lighting().operator(cellars)), None);
         let kind = DefinitionError::Kind {
             kind: "Lamp".to_owned(),
             first: "example.com",
             second: "example.com",
         };
-        assert_eq!(error(&lighting().operator(Operator::of(lamps))), Some(kind));
+        assert_eq!(error(&lighting().operator(lamps())), Some(kind));
         let again = lighting().subcommand(|_: &Check| ExitCode::SUCCESS);
         let subcommand = DefinitionError::Subcommand("check".to_owned());
         assert_eq!(error(&again), Some(subcommand));

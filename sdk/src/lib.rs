@@ -26,7 +26,8 @@
 //! An [`Operator`] registers one or several kinds. A kind is a type that implements
 //! [`ValidatedResource`](lockstep_shared_validation::ValidatedResource), with its CRD, defaults and rules. The ruleset
 //! that is compiled from it validates the objects in all subcommands. A kind also has a
-//! [`Reconciler`](lockstep_controller::Reconciler), which the command `controller` runs.
+//! [`Reconciler`](lockstep_controller::Reconciler), which the command `controller` runs, and an [`Audience`]: the users who may
+//! create its objects, from which the RBAC roles for users are generated.
 //!
 //! [`Operator::of`] registers a reconciler that needs only the cluster. [`Operator::with_args`] is for an operator that
 //! uses other systems: its arguments, a type that implements [`clap::Args`], become arguments of the command
@@ -86,6 +87,7 @@ pub use crate::check::diagnostic::on_one_line;
 pub use crate::check::yaml::document::describe_yaml_error;
 pub use crate::json_folders::{JsonFolders, json_files, parse_json_file};
 pub use crate::operator::Operator;
+pub use crate::operator::audience::Audience;
 pub use crate::operator::audit_snapshot::{AuditFinding, AuditSnapshot};
 pub use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]

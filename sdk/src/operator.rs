@@ -1,5 +1,6 @@
 //! Operators: kinds with their reconcilers, and everything that they add to a program.
 
+pub(crate) mod audience;
 pub(crate) mod audit_snapshot;
 pub(crate) mod context;
 #[cfg(feature = "dev")]
@@ -23,6 +24,7 @@ use lockstep_shared_validation::Policy;
 use serde_json::Value;
 
 use crate::admission_checks::AdmissionCheck;
+use crate::operator::audience::Audience;
 use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
@@ -45,7 +47,7 @@ use crate::operator::subcommand::Subcommand;
 /// state starts with [`Operator::with_args`] and adds each [`kind`](Operator::kind). Everything else is optional.
 ///
 /// ```
-/// use lockstep_sdk::{Operator, OperatorContext, anyhow, clap};
+/// use lockstep_sdk::{Audience, Operator, OperatorContext, anyhow, clap};
 /// # use lockstep_sdk::controller::{Reconciler, SyncReconciler, SyncRequest, SyncResponse};
 /// # use lockstep_sdk::shared_validation::ValidatedResource;
 /// # #[derive(serde::Deserialize)]
@@ -75,7 +77,7 @@ use crate::operator::subcommand::Subcommand;
 /// }
 ///
 /// let operator = Operator::with_args(set_up)
-///     .kind(|url: &String, _context| greetings(url))
+///     .kind(Audience::Tenants, |url: &String, _context| greetings(url))
 ///     .environment_config_map("greetings");
 /// ```
 pub struct Operator<S = ()> {
@@ -97,10 +99,10 @@ impl Operator {
     }
 
     /// Creates an operator of one kind that needs only the cluster. Its RBAC rules are those of the reconciler.
-    pub fn of<R: Reconciler>(reconciler: fn() -> R) -> Self {
+    pub fn of<R: Reconciler>(audience: Audience, reconciler: fn() -> R) -> Self {
         let example = reconciler();
         let operator = Self::new()
-            .kind(move |(), _| reconciler())
+            .kind(audience, move |(), _| reconciler())
             .rbac_rules(example.rbac_rules());
         if example.owns().iter().all(OwnedType::is_namespaced) {
             operator
@@ -165,7 +167,7 @@ impl<S: Send + Sync + 'static> Operator<S> {
         }
     }
 
-    /// Adds a kind with the function that creates its reconciler. The function is called once at the start, and then in each
+    /// Adds a kind for an audience, with the function that creates its reconciler. The function is called once at the start, and then in each
     /// leadership term for each watched namespace, so it must have no side effects.
     ///
     /// The manifests contain only the permissions on the kind itself: add those on owned and watched types with
@@ -173,9 +175,12 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn kind<R: Reconciler>(
         mut self,
+        audience: Audience,
         reconciler: impl Fn(&S, &OperatorContext) -> R + Send + Sync + 'static,
     ) -> Self {
-        self.definition.kinds.push(KindDefinition::of::<R>());
+        self.definition
+            .kinds
+            .push(KindDefinition::new::<R>(audience));
         let reconciler = Arc::new(reconciler);
         let of_example = Arc::clone(&reconciler);
         self.starts.push(KindStart {
@@ -192,11 +197,12 @@ impl<S: Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn kind_that_owns<R: Reconciler>(
         self,
+        audience: Audience,
         types: &[OwnedType],
         rbac_rules: fn() -> Vec<Value>,
         reconciler: impl Fn(&S, &OperatorContext) -> R + Send + Sync + 'static,
     ) -> Self {
-        let mut operator = self.kind(reconciler);
+        let mut operator = self.kind(audience, reconciler);
         if let Some(kind) = operator.definition.kinds.last_mut() {
             kind.rbac_rules = rbac_rules;
             kind.creates_cluster_scoped = !types.iter().all(OwnedType::is_namespaced);

@@ -55,12 +55,12 @@ const UNREADABLE: u8 = 2;
 /// #         Ok(SyncResponse::new())
 /// #     }
 /// # }
-/// use lockstep_sdk::Operator;
+/// use lockstep_sdk::{Audience, Operator};
 ///
 /// fn main() -> ExitCode {
 ///     Program::new("greeter")
 ///         .version(env!("CARGO_PKG_VERSION"))
-///         .operator(Operator::of(greeting::operator))
+///         .operator(Operator::of(Audience::Tenants, greeting::operator))
 ///         .run()
 /// }
 /// ```
@@ -308,7 +308,7 @@ mod tests {
 
     fn program() -> Program {
         let lamps = Operator::with_args(async |args: LampArgs, _| Ok(args.lamp_power))
-            .kind(|_: &u8, _| lamps())
+            .kind(Audience::Tenants, |_: &u8, _| lamps())
             .subcommand(|args: &LampCommand| ExitCode::from(args.code));
         Program::new("lighting").operator(lamps)
     }
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn arguments_of_an_extension_belong_to_every_command_that_validates() {
         let created = |arguments: &[&str]| {
-            let lamps = Operator::new().kind(|(), _| lamps());
+            let lamps = Operator::new().kind(Audience::Tenants, |(), _| lamps());
             let lamps = lamps.ruleset_extension(|args: &ColorArgs, command| {
                 anyhow::ensure!(args.lamp_color != "black", "black is no color");
                 let text = format!("{command}: {}", args.lamp_color);

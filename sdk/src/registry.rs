@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::ArgMatches;
 use kube::Client;
 use kube::api::ApiResource;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::admission_checks::{CheckOfKind, CheckedKind};
 use crate::args::reconciliation::ReconciliationArgs;
+use crate::operator::audience::Audience;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
@@ -123,7 +125,9 @@ impl Registry {
                 Some((operator, registered, Arc::clone(ruleset)))
             })
             .collect();
-        Ok(SelectedKinds { all, chosen })
+        let selected = SelectedKinds { all, chosen };
+        selected.require_namespaced_for_tenants()?;
+        Ok(selected)
     }
 }
 
@@ -136,11 +140,35 @@ pub(crate) struct SelectedKinds<'a> {
 
 impl SelectedKinds<'_> {
     pub(crate) fn validators(&self) -> ValidatorRegistry {
-        let validators = self
-            .chosen
-            .iter()
-            .map(|(_, _, ruleset)| Arc::clone(ruleset));
-        validators.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
+        self.validators_if(|_| true)
+    }
+
+    /// Returns the validators of the kinds for tenants.
+    pub(crate) fn tenant_validators(&self) -> ValidatorRegistry {
+        self.validators_if(|kind| kind.audience == Audience::Tenants)
+    }
+
+    fn validators_if(&self, is_wanted: impl Fn(KindDefinition) -> bool) -> ValidatorRegistry {
+        self.iter()
+            .filter(|(kind, _)| is_wanted(*kind))
+            .map(|(_, ruleset)| Arc::clone(ruleset))
+            .fold(ValidatorRegistry::default(), ValidatorRegistry::register)
+    }
+
+    /// Returns an error if a kind for tenants is cluster-scoped: a tenant has rights in namespaces only.
+    fn require_namespaced_for_tenants(&self) -> anyhow::Result<()> {
+        let for_tenants = self.tenant_validators();
+        let mut for_tenants = for_tenants.iter();
+        let cluster_scoped =
+            for_tenants.find(|ruleset| ruleset.crd()["spec"]["scope"] == "Cluster");
+        if let Some(ruleset) = cluster_scoped {
+            bail!(
+                "the kind {} is cluster-scoped, and is registered for tenants, who have rights in namespaces only; register it \
+                 with `Audience::Administrators`, or make it namespaced",
+                ruleset.kind()
+            );
+        }
+        Ok(())
     }
 
     /// Returns the installed kinds with their compiled rulesets.
@@ -171,10 +199,18 @@ impl SelectedKinds<'_> {
 
     /// Returns the RBAC rules of the operators and kinds, in addition to those for their own kinds. Each occurs once.
     pub(crate) fn rbac_rules(&self) -> Vec<Value> {
-        let operators = self.operators().into_iter();
-        let of_operators = operators.flat_map(|operator| &operator.definition.rbac_rules);
-        let of_kinds = self.chosen.iter();
-        let of_kinds = of_kinds.flat_map(|(_, kind, _)| (kind.rbac_rules)());
+        self.rbac_rules_if(|_| true)
+    }
+
+    /// Returns those of the RBAC rules that the kinds for tenants and their operators need.
+    pub(crate) fn tenant_rbac_rules(&self) -> Vec<Value> {
+        self.rbac_rules_if(|kind| kind.audience == Audience::Tenants)
+    }
+
+    fn rbac_rules_if(&self, is_wanted: impl Fn(KindDefinition) -> bool) -> Vec<Value> {
+        let wanted = || self.chosen.iter().filter(|(_, kind, _)| is_wanted(*kind));
+        let of_operators = wanted().flat_map(|(operator, _, _)| &operator.definition.rbac_rules);
+        let of_kinds = wanted().flat_map(|(_, kind, _)| (kind.rbac_rules)());
         let mut rules: Vec<Value> = Vec::new();
         for rule in of_operators.cloned().chain(of_kinds) {
             if !rules.contains(&rule) {
@@ -421,6 +457,7 @@ mod tests {
             leadership: Leadership::pending(),
             namespace: "system".to_owned(),
             namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
+            secret_access: SecretAccess::default(),
             installed_kinds: kinds.api_resources(),
             controllers: ControllerRegistry::default(),
             extension: None,
@@ -437,7 +474,8 @@ mod tests {
     #[tokio::test]
     async fn a_controller_without_a_permission_that_its_reconciler_needs_does_not_start() {
         let rule = || OwnedType::namespaced::<ConfigMap>().rbac_rule();
-        let undeclared = || Operator::new().kind(|(), _| lamps_with_config_maps());
+        let tenants = Audience::Tenants;
+        let undeclared = || Operator::new().kind(tenants, |(), _| lamps_with_config_maps());
         let missing = error(undeclared(), true, &[]).await;
         let missing = missing.expect("an error");
         assert!(missing.contains("on configmaps;"), "{missing}");
@@ -448,7 +486,7 @@ mod tests {
         );
         let declared = undeclared().rbac_rules([rule()]);
         assert_eq!(error(declared, true, &[]).await, None);
-        let of = Operator::of(lamps_with_config_maps);
+        let of = Operator::of(tenants, lamps_with_config_maps);
         assert_eq!(error(of, true, &[]).await, None);
         // A permission in the namespace of the installation is one for all objects only if no other is watched.
         for (namespaces, suffices) in [

@@ -29,6 +29,7 @@ mod iam_policy;
 mod image;
 mod install;
 mod instance_status_names;
+mod isolation;
 mod kubernetes_fields;
 mod leader;
 mod limits;

@@ -2,7 +2,7 @@
 
 use kube::api::{Api, DynamicObject, PostParams};
 use lockstep_envtest::{Installation, eventually};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::env::{TestEnv, condition, database, resource_of};
 
@@ -54,7 +54,15 @@ async fn secrets_are_read_only_in_namespaces_with_a_role_binding() {
     });
     let message = message.await.expect("a condition");
     assert!(message.contains("Secret 'credentials'"), "{message}");
-    assert!(message.contains("lockstep-secret-reader"), "{message}");
+    // The command in the message is all that is missing.
+    let command = message.split('`').nth(1).expect("a command");
+    assert!(command.contains("lockstep-secret-viewer"), "{message}");
+    let arguments: Vec<_> = command.split_whitespace().skip(1).collect();
+    env.kubectl(&arguments).expect("a RoleBinding");
+    is_ready(&databases, "orders").await;
+    for verb in ["create", "delete", "patch", "update"] {
+        may(verb, team).expect_err("the viewer changes nothing");
+    }
 
     Installation::allow_secrets(&env.cluster, team)
         .await
@@ -62,11 +70,31 @@ async fn secrets_are_read_only_in_namespaces_with_a_role_binding() {
     for verb in ["get", "create", "delete", "patch"] {
         may(verb, team).unwrap_or_else(|error| panic!("{verb}: {error}"));
     }
-    for name in ["orders", "ledger"] {
-        let ready = eventually("the readiness of the database", async || {
-            let object = databases.get(name).await.ok()?;
-            (condition(&object, "Ready")?.status == "True").then_some(())
-        });
-        ready.await.expect("a database");
-    }
+    is_ready(&databases, "ledger").await;
+    the_earlier_role_has_the_rights_of_the_editor(&env);
+}
+
+async fn is_ready(databases: &Api<DynamicObject>, name: &str) {
+    let ready = eventually("the readiness of the database", async || {
+        let object = databases.get(name).await.ok()?;
+        (condition(&object, "Ready")?.status == "True").then_some(())
+    });
+    ready.await.expect("a database");
+}
+
+/// The role of an existing binding cannot be changed.
+fn the_earlier_role_has_the_rights_of_the_editor(env: &TestEnv) {
+    let rules = |name: &str| {
+        let role = env.kubectl(&["get", "clusterrole", name, "--output=json"]);
+        let role: Value = serde_json::from_str(&role.expect("a role")).expect("JSON");
+        role["rules"].clone()
+    };
+    assert_eq!(
+        rules("lockstep-secret-reader"),
+        rules("lockstep-secret-editor")
+    );
+    assert_ne!(
+        rules("lockstep-secret-reader"),
+        rules("lockstep-secret-viewer")
+    );
 }

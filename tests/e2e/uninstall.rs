@@ -84,6 +84,8 @@ async fn everything_is_removed_in_order_and_the_deletion_policies_decide_about_t
         &["crd", "clouddatabases.database.example.com"][..],
         &["namespace", "lockstep-system"],
         &["clusterrole,clusterrolebinding", "lockstep"],
+        &["clusterrole", "lockstep-secret-viewer"],
+        &["clusterrole", "lockstep-secret-editor"],
         &["clusterrole", "lockstep-secret-reader"],
         &[
             "validatingwebhookconfiguration,mutatingwebhookconfiguration",

@@ -23,7 +23,7 @@ use lockstep_controller::NamedConfigMap;
 #[cfg(feature = "dev")]
 use lockstep_envtest::Moto;
 use lockstep_sdk::{
-    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Finding, Operator,
+    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Audience, Finding, Operator,
     OperatorContext, duration,
 };
 #[cfg(feature = "dev")]
@@ -126,7 +126,7 @@ pub(crate) struct Rds {
 /// Returns the operator.
 pub(crate) fn operator() -> Operator<Rds> {
     let operator = Operator::with_args(connect)
-        .kind(reconciler)
+        .kind(Audience::Tenants, reconciler)
         .rbac_rules(lockstep_cloud_database_controller::rbac_rules())
         .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUE_CONFIG_MAP))
         .ruleset_extension(catalogue_files::extension)
@@ -287,6 +287,7 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
         rds.config,
         rds.certificate_expiry.clone(),
     )
+    .with_secret_access(context.secret_access.clone())
     .with_ca_bundle(rds.ca_bundle.clone())
     .with_source_policy(rds.source_policy)
     .with_offer_refresh(rds.offers.clone())

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use lockstep_controller::{NamedConfigMap, Reconciler};
 use lockstep_sdk::shared_validation::{Policy, ValidatedResource};
 use lockstep_sdk::{
-    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, AuditFinding, AuditSnapshot,
-    ExtensionReload, Finding, Operator, OperatorContext, RulesetExtension, duration,
+    AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Audience, AuditFinding,
+    AuditSnapshot, ExtensionReload, Finding, Operator, OperatorContext, RulesetExtension, duration,
 };
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::workload_namespace::NamespaceAudit;
@@ -75,11 +75,15 @@ struct VectorArgs {
 /// Returns the operator.
 pub(crate) fn operator() -> Operator<ClusterFeatures> {
     let operator = Operator::with_args(features)
-        .kind(|_, context| pipelines::<VectorPipeline>(context))
-        .kind(|_, context| pipelines::<ClusterVectorPipeline>(context));
-    let operator = workload_kind::<Vector>(operator);
-    let operator = workload_kind::<VectorAggregator>(operator);
-    workload_kind::<ClusterVectorAggregator>(operator)
+        .kind(Audience::Tenants, |_, context| {
+            pipelines::<VectorPipeline>(context)
+        })
+        .kind(Audience::Administrators, |_, context| {
+            pipelines::<ClusterVectorPipeline>(context)
+        });
+    let operator = workload_kind::<Vector>(Audience::Administrators, operator);
+    let operator = workload_kind::<VectorAggregator>(Audience::Tenants, operator);
+    workload_kind::<ClusterVectorAggregator>(Audience::Administrators, operator)
         // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
         .only_when_named()
         .audit_snapshot::<PipelineSnapshot>()
@@ -93,6 +97,7 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
                 vector_context(context),
                 &context.installed_kinds,
                 features.installation.workload_namespaces.clone(),
+                context.secret_access.clone(),
             ))
         })
         .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUES_CONFIG_MAP))
@@ -147,6 +152,7 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     if !args.workload_namespaces.is_empty() || !context.namespaces.is_empty() {
         installation.workload_namespaces = WorkloadNamespaces::Listed(args.workload_namespaces);
     }
+    installation.secret_access = context.secret_access.clone();
     Ok(ClusterFeatures {
         has_pod_monitors,
         installation,
@@ -176,26 +182,32 @@ async fn own_installation(context: &OperatorContext) -> anyhow::Result<Installat
 }
 
 fn workload_kind<K: RunsPipelines>(
+    audience: Audience,
     operator: Operator<ClusterFeatures>,
 ) -> Operator<ClusterFeatures> {
     let types = owned::owned_types(K::KIND_OF_RUNNER, true);
     let rules = || lockstep_vector_controller::rbac_rules(K::KIND_OF_RUNNER);
-    operator.kind_that_owns(&types, rules, |features: &ClusterFeatures, context| {
-        let checks = PodChecks::new(
-            Arc::clone(&features.check_slots),
-            features.check_timeout,
-            context.controllers.clone(),
-        );
-        WorkloadReconciler::<K>::new(
-            context.client.clone(),
-            vector_context(context),
-            &context.installed_kinds,
-            features.has_pod_monitors,
-            features.installation.clone(),
-            checks,
-            features.learner.clone(),
-        )
-    })
+    operator.kind_that_owns(
+        audience,
+        &types,
+        rules,
+        |features: &ClusterFeatures, context| {
+            let checks = PodChecks::new(
+                Arc::clone(&features.check_slots),
+                features.check_timeout,
+                context.controllers.clone(),
+            );
+            WorkloadReconciler::<K>::new(
+                context.client.clone(),
+                vector_context(context),
+                &context.installed_kinds,
+                features.has_pod_monitors,
+                features.installation.clone(),
+                checks,
+                features.learner.clone(),
+            )
+        },
+    )
 }
 
 fn pipelines<K: Pipeline>(context: &OperatorContext) -> impl Reconciler<Kind = K> + use<K> {

@@ -56,7 +56,7 @@ struct Change {
 }
 
 /// Changes by which the chart has neither the values for AWS nor what only this repository has.
-const CHANGES: [Change; 14] = [
+const CHANGES: [Change; 15] = [
     Change {
         file: "templates/NOTES.txt",
         from: "{{- if and (ne $mode \"only\") (eq .Values.aws",
@@ -113,8 +113,14 @@ const CHANGES: [Change; 14] = [
     },
     Change {
         file: "values.yaml",
-        from: ": those with the passwords of databases",
+        from: ", such as\n  # CloudDatabases",
         until: ".",
+        with: "",
+    },
+    Change {
+        file: "values.yaml",
+        from: ", such as pipelines",
+        until: ". It has",
         with: "",
     },
     Change {

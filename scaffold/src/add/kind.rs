@@ -1,6 +1,7 @@
 //! `lockstep add kind`: another kind with its operator.
 
 use crate::added::Added;
+use crate::audience::Audience;
 use crate::changes::Changes;
 use crate::error::Error;
 use crate::names::Names;
@@ -22,6 +23,10 @@ pub(crate) struct KindArgs {
     /// Plural of the kind in lower case. Default: the English plural.
     #[arg(long)]
     plural: Option<String>,
+    /// Users who may create objects of the kind. Without an answer to what an object gives its creator, leave it at the default:
+    /// the source can be changed later.
+    #[arg(long, value_enum, default_value_t)]
+    audience: Audience,
     /// Form of the operator.
     #[command(flatten)]
     form: OperatorFormArgs,
@@ -35,7 +40,7 @@ pub(crate) fn add(args: &KindArgs, project: &Project) -> Result<Added, Error> {
     let (mut changes, mut notes) = (Changes::default(), Vec::new());
     let path = project.path("src/lib.rs");
     let library = read(&path)?;
-    let with_kind = with_kind(&path, &library, &names, form)?;
+    let with_kind = with_kind(&path, &library, &names, form, args.audience)?;
     changes.replace(path, library, with_kind);
     if form == OperatorForm::Reconciler {
         let path = project.path("Cargo.toml");
@@ -48,7 +53,7 @@ pub(crate) fn add(args: &KindArgs, project: &Project) -> Result<Added, Error> {
         changes.replace(path, test, with_simulator);
         notes = to_check;
     }
-    for (path, content) in rendered(&form.kind(), &names) {
+    for (path, content) in rendered(&form.kind(), &names, args.audience) {
         changes.create(project.path(&path), content);
     }
     let files = changes.write(&project.rustfmt())?;

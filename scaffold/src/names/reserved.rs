@@ -1,8 +1,9 @@
 //! Names that a program or a kind cannot have.
 
 /// Types that the generated files use. A kind of the same name would not compile.
-pub(crate) const USED: [&str; 38] = [
+pub(crate) const USED: [&str; 39] = [
     "Api",
+    "Audience",
     "Client",
     "ConfigMap",
     "CustomResource",

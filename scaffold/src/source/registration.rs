@@ -24,8 +24,31 @@ pub(crate) struct Registration {
     end: usize,
     /// Path of the modules of the crate, for code at the call.
     pub(crate) root: &'static str,
-    /// Type of an operator, as code at the call writes it.
-    pub(crate) operator_type: String,
+    pub(crate) sdk: SdkNames,
+}
+
+/// Types of the SDK, as code at a call writes them.
+#[derive(Debug)]
+pub(crate) struct SdkNames {
+    /// Type of an operator.
+    pub(crate) operator: String,
+    /// Type of an audience.
+    pub(crate) audiences: String,
+}
+
+impl SdkNames {
+    fn in_scope(imports: &Imports) -> Self {
+        Self {
+            operator: imports.written("lockstep_sdk::Operator"),
+            audiences: imports.written("lockstep_sdk::Audience"),
+        }
+    }
+}
+
+impl Default for SdkNames {
+    fn default() -> Self {
+        Self::in_scope(&Imports::default())
+    }
 }
 
 /// Registration with the place that it was found in.
@@ -253,7 +276,7 @@ impl<'a> Visit<'a> for Calls<'_> {
             dot: self.source.range(call.dot_token.span()).start,
             end: self.source.range(call.span()).end,
             root: self.root,
-            operator_type: self.imports.written("lockstep_sdk::Operator"),
+            sdk: SdkNames::in_scope(&self.imports),
         };
         self.found.push((program, registration));
         self.visit_expr(&call.receiver);

@@ -2,7 +2,7 @@
 
 pub mod greeting;
 
-use lockstep_sdk::{Operator, Program};
+use lockstep_sdk::{Audience, Operator, Program};
 
 /// Returns the program with its operators.
 pub fn program() -> Program {
@@ -10,5 +10,5 @@ pub fn program() -> Program {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Validate and reconcile Greeting objects")
         .examples(concat!(env!("CARGO_MANIFEST_DIR"), "/examples"))
-        .operator(Operator::of(greeting::operator))
+        .operator(Operator::of(Audience::Administrators, greeting::operator))
 }

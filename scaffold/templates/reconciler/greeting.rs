@@ -9,7 +9,7 @@ pub mod simulator;
 
 #[cfg(feature = "dev")]
 use lockstep_sdk::DevService;
-use lockstep_sdk::{Operator, clap};
+use lockstep_sdk::{Audience, Operator, clap};
 
 pub use api::{GreetingApi, StoredGreeting};
 pub use reconciler::GreetingReconciler;
@@ -26,7 +26,7 @@ struct GreetingArgs {
 /// Returns the operator.
 pub fn operator() -> Operator<GreetingApi> {
     let operator = Operator::with_args(async |args: GreetingArgs, _| Ok(GreetingApi::new(&args.greeting_url)))
-        .kind(|api: &GreetingApi, context| GreetingReconciler {
+        .kind(Audience::Administrators, |api: &GreetingApi, context| GreetingReconciler {
             api: api.clone(),
             client: context.client.clone(),
             leadership: context.leadership.clone(),

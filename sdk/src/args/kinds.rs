@@ -56,6 +56,7 @@ mod tests {
 
     use super::*;
     use crate::operator::Operator;
+    use crate::operator::audience::Audience;
     use crate::operator::test_kinds::{cellars, lamps};
 
     #[derive(Parser)]
@@ -66,9 +67,14 @@ mod tests {
 
     fn registry() -> Registry {
         let rule = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]});
-        let cellars = Operator::of(cellars).rbac_rules([rule]).only_when_named();
+        let cellars = Operator::of(Audience::Administrators, cellars)
+            .rbac_rules([rule])
+            .only_when_named();
         Registry {
-            operators: vec![Operator::of(lamps).into(), cellars.into()],
+            operators: vec![
+                Operator::of(Audience::Tenants, lamps).into(),
+                cellars.into(),
+            ],
             ..Registry::default()
         }
     }

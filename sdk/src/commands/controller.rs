@@ -12,7 +12,7 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use lockstep_certs::CertificateManager;
 use lockstep_controller::{
-    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter,
+    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter, SecretAccess,
 };
 use lockstep_manifests::names::Names;
 use lockstep_shared_validation::ValidatorRegistry;
@@ -32,6 +32,7 @@ use crate::args::scope::InstallScopeArgs;
 use crate::args::shards::shard_count;
 use crate::election::Election;
 use crate::environment::Environment;
+use crate::installation::installed_names::InstalledNames;
 use crate::logging;
 use crate::operator::context::{OperatorContext, OperatorMetrics};
 use crate::registry::Operators;
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// Namespace of the installation.
     #[arg(long, env = "POD_NAMESPACE")]
     namespace: String,
+    /// Name of the service account. Default: that of the manifests.
+    #[arg(long, env = "POD_SERVICE_ACCOUNT", hide = true)]
+    service_account: Option<String>,
     /// Unix socket on which the webhook in the same Pod asks for checks that need the cluster. Default: none are served.
     #[arg(long, value_name = "FILE")]
     admission_check_socket: Option<PathBuf>,
@@ -135,6 +139,7 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
         leadership: election.leadership(),
         namespace: args.namespace.clone(),
         namespaces: namespaces.to_vec(),
+        secret_access: args.secret_access(environment.names(), namespaces),
         installed_kinds: kinds.api_resources(),
         controllers: directory.clone(),
         extension: None,
@@ -213,6 +218,15 @@ fn client(config: Config, calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow
 }
 
 impl Args {
+    /// Returns the names by which an administrator grants the rights on Secrets.
+    fn secret_access(&self, names: Names, namespaces: &[String]) -> SecretAccess {
+        if !namespaces.is_empty() {
+            return SecretAccess::ByRole;
+        }
+        let installed = InstalledNames::with_lease(&self.leader_election_id, names);
+        installed.secret_access(&self.namespace, self.service_account.as_deref())
+    }
+
     /// Returns the election in which this replica takes part.
     fn election(&self, client: &Client, metrics: &LeaderElectionMetrics) -> Election {
         Election::new(

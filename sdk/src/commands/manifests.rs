@@ -130,7 +130,7 @@ fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
 }
 
 /// Renders files with the options of the installation: for the whole cluster or for some namespaces.
-fn with_options(
+pub(crate) fn with_options(
     environment: &Environment,
     kinds: &KindArgs,
     scope: Option<&InstallScopeArgs>,
@@ -138,6 +138,7 @@ fn with_options(
 ) -> anyhow::Result<Vec<Manifest>> {
     let chosen = kinds.choose(environment.registry())?;
     let validators = chosen.validators();
+    let tenant_validators = chosen.tenant_validators();
     let namespaces = scope.map(|scope| scope.namespaces(chosen.cluster_scoped_kind()));
     let namespaces = namespaces.transpose()?;
     let webhook_only = scope.and_then(InstallScopeArgs::argument);
@@ -146,7 +147,9 @@ fn with_options(
         image: format!("{}:{}", environment.name(), environment.version()),
         environment_config_maps: chosen.environment_config_maps(),
         validators: &validators,
+        tenant_validators: &tenant_validators,
         rbac_rules: chosen.rbac_rules(),
+        tenant_rbac_rules: chosen.tenant_rbac_rules(),
         own_namespace_rules: chosen.own_namespace_rules(),
         admission_check_rules: chosen.admission_check_rules(),
         policy_folder_args: chosen.policy_folder_args(),

@@ -1,6 +1,7 @@
 //! Names of the objects of an installation. A release of the Helm chart chooses them; the arguments of its controller
 //! contain those that the controller must know.
 
+use lockstep_controller::SecretAccess;
 use lockstep_manifests::names::Names;
 
 /// Names in the arguments of a controller. Those that are not given are those of the manifests.
@@ -30,6 +31,26 @@ impl InstalledNames {
                 .tls_secret
                 .unwrap_or_else(|| manifests.tls_secret.clone()),
             manifests,
+        }
+    }
+
+    /// Returns the names of the installation whose controllers use a Lease.
+    pub(crate) fn with_lease(lease: &str, manifests: Names) -> Self {
+        let args = InstalledNameArgs {
+            leader_election_id: Some(lease.to_owned()),
+            tls_secret: None,
+        };
+        Self::new(args, manifests)
+    }
+
+    /// Returns the names by which an administrator grants the rights on the Secrets of a namespace to the controllers in the
+    /// namespace `home`. Without `service_account`, theirs has the name of the Deployment.
+    pub(crate) fn secret_access(&self, home: &str, service_account: Option<&str>) -> SecretAccess {
+        let service_account = service_account.unwrap_or_else(|| self.full_name());
+        SecretAccess::ByBinding {
+            viewer: self.of(&self.manifests.secret_viewer),
+            editor: self.of(&self.manifests.secret_editor),
+            service_account: format!("{home}:{service_account}"),
         }
     }
 
@@ -80,8 +101,8 @@ mod tests {
         assert_eq!(installed.full_name(), "prod-lockstep");
         assert_eq!(installed.of("lockstep"), "prod-lockstep");
         assert_eq!(
-            installed.of("lockstep-secret-reader"),
-            "prod-lockstep-secret-reader"
+            installed.of("lockstep-secret-viewer"),
+            "prod-lockstep-secret-viewer"
         );
         assert_eq!(installed.of("lockstepper"), "lockstepper");
         assert_eq!(

@@ -129,12 +129,15 @@ pub(crate) async fn shard_leases(
 /// Returns all objects of an installation: those of its manifests, and those that its controllers create.
 pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<ManifestObject>> {
     let validators = installation.kinds.validators();
+    let tenant_validators = installation.kinds.tenant_validators();
     let files = render(&InstallOptions {
         names: installation.names.manifests().clone(),
         image: String::new(),
         environment_config_maps: Vec::new(),
         validators: &validators,
+        tenant_validators: &tenant_validators,
         rbac_rules: installation.kinds.rbac_rules(),
+        tenant_rbac_rules: installation.kinds.tenant_rbac_rules(),
         own_namespace_rules: installation.kinds.own_namespace_rules(),
         admission_check_rules: installation.kinds.admission_check_rules(),
         controller_args: Vec::new(),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Client;
 use kube::api::ApiResource;
-use lockstep_controller::{ControllerRegistry, Leadership};
+use lockstep_controller::{ControllerRegistry, Leadership, SecretAccess};
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::operator::extension_files::Extension;
@@ -52,6 +52,8 @@ pub struct OperatorContext {
     pub namespace: String,
     /// The watched namespaces; empty for all.
     pub namespaces: Vec<String>,
+    /// Names by which an administrator grants the rights on the Secrets of a namespace.
+    pub secret_access: SecretAccess,
     /// The installed kinds of all operators.
     pub installed_kinds: Vec<ApiResource>,
     /// The running controllers. An operator enqueues objects there that wait for something that no watch reports.

@@ -11,6 +11,7 @@ use lockstep_shared_validation::{Ruleset, ValidatedResource, Validator};
 use serde_json::Value;
 
 use crate::admission_checks::{AdmissionCheck, IsWanted};
+use crate::operator::audience::Audience;
 use crate::operator::audit_snapshot::AuditSnapshot;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
@@ -62,6 +63,7 @@ pub(crate) type DeletionEffectFn = fn(&FinalizeRequest<'_>) -> Option<DeletionEf
 pub(crate) struct KindDefinition {
     pub(crate) group: &'static str,
     pub(crate) kind: &'static str,
+    pub(crate) audience: Audience,
     pub(crate) compile: fn(Option<&Extension>) -> anyhow::Result<Arc<dyn Validator>>,
     pub(crate) deletion_effect: DeletionEffectFn,
     /// Returns the RBAC rules of this kind, in addition to those of the operator.
@@ -71,10 +73,11 @@ pub(crate) struct KindDefinition {
 }
 
 impl KindDefinition {
-    pub(crate) fn of<R: Reconciler>() -> Self {
+    pub(crate) fn new<R: Reconciler>(audience: Audience) -> Self {
         Self {
             group: R::Kind::GROUP,
             kind: R::Kind::KIND,
+            audience,
             compile: compile::<R::Kind>,
             deletion_effect: R::deletion_effect,
             rbac_rules: Vec::new,

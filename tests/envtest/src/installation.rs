@@ -309,10 +309,10 @@ impl Installation {
         Ok(secret.data.unwrap_or_default().remove("ca.crt"))
     }
 
-    /// Lets the controller read the Secrets of a namespace, as an administrator of the namespace does it.
+    /// Lets the controller read and write the Secrets of a namespace, as an administrator of the namespace does it.
     pub async fn allow_secrets(cluster: &Cluster, namespace: &str) -> Result<(), Error> {
         let bindings: Api<RoleBinding> = Api::namespaced(cluster.client(), namespace);
-        let name = "lockstep-secret-reader";
+        let name = "lockstep-secret-editor";
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "RoleBinding",

@@ -48,9 +48,13 @@ impl Container {
                 None => text(&variable["value"]),
                 Some("metadata.name") => pod_name.to_owned(),
                 Some("metadata.namespace") => text(&deployment["metadata"]["namespace"]),
+                Some("spec.serviceAccountName") => {
+                    text(&deployment["spec"]["template"]["spec"]["serviceAccountName"])
+                }
                 Some(other) => {
                     return Err(Error::Manifest(format!(
-                        "the Pod field `{other}` is not supported; supported are metadata.name and metadata.namespace"
+                        "the Pod field `{other}` is not supported; supported are metadata.name, \
+                         metadata.namespace and spec.serviceAccountName"
                     )));
                 }
             };

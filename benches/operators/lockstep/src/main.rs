@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use lockstep_controller::OwnedType;
-use lockstep_sdk::{Operator, Program, anyhow, clap, duration};
+use lockstep_sdk::{Audience, Operator, Program, anyhow, clap, duration};
 use mimalloc::MiMalloc;
 use sample_dns_record::{DnsApi, DnsRecords};
 
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     let owned = [OwnedType::namespaced::<ConfigMap>()];
     let rules = || vec![OwnedType::namespaced::<ConfigMap>().rbac_rule()];
     let operator = Operator::with_args(async |args: DnsArgs, _| anyhow::Ok(args)).kind_that_owns(
+        Audience::Tenants,
         &owned,
         rules,
         |args, context| DnsRecords {

@@ -132,6 +132,10 @@ because it must not make the webhook's Pod unready. */}}
       valueFrom:
         fieldRef:
           fieldPath: metadata.namespace
+    - name: POD_SERVICE_ACCOUNT
+      valueFrom:
+        fieldRef:
+          fieldPath: spec.serviceAccountName
     {{- with concat (include "lockstep.logEnv" . | fromYamlArray) $values.controller.extraEnv }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

@@ -1,4 +1,5 @@
-{{/* Cluster roles that extend the built-in ones. Parameters: root, name, tenants (whether `admin` gets the rights that
+{{/* Cluster roles of users: those that extend the built-in ones, and one with the rights on the kinds for administrators,
+which extends none. Parameters: root, name, tenants (whether `admin` gets the rights that
 a controller needs in a namespace, because RBAC lets users grant only rights that they have). */}}
 {{- define "lockstep.userRoles" -}}
 {{- $root := .root }}
@@ -11,6 +12,9 @@ a controller needs in a namespace, because RBAC lets users grant only rights tha
 }}
 {{- if .tenants }}
 {{- $_ := set $roles "aggregate-to-admin" (dict "rules" $rules.tenantAdmin "to" (list "admin")) }}
+{{- end }}
+{{- with $rules.administrator }}
+{{- $_ := set $roles "administrator" (dict "rules" . "to" list) }}
 {{- end }}
 {{- range $suffix, $role := $roles }}
 {{- $labels := dict }}

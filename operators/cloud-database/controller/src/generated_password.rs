@@ -2,7 +2,7 @@
 //! lost, and it stays as long as that Secret has it.
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Client, ResourceExt};
+use kube::ResourceExt;
 use lockstep_cloud_database_api::{
     CloudDatabase, ManagementPolicy, ROTATE_PASSWORD, check_password, generated_secret_name,
 };
@@ -10,7 +10,7 @@ use rand::distr::{Alphanumeric, SampleString};
 use serde_json::json;
 
 use crate::master_user::{Credentials, KnownPassword, MasterPassword, MasterUser};
-use crate::secrets;
+use crate::secrets::{Secrets, read_secret, text};
 
 const USERNAME: &str = "username";
 const PASSWORD: &str = "password";
@@ -24,10 +24,14 @@ const LENGTH: usize = 40;
 ///
 /// The Secret is read from the API server, and not from the cache of the children: a password that exists must not be
 /// replaced because no watch has delivered it yet.
-pub(crate) async fn read(client: &Client, object: &CloudDatabase, name: String) -> Credentials {
+pub(crate) async fn read(
+    secrets: Secrets<'_>,
+    object: &CloudDatabase,
+    name: String,
+) -> Credentials {
     let namespace = object.namespace().unwrap_or_default();
     let secret_name = generated_secret_name(object);
-    let (secret, read) = secrets::read_secret(client, &namespace, &secret_name).await;
+    let (secret, read) = read_secret(secrets, &namespace, &secret_name).await;
     let found = match secret {
         Ok(found) => found,
         Err(error) => {
@@ -93,7 +97,7 @@ fn of_secret(object: &CloudDatabase, secret: &Secret) -> Option<KnownPassword> {
     if controller_uid(secret).is_some_and(|uid| Some(uid) != object.metadata.uid.as_deref()) {
         return None;
     }
-    let text = secrets::text(secret, PASSWORD)?;
+    let text = text(secret, PASSWORD)?;
     let is_valid = check_password(object, &text).is_none();
     is_valid.then(|| KnownPassword::of(secret, text))
 }

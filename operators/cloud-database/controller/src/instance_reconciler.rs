@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use aws_sdk_rds::types::DbInstance;
 use kube::Client;
 use lockstep_cloud_database_api::MasterUserSecret;
-use lockstep_controller::{OperatorCondition, Readiness, ReconcileError, ReconcileOutput};
+use lockstep_controller::{
+    OperatorCondition, Readiness, ReconcileError, ReconcileOutput, SecretAccess,
+};
 use serde_json::{Map, Value, json};
 
 use crate::access::Access;
@@ -58,6 +60,8 @@ impl Default for RdsConfig {
 /// Clients and settings that the reconcilers of all regions and roles share.
 #[derive(Clone)]
 pub(crate) struct Shared {
+    /// Names by which an administrator grants the rights on Secrets.
+    pub(crate) secret_access: SecretAccess,
     /// Client of the API server.
     pub(crate) client: Client,
     pub(crate) config: RdsConfig,

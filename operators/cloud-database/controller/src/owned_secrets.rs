@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{CloudDatabase, connection_secret_name, generated_secret_name};
-use lockstep_controller::{OwnedType, ReconcileError, ReconcileOutput, SyncRequest};
+use lockstep_controller::{OwnedType, ReconcileError, ReconcileOutput, SecretRights, SyncRequest};
 use serde_json::{Value, json};
 
 use crate::connection_secret::Published;
@@ -19,15 +19,27 @@ pub(crate) fn owned_type() -> OwnedType {
 }
 
 fn namespaces(object: &Value) -> Vec<String> {
+    let namespace = object["metadata"]["namespace"].as_str();
+    let namespace = namespace.filter(|_| has_secrets(object));
+    namespace.map(String::from).into_iter().collect()
+}
+
+fn has_secrets(object: &Value) -> bool {
     let spec = &object["spec"];
-    let has_secrets = spec["connectionSecret"].is_object()
+    spec["connectionSecret"].is_object()
         || spec["credentials"]["generate"].is_object()
         || object["status"][OWNED_SECRETS]
             .as_array()
-            .is_some_and(|names| !names.is_empty());
-    let namespace = object["metadata"]["namespace"].as_str();
-    let namespace = namespace.filter(|_| has_secrets);
-    namespace.map(String::from).into_iter().collect()
+            .is_some_and(|names| !names.is_empty())
+}
+
+/// Returns the rights on Secrets that an object needs in its namespace.
+pub(crate) fn needed_rights(object: &Value) -> SecretRights {
+    if has_secrets(object) {
+        SecretRights::Edit
+    } else {
+        SecretRights::View
+    }
 }
 
 /// Adds the Secrets to the result of a reconciliation, which has the one for applications if its content is known. `generated`

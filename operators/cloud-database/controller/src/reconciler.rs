@@ -8,7 +8,7 @@ use kube::Client;
 use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
 use lockstep_controller::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
-    ReconcileOutput, Reconciler, RelatedObjects, SyncRequest, Watch,
+    ReconcileOutput, Reconciler, RelatedObjects, SecretAccess, SyncRequest, Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -29,6 +29,7 @@ use crate::rds_events::changed_instances::Owner;
 use crate::recorded_instance::RecordedInstance;
 use crate::release;
 use crate::replica_source;
+use crate::secrets::Secrets;
 use crate::source_policy::SourcePolicy;
 use crate::step_error::StepError;
 
@@ -59,6 +60,7 @@ impl CloudDatabaseReconciler {
         Self {
             shared: Shared {
                 client,
+                secret_access: SecretAccess::default(),
                 config,
                 ca_bundle: None,
                 certificate_expiry,
@@ -70,6 +72,13 @@ impl CloudDatabaseReconciler {
             reconcilers: AccessPool::new(),
             offers: None,
         }
+    }
+
+    /// Sets the names by which an administrator grants the rights on Secrets.
+    #[must_use]
+    pub fn with_secret_access(mut self, access: SecretAccess) -> Self {
+        self.shared.secret_access = access;
+        self
     }
 
     /// Sets the CA certificates of RDS, in PEM format, which applications get with the Secret to connect.
@@ -187,7 +196,12 @@ impl Reconciler for CloudDatabaseReconciler {
         // The annotations may have changed since the identity was recorded: an instance in another region must not be created.
         let location = reconciler.locate(&identity.id, &record).await?;
         let client = &self.shared.client;
-        let credentials = credentials::read(client, object).await;
+        let secrets = Secrets {
+            client,
+            access: &self.shared.secret_access,
+            needed: owned_secrets::needed_rights(request.raw_parent()),
+        };
+        let credentials = credentials::read(secrets, object).await;
         let is_stored = credentials.is_stored();
         let mut reads = credentials.reads;
         let source = match &object.spec.replica_of {

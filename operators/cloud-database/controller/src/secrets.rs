@@ -3,23 +3,32 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
-use lockstep_controller::{ReadObject, ReconcileError};
+use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SecretRights};
+
+/// Access to the Secrets of all namespaces.
+#[derive(Clone, Copy)]
+pub(crate) struct Secrets<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) access: &'a SecretAccess,
+    /// Rights that the object needs in its namespace.
+    pub(crate) needed: SecretRights,
+}
 
 /// Reads a Secret by its name from the API server.
 pub(crate) async fn read_secret(
-    client: &Client,
+    secrets: Secrets<'_>,
     namespace: &str,
     name: &str,
 ) -> (Result<Option<Secret>, ReconcileError>, ReadObject) {
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let secret = secrets.get_opt(name).await;
+    let all: Api<Secret> = Api::namespaced(secrets.client.clone(), namespace);
+    let secret = all.get_opt(name).await;
     let found = secret.as_ref().ok().and_then(Option::as_ref);
     let read = ReadObject::of::<Secret>(namespace, name, found);
     let secret = secret.map_err(|error| match error {
         kube::Error::Api(status) if status.is_forbidden() => {
             let message = format!(
-                "the controller has no permission to read the Secret '{name}'; bind the ClusterRole \
-                 lockstep-secret-reader to its ServiceAccount with a RoleBinding in this namespace"
+                "the controller has no permission to read the Secret '{name}'; {}",
+                secrets.access.remedy(secrets.needed, namespace)
             );
             transient("SecretForbidden", message)
         }

@@ -146,7 +146,7 @@ fn the_type_is_written_as_it_is_imported() {
             "{imports}\nfn program() -> Program {{ {inner} Program::new(\"a\").operator(a()) }}"
         );
         let source = Source::parse(&text).expect("Rust");
-        registration(&source).map(|found| found.operator_type)
+        registration(&source).map(|found| found.sdk.operator)
     };
     for (imports, inner, expected) in [
         (

@@ -44,6 +44,7 @@ impl Objects {
             Err::<http::Response<Body>, _>(std::io::Error::other("not called"))
         });
         let shared = Shared {
+            secret_access: lockstep_controller::SecretAccess::default(),
             client: Client::new(server, "shop"),
             config,
             ca_bundle: None,

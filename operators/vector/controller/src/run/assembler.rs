@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Client;
-use lockstep_controller::{ReadObject, ReconcileError, SyncRequest};
+use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SyncRequest};
 use lockstep_vector_api::selection::SelectablePipeline;
 use lockstep_vector_api::{ConfigCheckMode, Interpolation, VectorContext};
 use lockstep_vector_assembly::{
@@ -28,6 +28,7 @@ pub(crate) struct Selection {
 pub(crate) struct Assembler {
     pub(crate) client: Client,
     context: Arc<VectorContext>,
+    secret_access: SecretAccess,
     /// Fingerprints of the parts that passed the check of the start, by UID of the workload.
     passed: Mutex<HashMap<String, BTreeSet<String>>>,
 }
@@ -42,10 +43,15 @@ pub(crate) struct Assembled {
 }
 
 impl Assembler {
-    pub(crate) fn new(client: Client, context: Arc<VectorContext>) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        context: Arc<VectorContext>,
+        secret_access: SecretAccess,
+    ) -> Self {
         Self {
             client,
             context,
+            secret_access,
             passed: Mutex::default(),
         }
     }
@@ -77,7 +83,7 @@ impl Assembler {
             mut values,
             mut waiting,
             reads,
-        } = pipeline_secrets::read(&self.client, &assembly.parts).await?;
+        } = pipeline_secrets::read(&self.client, &self.secret_access, &assembly.parts).await?;
         let published = names.published_secrets(request)?;
         for (key, why) in secret_budget::exceeding(&assembly.parts, &values, &before, &published) {
             waiting.entry(key).or_insert(why);

@@ -6,6 +6,7 @@ use backon::{ExponentialBuilder, Retryable};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, discovery};
+use lockstep_controller::SecretAccess;
 
 use crate::owned::ControllerPods;
 use crate::run::workload_namespaces::WorkloadNamespaces;
@@ -53,6 +54,8 @@ pub struct Installation {
     pub pods: Option<ControllerPods>,
     /// Namespaces in which workloads may take pipelines or data of other namespaces.
     pub workload_namespaces: WorkloadNamespaces,
+    /// Names by which an administrator grants the rights on Secrets.
+    pub secret_access: SecretAccess,
 }
 
 /// Returns the installation of a controller that runs in a Pod, from the Deployment of the Pod. It is empty if the Pod

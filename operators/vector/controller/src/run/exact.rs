@@ -16,6 +16,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::{Api, ApiResource};
+use lockstep_controller::SecretAccess;
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{
     ClusterVectorAggregator, ConfigCheck, RunnerKind, Vector, VectorAggregator, VectorContext,
@@ -40,6 +41,7 @@ pub struct ExactCheck {
     context: Arc<VectorContext>,
     installed_kinds: Vec<ApiResource>,
     namespaces: WorkloadNamespaces,
+    secret_access: SecretAccess,
 }
 
 /// Result of the check of a pipeline.
@@ -69,12 +71,14 @@ impl ExactCheck {
         context: Arc<VectorContext>,
         installed_kinds: &[ApiResource],
         namespaces: WorkloadNamespaces,
+        secret_access: SecretAccess,
     ) -> Self {
         Self {
             client,
             context,
             installed_kinds: installed_kinds.to_vec(),
             namespaces,
+            secret_access,
         }
     }
 
@@ -181,7 +185,8 @@ impl ExactCheck {
         let Some(part) = assembly.parts.first() else {
             return Ok(Answer::Passed);
         };
-        let secrets = pipeline_secrets::read(&self.client, &assembly.parts).await;
+        let access = &self.secret_access;
+        let secrets = pipeline_secrets::read(&self.client, access, &assembly.parts).await;
         let secrets = secrets.map_err(|error| error.to_string())?;
         if let Some(why) = secrets.waiting.into_values().next() {
             return Err(why);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use lockstep_controller::{ReadObject, ReconcileError};
+use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SecretRights};
 use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
 
 /// Values, and the pipelines that wait for one.
@@ -25,6 +25,7 @@ pub(crate) struct PipelineSecrets {
 /// The API server did not answer. The values that run now are then kept, since nothing is published.
 pub(crate) async fn read(
     client: &Client,
+    access: &SecretAccess,
     parts: &[PipelinePart],
 ) -> Result<PipelineSecrets, ReconcileError> {
     let references = parts.iter().flat_map(|part| &part.secrets);
@@ -34,10 +35,11 @@ pub(crate) async fn read(
     for (namespace, name) in names {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let secret = match secrets.get_opt(name).await {
-            Ok(secret) => secret.ok_or("does not exist"),
-            Err(kube::Error::Api(status)) if status.is_forbidden() => Err(
-                "cannot be read by the controller; bind the ClusterRole `lockstep-secret-reader` in its namespace",
-            ),
+            Ok(secret) => secret.ok_or_else(|| "does not exist".to_owned()),
+            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                let remedy = access.remedy(SecretRights::View, namespace);
+                Err(format!("cannot be read by the controller; {remedy}"))
+            }
             Err(error) => {
                 let message = format!("the Secret '{namespace}/{name}' cannot be read: {error}");
                 return Err(ReconcileError::Transient {
@@ -53,7 +55,7 @@ pub(crate) async fn read(
     for part in parts {
         for reference in &part.secrets {
             let secret = &found[&(&reference.namespace, &reference.name)];
-            let value = secret.as_ref().map_err(|why| (*why).to_owned());
+            let value = secret.as_ref().map_err(Clone::clone);
             let value = value.and_then(|secret| {
                 let values = secret.data.as_ref();
                 let value = values.and_then(|values| values.get(&reference.key));

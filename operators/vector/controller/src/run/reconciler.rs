@@ -75,7 +75,11 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             |resource: &&ApiResource| port_allocation::PIPELINES.contains(&&*resource.kind);
         Self {
             validation: ValidateOnlyReconciler::workloads(Arc::clone(&context)),
-            assembler: Assembler::new(client.clone(), Arc::clone(&context)),
+            assembler: Assembler::new(
+                client.clone(),
+                Arc::clone(&context),
+                installation.secret_access.clone(),
+            ),
             learning: CatalogueLearning { context, learner },
             client,
             pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
