@@ -252,9 +252,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         self.checks.release(uid);
         self.plain_names.release(uid);
+        if raw["status"]["publishedConfigHash"].is_null() {
+            // It runs nothing, and a pipeline does not wait for it. A Secret with parts is not ours.
+            return Ok(true);
+        }
         let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
         if before.is_empty() {
-            // It runs nothing, and a pipeline does not wait for it.
             return Ok(true);
         }
         let group = self.group(request)?;
