@@ -132,8 +132,16 @@ impl TestEnv {
         written.expect("the status is written");
     }
 
-    /// Waits until the agents are stalled because of their namespace. What the other operator has created for them is as it was.
-    async fn agents_wait_for_the_mark(&self, left: &Left) {
+    /// Starts the controller while the namespace is not marked, which the audit reports before, and marks it. Until then, what the
+    /// other operator has created for the agents is as it was.
+    async fn start_before_the_mark(&mut self, left: &Left) {
+        let mark = "lockstep.dev/vector-workloads-";
+        self.kubectl(&["annotate", "namespace/default", mark])
+            .unwrap_or_else(|error| self.fail(&error));
+        let unmarked = audit(&self.cluster)["findings"].to_string();
+        assert!(unmarked.contains("namespace-not-marked"), "{unmarked}");
+        assert!(unmarked.contains("Vector default/logs"), "{unmarked}");
+        self.installation.start_controller().expect("started");
         let agents = self.objects(&object("Vector", "logs", &Value::Null));
         let stalled = self.condition_of(&agents, "logs", "Stalled", "True").await;
         assert_eq!(stalled.reason, "NamespaceNotMarked", "{}", stalled.message);
@@ -150,6 +158,9 @@ impl TestEnv {
             );
         }
         assert_eq!(self.get("secret/logs-agent-parts"), Value::Null);
+        allow_workloads(&self.cluster, "default");
+        let marked = audit(&self.cluster)["findings"].clone();
+        assert_eq!(marked[0]["isError"], false, "{marked}");
     }
 
     /// Returns the UIDs of all Pods.
@@ -243,19 +254,7 @@ async fn workloads_of_another_operator_are_taken_over_without_a_restart() {
     let before = env.leave().await;
     let all_before = env.labelled();
     let (mut watch, versions) = env.record_configurations();
-    env.kubectl(&[
-        "annotate",
-        "namespace/default",
-        "lockstep.dev/vector-workloads-",
-    ])
-    .unwrap_or_else(|error| env.fail(&error));
-    let unmarked = audit(&env.cluster)["findings"].to_string();
-    assert!(unmarked.contains("namespace-not-marked"), "{unmarked}");
-    assert!(unmarked.contains("Vector default/logs"), "{unmarked}");
-    env.installation.start_controller().expect("started");
-    env.agents_wait_for_the_mark(&before).await;
-    allow_workloads(&env.cluster, "default");
-    assert_eq!(audit(&env.cluster)["findings"][0]["isError"], false);
+    env.start_before_the_mark(&before).await;
 
     // Only aggregators that read the Kubernetes API have permissions for it. Unused permissions stay as they are.
     let is_left = |what: &str| what.starts_with("clusterrole") && !what.ends_with("/logs-agent");

@@ -106,9 +106,10 @@ async fn agents_in_an_unmarked_namespace_get_nothing_until_an_administrator_mark
     let env = start_without_nodes(&[]).await;
     env.kubectl(&["create", "namespace", TEAM])
         .expect("a namespace");
-    let agent = json!({"agent": {"configCheck": {"mode": "Pod"}, "api": {"enabled": true}}});
-    let mine = in_team("Vector", "mine", &agent);
+    let mine = agents();
     env.apply(&mine);
+    let check = json!({"agent": {"configCheck": {"mode": "Pod"}}});
+    env.apply(&in_team("Vector", "checked", &check));
     env.apply(&object("Vector", "logs", &json!({"agent": {}})));
     env.apply(&object("VectorPipeline", "app", &logs("out")));
     env.runs("app", Some(1), &[("Vector default/logs", Some(1))])
@@ -155,15 +156,12 @@ async fn agents_in_an_unmarked_namespace_get_nothing_until_an_administrator_mark
         env.owned_in_team()
             .contains(&"daemonset.apps/mine-agent".to_owned())
     );
-    env.runs(
-        "app",
-        Some(2),
-        &[
-            ("Vector default/logs", Some(2)),
-            ("Vector team/mine", Some(2)),
-        ],
-    )
-    .await;
+    // No node runs the Pod that checks the pipeline.
+    let of_team = [("Vector team/checked", None), ("Vector team/mine", Some(2))];
+    let all = [&[("Vector default/logs", Some(2))][..], &of_team].concat();
+    env.runs("app", Some(0), &all).await;
+    let mut owned = env.owned_in_team().into_iter();
+    assert!(owned.any(|name| name.starts_with("pod/configcheck-")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -255,6 +253,16 @@ async fn aggregators_need_the_mark_for_pipelines_of_other_namespaces_and_for_a_c
     env.apply(&in_team("VectorPipeline", "own", &spec));
     let config = ("mine-aggregator", "config.json");
     env.team_runs(config.0, config.1, "team__own__out").await;
+    // The status is written after all owned objects.
+    let complete = eventually("the status", async || {
+        let args = ["get", "vectoraggregator/mine", "--namespace", TEAM];
+        let found =
+            env.kubectl(&[&args[..], &["--output=jsonpath={.status.runningPipelines}"]].concat());
+        (found.ok()? == "1").then_some(())
+    });
+    complete
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
     let before = env.owned_in_team();
     assert!(
         before.iter().all(|it| !it.starts_with("clusterrole")),

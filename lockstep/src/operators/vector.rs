@@ -14,10 +14,9 @@ use lockstep_sdk::{
     AuditSnapshot, ExtensionReload, Finding, Operator, OperatorContext, RulesetExtension, duration,
 };
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
-use lockstep_vector_api::workload_namespace::NamespaceAudit;
 use lockstep_vector_api::{
-    Catalogues, ClusterVectorAggregator, ClusterVectorPipeline, Pipeline, Vector, VectorAggregator,
-    VectorContext, VectorPipeline, is_exact,
+    Catalogues, ClusterVectorAggregator, ClusterVectorPipeline, NamespaceAudit, Pipeline, Vector,
+    VectorAggregator, VectorContext, VectorPipeline, is_exact,
 };
 use lockstep_vector_controller::{
     CatalogueLearner, CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks,

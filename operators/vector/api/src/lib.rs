@@ -12,6 +12,7 @@
 mod catalogues;
 mod change_preview;
 mod component_namespace;
+mod namespace_audit;
 pub mod port_allocation;
 mod rules;
 mod runner_release;
@@ -24,6 +25,7 @@ pub mod workload_namespace;
 pub use crate::catalogues::Catalogues;
 pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
+pub use crate::namespace_audit::NamespaceAudit;
 pub use crate::rules::context::VectorContext;
 pub use crate::tenancy::policy::is_exact;
 pub use crate::types::agent::{Vector, VectorSpec};

@@ -4,11 +4,7 @@
 //! its service account may read the Kubernetes API. Users who may read Secrets or create tokens there can read all of this, so
 //! that the author of the workload cannot consent for the owners of the data.
 
-mod audit;
-
 use serde_json::Value;
-
-pub use crate::workload_namespace::audit::NamespaceAudit;
 
 /// Annotation of a Namespace in which workloads may take pipelines or data of other namespaces.
 pub const VECTOR_WORKLOADS: &str = "lockstep.dev/vector-workloads";

@@ -231,6 +231,19 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Err(error.requeue_after(WRITE_AGAIN))
     }
 
+    /// Returns an error if the children of a workload read more than one namespace, and theirs is not marked.
+    async fn require_mark_for(
+        &self,
+        children: &[Value],
+        request: &SyncRequest<'_, K>,
+        names: &Names,
+    ) -> Result<(), ReconcileError> {
+        if children.iter().any(|child| child["kind"] == "ClusterRole") {
+            self.require_marked_namespace(request, names).await?;
+        }
+        Ok(())
+    }
+
     /// Ends the checks of a workload whose namespace is not marked, and reports to its pipelines that their changes are not
     /// published. Returns false if a report must be written again.
     async fn suspend(
@@ -243,9 +256,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         self.checks.release(uid);
         self.plain_names.release(uid);
+        if raw["status"]["publishedConfigHash"].is_null() {
+            // It runs nothing, and a pipeline does not wait for it. A Secret with parts is not ours.
+            return Ok(true);
+        }
         let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
         if before.is_empty() {
-            // It runs nothing, and a pipeline does not wait for it.
             return Ok(true);
         }
         let group = self.group(request)?;
@@ -376,26 +392,19 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let (mut publication, image) = publication.map_err(publication::too_large)?;
         publication.checks = checks.pods;
         publication.validator = validator.desired;
-        let cluster = self.cluster(request, &names).await?;
         let objects = Objects {
             object,
-            cluster: &cluster,
+            cluster: self.cluster(request, &names).await?,
             observed: &observed,
             changes,
         };
         let (mut children, change) = objects.of(&mut publication, image)?;
-        if children.iter().any(|child| child["kind"] == "ClusterRole") {
-            self.require_marked_namespace(request, &names).await?;
-        }
+        self.require_mark_for(&children, request, &names).await?;
         let planned = plan.and_then(|plan| {
             let present = plan.names(&present);
             let planned = plan.publish(&builder, &present)?;
             objects.planned_change(planned, &children, plan.changes)
         });
-        let problems = assembly
-            .problems
-            .iter()
-            .map(|problem| (problem.pipeline.clone(), problem.message.clone()));
         let (refreshed, is_reported) = futures::join!(
             self.refresh_pods(
                 request,
@@ -403,7 +412,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 &children,
                 pod_refresh::max_pods(&assembly.config),
             ),
-            self.report(raw, &group, &kept, problems),
+            self.report(raw, &group, &kept, problems_of(&assembly)),
         );
         children.push(names.parts_secret(&assembly, &checks.records));
         let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
@@ -454,6 +463,12 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     }
 }
 
+/// Returns the pipelines that do not run as they are now, and why not.
+fn problems_of(assembly: &Assembly) -> impl Iterator<Item = (PipelineKey, String)> {
+    let problems = assembly.problems.iter();
+    problems.map(|problem| (problem.pipeline.clone(), problem.message.clone()))
+}
+
 /// Returns the pipelines whose configuration differs from the published parts and values of Secrets.
 fn published_changes(
     workload: &Value,
@@ -496,7 +511,7 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
 /// Facts that decide the objects of a workload, besides what is published.
 struct Objects<'a, K> {
     object: &'a K,
-    cluster: &'a Cluster,
+    cluster: Cluster,
     observed: &'a Observed,
     /// Pipelines whose configuration differs from the published one.
     changes: Vec<String>,
@@ -542,7 +557,7 @@ impl<K: RunsPipelines> Objects<'_, K> {
         let aggregator = self.observed.aggregator();
         let objects = self
             .object
-            .owned_objects(publication, self.cluster, &aggregator);
+            .owned_objects(publication, &self.cluster, &aggregator);
         let objects = objects.map_err(|error| ReconcileError::Permanent {
             reason: "ObjectsInvalid",
             message: error.to_string(),
