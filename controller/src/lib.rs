@@ -68,6 +68,11 @@
 //! the fields `observedGeneration` and `lastHandledReconcileAt`, and the last validated values. All other status fields are the operator's. Each
 //! write is one patch, and nothing is written if nothing has changed. Failures are also published as Events.
 //!
+//! # Secrets
+//!
+//! A controller has [`SecretRights`] in single namespaces only. [`SecretAccess`] has the command by which an administrator
+//! grants them, for the message of an object whose Secret cannot be read.
+//!
 //! # Stored data
 //!
 //! A [`NamedConfigMap`] keeps what an operator has read from another system, for its rules in all processes.

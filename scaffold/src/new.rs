@@ -37,8 +37,7 @@ pub struct NewArgs {
     /// Plural of the kind in lower case. Default: the English plural.
     #[arg(long)]
     pub plural: Option<String>,
-    /// Users who may create objects of the kind. Without an answer to what an object gives its creator, leave it at the default:
-    /// the source can be changed later.
+    /// Users who may create objects of the kind. The source can be changed later.
     #[arg(long, value_enum, default_value_t)]
     pub audience: Audience,
     /// Form of the operator.

@@ -167,8 +167,8 @@ impl<S: Send + Sync + 'static> Operator<S> {
         }
     }
 
-    /// Adds a kind for an audience, with the function that creates its reconciler. The function is called once at the start, and then in each
-    /// leadership term for each watched namespace, so it must have no side effects.
+    /// Adds a kind for an audience, with the function that creates its reconciler. The function is called once at the start, and
+    /// then in each leadership term for each watched namespace, so it must have no side effects.
     ///
     /// The manifests contain only the permissions on the kind itself: add those on owned and watched types with
     /// [`rbac_rules`](Self::rbac_rules). The program does not start if one of them is missing.

@@ -288,6 +288,7 @@ mod tests {
     use clap::Args;
 
     use super::*;
+    use crate::operator::audience::Audience;
     use crate::operator::extension_files::RulesetExtension;
     use crate::operator::test_kinds::lamps;
 

@@ -423,8 +423,8 @@ mod tests {
     use clap::{Args, Command, FromArgMatches};
     use k8s_openapi::api::core::v1::ConfigMap;
     use lockstep_controller::{
-        Leadership, OwnedType, ReconcileError, Reconciler, SyncReconciler, SyncRequest,
-        SyncResponse,
+        Leadership, OwnedType, ReconcileError, Reconciler, SecretAccess, SyncReconciler,
+        SyncRequest, SyncResponse,
     };
 
     use super::*;

@@ -42,7 +42,7 @@ pub enum SecretAccess {
 }
 
 impl SecretAccess {
-    /// Returns what an administrator does if the rights are missing in a namespace, as a part of a sentence.
+    /// Returns the instruction for an administrator if the rights are missing in a namespace, as a part of a sentence.
     #[must_use]
     pub fn remedy(&self, rights: SecretRights, namespace: &str) -> String {
         match self {

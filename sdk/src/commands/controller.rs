@@ -305,6 +305,7 @@ mod tests {
             [
                 "health-probe-bind-address",
                 "namespace",
+                "service-account",
                 "admission-check-socket"
             ]
         );
