@@ -18,35 +18,48 @@ const DEFAULT: &str = "info,kube_client::client::builder=off";
 
 /// Most detailed level at which a module logs, whatever `RUST_LOG` says.
 struct Cap {
-    /// Module. Those below it are capped, too.
     module: &'static str,
+    includes_submodules: bool,
     level: LevelFilter,
 }
 
 impl Cap {
+    const fn new(module: &'static str, level: LevelFilter) -> Self {
+        Self {
+            module,
+            includes_submodules: true,
+            level,
+        }
+    }
+
+    const fn without_submodules(self) -> Self {
+        Self {
+            includes_submodules: false,
+            ..self
+        }
+    }
+
     fn covers(&self, target: &str) -> bool {
         let below = target.strip_prefix(self.module);
-        below.is_some_and(|below| below.is_empty() || below.starts_with("::"))
+        below.is_some_and(|below| {
+            below.is_empty() || self.includes_submodules && below.starts_with("::")
+        })
     }
 }
 
 /// Modules whose more detailed lines contain secret values.
 const CAPS: &[Cap] = &[
     // Requests with their bodies: master passwords.
-    Cap {
-        module: "aws_smithy_runtime::client::orchestrator",
-        level: LevelFilter::DEBUG,
-    },
+    Cap::new(
+        "aws_smithy_runtime::client::orchestrator",
+        LevelFilter::DEBUG,
+    ),
     // The same requests before they are signed. Their bodies are hidden only unless `LOG_SIGNABLE_BODY` is set.
-    Cap {
-        module: "aws_sigv4",
-        level: LevelFilter::DEBUG,
-    },
+    Cap::new("aws_sigv4", LevelFilter::DEBUG),
     // Values of AWS profiles: secret access keys.
-    Cap {
-        module: "aws_runtime::env_config",
-        level: LevelFilter::DEBUG,
-    },
+    Cap::new("aws_runtime::env_config", LevelFilter::DEBUG),
+    // Responses that cannot be read, as a whole: Secrets. Callers log the errors.
+    Cap::new("kube_client::client", LevelFilter::ERROR).without_submodules(),
 ];
 
 /// Starts logging with the filter in `RUST_LOG`. The default level is `info`.
@@ -143,6 +156,8 @@ mod tests {
             // It only begins with the name of a capped module.
             log_at_each_level!("aws_sigv4a");
             log_at_each_level!("aws_smithy_runtime::client::retries");
+            log_at_each_level!("kube_client::client");
+            log_at_each_level!("kube_client::client::auth");
             log_at_each_level!("lockstep_controller");
         });
         let bytes = written.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,6 +184,8 @@ mod tests {
             ("aws_runtime::env_config::property", capped),
             ("aws_sigv4a", others),
             ("aws_smithy_runtime::client::retries", others),
+            ("kube_client::client", others.map(|_| "ERROR")),
+            ("kube_client::client::auth", others),
             ("lockstep_controller", others),
         ];
         let expected = targets
