@@ -17,7 +17,9 @@ pub(crate) fn write(output_file: Option<&Path>, text: &str) -> anyhow::Result<()
     match output_file {
         Some(path) => {
             let content = content(path, text)?;
-            fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+            fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))?;
+            println!("Wrote {}", path.display());
+            Ok(())
         }
         None => Ok(io::stdout().lock().write_all(text.as_bytes())?),
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::manifest::{Manifest, crd_file, manifest};
 use crate::options::InstallOptions;
+use crate::recognition::marker;
 use crate::{crd_protection, deployment, rbac, values_table, webhook_configuration};
 
 /// Templates of the chart `lockstep` that `lockstep-crds` has, too. Charts cannot read the files of one another.
@@ -55,12 +56,17 @@ pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
     let templates = SHARED_TEMPLATES.map(|(name, template)| Manifest {
         name: format!("lockstep-crds/templates/{name}"),
         content: format!(
-            "{{{{/* Written by `lockstep manifests`, from the chart lockstep; do not edit. */}}}}\n{template}"
+            "{{{{/* {}, from the chart lockstep; do not edit. */}}}}\n{template}",
+            marker(&names.program)
         ),
     });
     let readmes = README_TEMPLATES.map(|(chart, template, values)| Manifest {
         name: format!("{chart}/README.md"),
-        content: template.replace("<!-- values -->\n", &values_table::markdown(values)),
+        content: format!(
+            "<!-- {} from README.md.tmpl; do not edit. -->\n{}",
+            marker(&names.program),
+            template.replace("<!-- values -->\n", &values_table::markdown(values))
+        ),
     });
     own.chain(crds).chain(templates).chain(readmes).collect()
 }

@@ -11,6 +11,7 @@ pub mod names;
 mod namespaced;
 mod options;
 mod rbac;
+mod recognition;
 mod separate_pods;
 mod values_table;
 mod webhook_configuration;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::json_schema;
 use crate::names::Names;
 use crate::options::InstallOptions;
+use crate::recognition::marker;
 
 /// Generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Manifest {
     /// Returns the same file with a comment that names the program that writes it, if it is YAML.
     pub(crate) fn with_header(mut self, names: &Names) -> Self {
         if Path::new(&self.name).extension() == Some("yaml".as_ref()) {
-            let header = format!("# Written by `{} manifests`; do not edit.\n", names.program);
+            let header = format!("# {}; do not edit.\n", marker(&names.program));
             self.content.insert_str(0, &header);
         }
         self
@@ -46,9 +47,10 @@ impl Manifest {
 }
 
 /// Returns the file with the JSON Schema of a kind.
-fn schema(ruleset: &dyn Validator) -> Manifest {
+fn schema(ruleset: &dyn Validator, program: &str) -> Manifest {
     let (group, version, kind) = (ruleset.group(), ruleset.version(), ruleset.kind());
-    let schema = json_schema::json_schema(ruleset.crd(), group, version, kind);
+    let mut schema = json_schema::json_schema(ruleset.crd(), group, version, kind);
+    schema["$comment"] = format!("{}; do not edit.", marker(program)).into();
     Manifest {
         name: format!("schemas/{}_{version}.json", kind.to_lowercase()),
         content: format!("{schema:#}\n"),
@@ -70,5 +72,5 @@ pub(crate) fn manifest(name: &str, objects: &[Value]) -> Manifest {
 /// Returns the JSON Schemas of all kinds, for editors.
 pub(crate) fn schemas(install: &InstallOptions<'_>) -> impl Iterator<Item = Manifest> {
     let validators = install.validators.iter();
-    validators.map(|ruleset| schema(ruleset.as_ref()))
+    validators.map(|ruleset| schema(ruleset.as_ref(), &install.names.program))
 }

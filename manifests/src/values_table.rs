@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Head of the table.
+pub(crate) const HEADER: &str = "| value | default | description |\n|---|---|---|\n";
+
 /// Returns a Markdown table with every value that has a comment: its path, its default and the comment.
 pub(crate) fn markdown(values: &str) -> String {
     let defaults: Value = serde_saphyr::from_str(values).unwrap_or_default();
@@ -10,8 +13,7 @@ pub(crate) fn markdown(values: &str) -> String {
         let default = default.unwrap_or(&Value::Null);
         format!("| `{}` | `{default}` | {description} |\n", path.join("."))
     });
-    let head = "| value | default | description |\n|---|---|---|\n".to_owned();
-    std::iter::once(head).chain(rows).collect()
+    std::iter::once(HEADER.to_owned()).chain(rows).collect()
 }
 
 /// Returns the paths of the values that have a comment, with the comment.

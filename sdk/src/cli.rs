@@ -24,7 +24,9 @@ pub(crate) enum Command {
     /// Run the controllers, and manage the certificates of the webhook.
     #[command(args_override_self = true)]
     Controller(Box<commands::controller::Args>),
-    /// Write the YAML files of an installation.
+    /// Write the YAML files of an installation. Files that this command has not written stay as they are. Exit codes: 0: the
+    /// files are written; 1: one cannot be written, or is out of date (`--check`); 2: one is not from this command, and nothing
+    /// was written.
     Manifests(commands::manifests::Args),
     /// List all rules, or explain one.
     Rules(commands::rules::Args),

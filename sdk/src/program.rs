@@ -210,7 +210,7 @@ impl Program {
             Command::Audit(args) => return commands::audit::run(&args, environment),
             Command::Status(args) => return commands::status::run(&args, environment),
             Command::Uninstall(args) => return commands::uninstall::run(&args, environment),
-            Command::Manifests(args) => commands::manifests::run(&args, environment),
+            Command::Manifests(args) => return commands::manifests::run(&args, environment),
             Command::Completions(args) => {
                 commands::shell::completions(&args, self.command(), environment)
             }

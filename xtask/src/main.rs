@@ -81,7 +81,9 @@ fn main() -> ExitCode {
                 output_file,
             } = args;
             let written = shipped_catalogue::write(&package, &package_version, &date, &output_file);
-            written.map_err(|error| error.to_string())
+            written
+                .map(|()| println!("Wrote {}", output_file.display()))
+                .map_err(|error| error.to_string())
         }
     };
     match done {
@@ -111,7 +113,13 @@ fn write_image(args: ImageArgs) -> Result<(), Error> {
     }
     let image = Image::of_program(&program, &args.ca_certificates, metadata)?;
     if let Some(directory) = args.root_directory {
-        return image.write_to_directory(&directory);
+        image.write_to_directory(&directory)?;
+        println!(
+            "Wrote the files of {} to {}",
+            image.name(),
+            directory.display()
+        );
+        return Ok(());
     }
     let output = args
         .output_file

@@ -25,7 +25,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     match copy(&args.directory) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            println!("Wrote this program to {}", args.directory.display());
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("lockstep: {error:#}");
             ExitCode::FAILURE

@@ -1,10 +1,15 @@
 //! `lockstep manifests`: writes the YAML files that install Lockstep.
 
+mod file_plan;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use lockstep_manifests::{
     InstallOptions, Manifest, render, render_chart_files, render_initial_chart_files,
 };
@@ -12,7 +17,17 @@ use lockstep_manifests::{
 use crate::args::kinds::KindArgs;
 use crate::args::scope::InstallScopeArgs;
 use crate::args::shards::shard_count;
+#[cfg(feature = "dev")]
+use crate::commands::manifests::file_plan::write_file;
+use crate::commands::manifests::file_plan::{FilePlan, Output};
 use crate::environment::Environment;
+use crate::printer;
+
+/// Exit code if the folder has files of others.
+const REFUSED: u8 = 2;
+
+/// Folders with a `kustomization.yaml`, in the order in which they are applied.
+const BASES: [&str; 4] = ["crds", "crd-protection", "cluster", ""];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -35,7 +50,41 @@ pub(crate) struct Args {
     shards: Option<NonZeroU32>,
 }
 
-pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
+    match run_or_refuse(args, environment) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{}: {error:#}", environment.name());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_or_refuse(args: &Args, environment: &Environment) -> anyhow::Result<ExitCode> {
+    let program = environment.name();
+    let outputs = outputs(args, environment)?;
+    let next = next_commands(args, environment, &outputs);
+    let plan = FilePlan::new(outputs, program);
+    if args.check {
+        let out_of_date = plan.out_of_date();
+        ensure!(
+            out_of_date.is_empty(),
+            "files are out of date: {}; run `{program} manifests`",
+            out_of_date.join(", ")
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(refusal) = plan.refusal(program) {
+        eprintln!("{program}: {refusal}");
+        return Ok(ExitCode::from(REFUSED));
+    }
+    let written = plan.write()?;
+    printer::print(&format!("{written}Next:\n\n{next}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Renders all files.
+fn outputs<'a>(args: &'a Args, environment: &Environment) -> anyhow::Result<Vec<Output<'a>>> {
     let with_shards = |install: &InstallOptions<'_>| {
         let shards = args.shards;
         render(&InstallOptions {
@@ -43,23 +92,18 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> 
             ..install.clone()
         })
     };
-    let files = with_options(environment, &args.kinds, Some(&args.scope), with_shards)?;
-    let mut all = vec![(&args.directory, files)];
+    let mut outputs = vec![Output {
+        folder: &args.directory,
+        files: with_options(environment, &args.kinds, Some(&args.scope), with_shards)?,
+    }];
     if let Some(charts) = &args.charts {
         // The values of a chart select its scope.
-        let files = with_options(environment, &args.kinds, None, render_chart_files)?;
+        let mut files = with_options(environment, &args.kinds, None, render_chart_files)?;
         let initial = with_options(environment, &args.kinds, None, render_initial_chart_files)?;
-        let initial = initial.into_iter();
-        let missing: Vec<_> = initial
-            .filter_map(|mut file| {
-                if let Ok(existing) = fs::read_to_string(charts.join(&file.name)) {
-                    let is_chart = Path::new(&file.name).file_name() == Some("Chart.yaml".as_ref());
-                    file.content = with_app_version(&existing, environment.version());
-                    return (is_chart && file.content != existing).then_some(file);
-                }
-                Some(file)
-            })
-            .collect();
+        let missing = initial
+            .into_iter()
+            .filter_map(|file| initial_file(charts, file, environment.version()));
+        let missing: Vec<_> = missing.collect();
         ensure!(
             !missing.is_empty() || charts.join(environment.name()).is_dir(),
             "{} does not contain the chart `{}`: its templates are written by hand, and this command adds the files that depend \
@@ -67,31 +111,53 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> 
             charts.display(),
             environment.name()
         );
-        all.extend([(charts, files), (charts, missing)]);
+        files.extend(missing);
+        outputs.push(Output {
+            folder: charts,
+            files,
+        });
     }
-    let mut stale = Vec::new();
-    let all = all
-        .into_iter()
-        .flat_map(|(folder, files)| files.into_iter().map(move |file| (folder, file)));
-    for (folder, file) in all {
-        let path = folder.join(&file.name);
-        if fs::read_to_string(&path).is_ok_and(|content| content == file.content) {
-            continue;
-        }
-        if args.check {
-            stale.push(path.display().to_string());
-            continue;
-        }
-        write_file(&path, &file.content)?;
+    Ok(outputs)
+}
+
+/// Returns a file that the author of a chart may change, if it is missing. Of an existing `Chart.yaml`, only the version of
+/// the program is written.
+fn initial_file(charts: &Path, mut file: Manifest, version: &str) -> Option<Manifest> {
+    let path = charts.join(&file.name);
+    if path.symlink_metadata().is_err() {
+        return Some(file);
     }
-    if !stale.is_empty() {
-        bail!(
-            "files are out of date: {}; run `{} manifests`",
-            stale.join(", "),
-            environment.name()
+    let existing = fs::read_to_string(&path).ok()?;
+    let content = with_app_version(&existing, version);
+    let is_chart = path.file_name() == Some("Chart.yaml".as_ref());
+    let is_stale = is_chart && content != existing;
+    file.content = content;
+    is_stale.then_some(file)
+}
+
+/// Returns the commands that apply the files, each on a line.
+fn next_commands(args: &Args, environment: &Environment, outputs: &[Output<'_>]) -> String {
+    let files = outputs.iter().flat_map(|output| &output.files);
+    let names: BTreeSet<&str> = files.map(|file| file.name.as_str()).collect();
+    let mut commands = String::new();
+    for base in BASES {
+        let base = Path::new(base);
+        let kustomization = base.join("kustomization.yaml");
+        if names.contains(kustomization.to_string_lossy().as_ref()) {
+            let folder: PathBuf = args.directory.join(base).components().collect();
+            let _ = writeln!(commands, "  kubectl apply -k {}", folder.display());
+        }
+    }
+    if let Some(charts) = &args.charts {
+        let _ = writeln!(
+            commands,
+            "\nor, with Helm:\n\n  helm upgrade --install {} {} --namespace {} --create-namespace",
+            environment.name(),
+            charts.join(environment.name()).display(),
+            environment.names().namespace
         );
     }
-    Ok(())
+    commands
 }
 
 /// Writes all files into a folder, which is created if it does not exist.
@@ -119,14 +185,6 @@ fn with_app_version(chart: &str, version: &str) -> String {
         }
     });
     lines.collect()
-}
-
-fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-    }
-    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Renders files with the options of the installation: for the whole cluster or for some namespaces.

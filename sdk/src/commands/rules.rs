@@ -29,8 +29,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<()> 
         .map(|ruleset| ruleset.as_ref() as &dyn Validator)
         .collect();
     if let Some(path) = &args.output_file {
-        return fs::write(path, page(&chosen, environment.name()))
-            .with_context(|| path.display().to_string());
+        fs::write(path, page(&chosen, environment.name()))
+            .with_context(|| path.display().to_string())?;
+        return printer::print(&format!("Wrote {}\n", path.display()));
     }
     if let Some(kind) = &args.kind {
         let known: Vec<_> = chosen

@@ -1,6 +1,7 @@
 //! `lockstep completions` and `lockstep man`: shell completions and manual pages.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::environment::Environment;
 use crate::printer;
@@ -32,5 +33,27 @@ pub(crate) fn completions(
 pub(crate) fn man(args: &ManArgs, command: clap::Command) -> anyhow::Result<()> {
     let directory = &args.directory;
     std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-    clap_mangen::generate_to(command, directory).with_context(|| directory.display().to_string())
+    let mut command = command.disable_help_subcommand(true);
+    command.build();
+    let mut written = Vec::new();
+    write_pages(command, directory, &mut written)
+        .with_context(|| directory.display().to_string())?;
+    let lines = written
+        .iter()
+        .map(|path| format!("Wrote {}\n", path.display()));
+    printer::print(&lines.collect::<String>())
+}
+
+/// Writes the pages of a command and of its subcommands, and adds their paths.
+fn write_pages(
+    command: clap::Command,
+    directory: &Path,
+    written: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    let subcommands = command.get_subcommands().filter(|one| !one.is_hide_set());
+    for subcommand in subcommands.cloned() {
+        write_pages(subcommand, directory, written)?;
+    }
+    written.push(clap_mangen::Man::new(command).generate_to(directory)?);
+    Ok(())
 }

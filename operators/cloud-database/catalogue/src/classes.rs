@@ -1,5 +1,7 @@
 //! Set of instance classes, written as `m7g(large,xlarge) t4g(micro)`.
 
+mod nearest;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,27 +27,36 @@ pub struct InvalidClasses(String);
 struct Size<'a>(&'a str);
 
 impl Size<'_> {
-    /// Returns a number that is greater for larger sizes.
-    fn rank(&self) -> u32 {
+    /// Returns a number that is greater for larger sizes. None if it is no size: a misspelled one is not the largest.
+    fn rank(&self) -> Option<u32> {
         let size = self.0.split('.').next().unwrap_or_default();
         match size {
-            "micro" => 0,
-            "small" => 1,
-            "medium" => 2,
-            "large" => 3,
-            "xlarge" => 4,
+            "micro" => Some(0),
+            "small" => Some(1),
+            "medium" => Some(2),
+            "large" => Some(3),
+            "xlarge" => Some(4),
             _ => {
-                let factor = size.strip_suffix("xlarge").and_then(|it| it.parse().ok());
-                factor.map_or(u32::MAX, |factor: u32| factor.saturating_add(4))
+                let factor: u32 = size.strip_suffix("xlarge")?.parse().ok()?;
+                Some(factor.saturating_add(4))
             }
+        }
+    }
+
+    /// Returns a number that is greater for sizes that differ more: by their ranks, or else by their characters.
+    fn difference(&self, other: &Size<'_>) -> usize {
+        match (self.rank(), other.rank()) {
+            (Some(rank), Some(other)) => rank.abs_diff(other) as usize,
+            _ => strsim::osa_distance(self.0, other.0),
         }
     }
 }
 
 impl Ord for Size<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        let by_rank = self.rank().cmp(&other.rank());
-        by_rank.then_with(|| self.0.cmp(other.0))
+        let by_rank = |size: &Self| size.rank().unwrap_or(u32::MAX);
+        let ordering = by_rank(self).cmp(&by_rank(other));
+        ordering.then_with(|| self.0.cmp(other.0))
     }
 }
 
@@ -85,36 +96,6 @@ impl ClassSet {
         self.0.split(' ').filter_map(family)
     }
 
-    /// Returns the classes that are most similar to one that is not in the set: those of its family by their sizes, or those
-    /// of its size by their families.
-    #[must_use]
-    pub fn nearest(&self, class: &str, count: usize) -> Vec<String> {
-        let Some((family, size)) = split(class) else {
-            return Vec::new();
-        };
-        let rank = Size(size).rank();
-        let distance = |size: &&str| Size(size).rank().abs_diff(rank);
-        let of = |family: &str, size: &str| format!("{PREFIX}{family}.{size}");
-        if let Some((_, sizes)) = self.families().find(|(known, _)| *known == family) {
-            let mut sizes: Vec<_> = sizes.split(',').collect();
-            sizes.sort_by_key(distance);
-            let sizes = sizes.into_iter().take(count);
-            return sizes.map(|size| of(family, size)).collect();
-        }
-        // db.m4.large → db.m5.large: the same letter, and the next generation.
-        let (letter, generation) = generation(family);
-        let mut families: Vec<_> = self.families().collect();
-        families.sort_by_key(|(other, _)| {
-            let (other_letter, other) = self::generation(other);
-            (other_letter != letter, other.abs_diff(generation))
-        });
-        let families = families.into_iter().filter_map(|(family, sizes)| {
-            let nearest = sizes.split(',').min_by_key(distance)?;
-            Some(of(family, nearest))
-        });
-        families.take(count).collect()
-    }
-
     /// Returns the classes that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
@@ -126,15 +107,6 @@ impl ClassSet {
 /// Returns the family and the size of a class.
 fn split(class: &str) -> Option<(&str, &str)> {
     class.strip_prefix(PREFIX)?.split_once('.')
-}
-
-/// Returns the letters before the generation of a family, and the generation.
-fn generation(family: &str) -> (&str, u32) {
-    let start = family.find(|c: char| c.is_ascii_digit());
-    let (letters, rest) = family.split_at(start.unwrap_or(family.len()));
-    let end = rest.find(|c: char| !c.is_ascii_digit());
-    let digits = &rest[..end.unwrap_or(rest.len())];
-    (letters, digits.parse().unwrap_or_default())
 }
 
 /// Returns the name of a family and its sizes from `m7g(large,xlarge)`.
@@ -209,22 +181,5 @@ mod tests {
         assert!(classes.iter().all(|class| set.contains(class)));
         assert!(!set.contains("db.m7g.xlarge") && !set.contains("db.serverless"));
         assert!("m7g".parse::<ClassSet>().is_err());
-    }
-
-    #[test]
-    fn the_nearest_classes_have_the_family_or_else_the_size() {
-        let set: ClassSet = "m5(large,xlarge,4xlarge) m7g(large,xlarge) t4g(micro,medium)"
-            .parse()
-            .expect("a set");
-        assert_eq!(
-            set.nearest("db.m5.2xlarge", 2),
-            ["db.m5.xlarge", "db.m5.4xlarge"]
-        );
-        assert_eq!(
-            set.nearest("db.m4.large", 2),
-            ["db.m5.large", "db.m7g.large"]
-        );
-        assert_eq!(set.nearest("db.t3.small", 1), ["db.t4g.micro"]);
-        assert_eq!(set.nearest("serverless", 1), Vec::<String>::new());
     }
 }

@@ -21,7 +21,10 @@ fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let text = vector_catalogue::measured(&args.folder)?;
     match args.output_file {
-        Some(path) => fs::write(&path, text).with_context(|| path.display().to_string())?,
+        Some(path) => {
+            fs::write(&path, text).with_context(|| path.display().to_string())?;
+            println!("Wrote {}", path.display());
+        }
         None => print!("{text}"),
     }
     Ok(())

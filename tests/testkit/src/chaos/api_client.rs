@@ -49,7 +49,11 @@ async fn send(
     // The name of an Event is random.
     let is_event = call.resource == "events";
     let text = format!("{} {} {name}", call.verb, call.resource);
-    let claim = (call.resource == status).then(|| Claim::before(&process));
+    let claim = if call.resource == status {
+        Some(Claim::before(&process).await)
+    } else {
+        None
+    };
     let record = CallRecord {
         side: Side::Api,
         key: format!("{} {}", call.verb, call.resource),

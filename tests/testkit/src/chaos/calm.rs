@@ -39,7 +39,7 @@ impl<R: Reconciler> Trial<'_, R> {
     pub(crate) async fn run_calm_phases(&mut self) -> Result<(), Box<Failure>> {
         self.converge(AFTER_FAULTS, 0).await?;
         self.check_secrets(AFTER_FAULTS).await?;
-        self.users.vacate_all();
+        self.users.vacate_all().await;
         self.resync();
         for name in Workload::names() {
             if self.users.wanted[name].spec.is_none() {
@@ -102,7 +102,7 @@ impl<R: Reconciler> Trial<'_, R> {
                 self.users.delete(name).await;
                 self.converge(OTHER_OWNER, since).await?;
             }
-            self.users.vacate_all();
+            self.users.vacate_all().await;
             self.resync();
         }
         self.converge(OTHER_OWNER, since).await

@@ -21,7 +21,8 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
         .map(|object| (object.name_any(), value_of(&object)))
         .collect();
     let mut found = Vec::new();
-    let mut resources: Vec<_> = users.trial.system.resources().into_iter().collect();
+    let all_resources = users.trial.resources().await;
+    let mut resources: Vec<_> = all_resources.clone().into_iter().collect();
     for (id, content) in &users.foreign {
         let at = resources.iter().position(|(it, _)| it == id);
         let current = at.map(|at| resources.remove(at).1);
@@ -87,7 +88,7 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
         objects: existing.values().cloned().collect(),
         owned: children.iter().map(|(_, child)| value_of(child)).collect(),
         related: users.related.list().await,
-        resources: users.trial.system.resources(),
+        resources: all_resources,
     };
     found.extend(owned_objects(users, owned, &existing, children).await);
     for holds in &users.trial.expectations.invariants {

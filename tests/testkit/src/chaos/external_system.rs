@@ -18,6 +18,9 @@ use tower::{BoxError, Service, ServiceExt};
 
 /// Simulator of the external system that an operator manages. Every trial of chaos has one of its own.
 ///
+/// [`resources`](Self::resources) and [`set`](Self::set) are called on threads that may block, so that the simulator may be
+/// slow, or run in another process. They can wait for futures with `tokio::runtime::Handle::block_on`.
+///
 /// ```
 /// use std::collections::BTreeMap;
 /// use std::sync::{Mutex, PoisonError};
@@ -53,7 +56,8 @@ pub trait ExternalSystem: Any + Send + Sync {
     /// Returns all resources that exist in the system, by an id.
     fn resources(&self) -> BTreeMap<String, Value>;
 
-    /// Creates, replaces or removes a resource, as another client of the system does.
+    /// Creates, replaces or removes a resource, as another client of the system does. When it returns, the system has a resource
+    /// with the content, possibly under another id and with further fields.
     fn set(&self, id: &str, resource: Option<Value>);
 
     /// Returns a resource that another client has changed by mistake, such as one without its labels. None: chaos only

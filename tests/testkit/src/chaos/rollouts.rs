@@ -76,13 +76,15 @@ impl Rollout {
         }
         let (name, namespace) = (workload.name_any(), workload.namespace());
         let text = format!("the control plane: {kind} {name} is rolled out");
-        let patch = Patch::Merge(json!({"status": status}));
+        // Only this state of the workload: meanwhile, another one of its name can have been created.
+        let metadata = json!({"resourceVersion": workload.resource_version()});
+        let patch = Patch::Merge(json!({"metadata": metadata, "status": status}));
         let api = self.api(namespace.as_deref());
         let params = PatchParams::default();
         match api.patch_status(&name, &params, &patch).await {
             Ok(_) => self.trial.journal.add(None, &[name], text),
-            // It was deleted in the meantime.
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            // It was deleted or changed in the meantime. The next state is an event of its own.
+            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             Err(error) => self.trial.violate(Violation::new(
                 Property::Status,
                 "",

@@ -15,9 +15,9 @@ pub(crate) struct Claim {
 
 impl Claim {
     /// Reads the external system before a status is sent.
-    pub(crate) fn before(process: &ProcessState) -> Self {
+    pub(crate) async fn before(process: &ProcessState) -> Self {
         Self {
-            resources: process.trial.system.resources().into_values().collect(),
+            resources: process.trial.resources().await.into_values().collect(),
             sent_at: process.trial.journal.activity(),
         }
     }

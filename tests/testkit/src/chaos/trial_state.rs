@@ -1,6 +1,7 @@
 //! State that everything in one trial shares.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -34,6 +35,14 @@ struct RequestedDelay {
     short: u64,
 }
 
+/// Change by others in what belongs to an object. The system may execute it at any time between its beginning and its end.
+#[derive(Clone, Copy)]
+enum Disturbance {
+    InProgress,
+    /// Journal's number at the end.
+    Ended(u64),
+}
+
 /// Observations of a trial.
 #[derive(Default)]
 struct Observed {
@@ -42,8 +51,8 @@ struct Observed {
     writes: Vec<String>,
     /// Specs by UID and generation.
     specs: HashMap<(String, i64), Value>,
-    /// Journal's number of the last change by others in what belongs to an object.
-    disturbed: HashMap<String, u64>,
+    /// Last changes by others in what belongs to an object.
+    disturbed: HashMap<String, Disturbance>,
     /// Number of reconciliations by object.
     reconciliations: BTreeMap<String, u64>,
     /// Delay that the last reconciliation of an object has asked for.
@@ -104,19 +113,48 @@ impl TrialState {
         self.observed().specs.get(&key).cloned()
     }
 
-    /// Records that another client has changed what belongs to an object.
-    pub(crate) fn disturb(&self, object: &str) {
-        let now = self.journal.activity();
-        self.observed().disturbed.insert(object.to_owned(), now);
+    /// Returns all resources of the external system, by their ids.
+    pub(crate) async fn resources(&self) -> BTreeMap<String, Value> {
+        self.call_system(|system| system.resources()).await
     }
 
-    /// Returns true if another client has changed what belongs to an object since this time.
+    /// Creates, replaces or removes a resource, as another client of the system does.
+    pub(crate) async fn set_resource(&self, id: &str, resource: Option<Value>) {
+        let id = id.to_owned();
+        self.call_system(move |system| system.set(&id, resource))
+            .await;
+    }
+
+    /// Changes a resource that belongs to an object, as another client of the system does.
+    pub(crate) async fn disturb(&self, object: &str, id: &str, resource: Option<Value>) {
+        self.record_disturbance(object, Disturbance::InProgress);
+        self.set_resource(id, resource).await;
+        self.record_disturbance(object, Disturbance::Ended(self.journal.activity()));
+    }
+
+    fn record_disturbance(&self, object: &str, disturbance: Disturbance) {
+        let mut observed = self.observed();
+        observed.disturbed.insert(object.to_owned(), disturbance);
+    }
+
+    /// Calls the author's simulator. A call may block, for example until a process answers: it must not keep the operator from
+    /// running.
+    async fn call_system<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn ExternalSystem) -> T + Send + 'static,
+    ) -> T {
+        let system = Arc::clone(&self.system);
+        let called = tokio::task::spawn_blocking(move || call(&*system)).await;
+        called.unwrap_or_else(|error| resume_unwind(error.into_panic()))
+    }
+
+    /// Returns true if another client has changed what belongs to an object since this time, or is changing it.
     pub(crate) fn is_disturbed_since(&self, object: &str, since: u64) -> bool {
-        let observed = self.observed();
-        observed
-            .disturbed
-            .get(object)
-            .is_some_and(|at| *at >= since)
+        match self.observed().disturbed.get(object) {
+            Some(Disturbance::InProgress) => true,
+            Some(Disturbance::Ended(at)) => *at >= since,
+            None => false,
+        }
     }
 
     /// Records the beginning of a reconciliation.

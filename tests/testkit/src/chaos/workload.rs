@@ -1,5 +1,7 @@
 //! Users of one trial: they create, change and delete objects, and other clients change what belongs to them.
 
+mod other_owners;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -13,13 +15,9 @@ use crate::chaos::expectations::contains;
 use crate::chaos::owned_objects::{self, value_of};
 use crate::chaos::related_objects::RelatedObjects;
 use crate::chaos::trial_state::TrialState;
-use crate::chaos::violation::{Property, Violation};
 
 /// Names of the objects. None is the beginning of another one.
 const NAMES: [&str; 4] = ["alpha", "bravo", "charlie", "delta"];
-
-/// UID of an object of another cluster.
-const FOREIGN_UID: &str = "00000000-0000-4000-8000-000000000000";
 
 /// Object as its users want it.
 #[derive(Default)]
@@ -40,6 +38,8 @@ pub(crate) struct Workload {
     /// Resources of others, by their ids.
     pub(crate) foreign: BTreeMap<String, Value>,
     pub(crate) related: RelatedObjects,
+    /// Number of resources that others have created: each has a name of its own.
+    occupations: usize,
     /// Earlier contents of resources, by their ids.
     history: HashMap<String, Vec<Value>>,
     /// Names by the UIDs of all objects that have existed.
@@ -68,6 +68,7 @@ impl Workload {
             random: Rng::with_seed(seed),
             wanted: names.collect(),
             foreign: BTreeMap::new(),
+            occupations: 0,
             history: HashMap::new(),
             names: HashMap::new(),
         }
@@ -98,14 +99,14 @@ impl Workload {
 
     /// Does something to an object.
     pub(crate) async fn act_on(&mut self, name: &str) {
-        self.remember();
+        self.remember().await;
         let wanted = &self.wanted[name];
         if wanted.spec.is_none() {
             return self.create(name).await;
         }
         if let Some(id) = wanted.occupied_by.first().cloned() {
             if self.random.bool() {
-                self.vacate(name, &id);
+                self.vacate(name, &id).await;
             } else {
                 self.delete(name).await;
             }
@@ -153,11 +154,11 @@ impl Workload {
             return;
         }
         for id in self.wanted[name].occupied_by.clone() {
-            self.vacate(name, &id);
+            self.vacate(name, &id).await;
         }
         let spec = (self.trial.expectations.spec)(&mut self.random, name);
         if self.random.u32(..6) == 0 {
-            self.occupy(name, &spec);
+            self.occupy(name, &spec).await;
         }
         self.apply(name, spec, "create").await;
     }
@@ -165,7 +166,7 @@ impl Workload {
     /// Creates an object that wants what belongs to another owner. Returns false if the system does not know owners.
     pub(crate) async fn create_where_occupied(&mut self, name: &str) -> bool {
         let spec = (self.trial.expectations.spec)(&mut self.random, name);
-        self.occupy(name, &spec);
+        self.occupy(name, &spec).await;
         self.apply(name, spec, "create").await;
         !self.wanted[name].occupied_by.is_empty()
     }
@@ -255,7 +256,7 @@ impl Workload {
             return;
         };
         let expected = (self.trial.expectations.external)(&object);
-        let resources = self.trial.system.resources();
+        let resources = self.trial.resources().await;
         let is_of_object = |resource: &&(String, Value)| {
             let content = &resource.1;
             expected.iter().any(|expected| contains(content, expected))
@@ -284,9 +285,7 @@ impl Workload {
             name,
             &format!("another client: set {id} of {name} to {shown}"),
         );
-        self.trial.disturb(name);
-        self.trial.system.set(id, replacement);
-        self.trial.disturb(name);
+        self.trial.disturb(name, id, replacement).await;
     }
 
     /// Deletes or changes an owned object behind the operator's back.
@@ -313,70 +312,9 @@ impl Workload {
         }
     }
 
-    /// Puts what an object will want into the external system, for another owner.
-    fn occupy(&mut self, name: &str, spec: &Value) {
-        let object = |uid: &str| {
-            let mut object = self.object(name, Some(spec));
-            object["metadata"]["uid"] = uid.into();
-            (self.trial.expectations.external)(&object)
-        };
-        let (foreign, own) = (object(FOREIGN_UID), object("another"));
-        let Some(content) = foreign.iter().find(|it| !own.contains(it)) else {
-            // The system does not know who owns a resource.
-            return;
-        };
-        let before = self.trial.system.resources();
-        let id = format!("foreign-{}", self.foreign.len());
-        self.trial.system.set(&id, Some(content.clone()));
-        // A system that identifies resources by their contents uses another id.
-        let mut after = self.trial.system.resources().into_iter();
-        let Some((id, stored)) = after.find(|(id, it)| before.get(id) != Some(it)) else {
-            return;
-        };
-        self.note(name, &format!("another owner: has {stored}"));
-        self.foreign.insert(id.clone(), stored);
-        let wanted = self.wanted.entry(name.to_owned()).or_default();
-        wanted.occupied_by.push(id);
-    }
-
-    /// Removes what another owner has where an object wants its own.
-    fn vacate(&mut self, name: &str, id: &str) {
-        self.note(name, &format!("another owner: removes {id}"));
-        let expected = self.foreign.remove(id).unwrap_or_default();
-        let found = self.trial.system.resources().remove(id).unwrap_or_default();
-        if found != expected {
-            let violation = Violation::new(
-                Property::ExternalState,
-                name,
-                format!("the resource of another owner is unchanged: {expected}"),
-                found.to_string(),
-            );
-            self.trial.violate(violation);
-        }
-        self.trial.disturb(name);
-        self.trial.system.set(id, None);
-        self.trial.disturb(name);
-        let wanted = self.wanted.entry(name.to_owned()).or_default();
-        wanted.occupied_by.retain(|it| it != id);
-    }
-
-    /// Removes all resources of others.
-    pub(crate) fn vacate_all(&mut self) {
-        let all = self.wanted.iter();
-        let occupied = all.flat_map(|(name, wanted)| {
-            wanted
-                .occupied_by
-                .iter()
-                .map(|id| (name.clone(), id.clone()))
-        });
-        for (name, id) in occupied.collect::<Vec<_>>() {
-            self.vacate(&name, &id);
-        }
-    }
-
     /// Remembers the contents of the resources, so that they can be restored later.
-    fn remember(&mut self) {
-        for (id, content) in self.trial.system.resources() {
+    async fn remember(&mut self) {
+        for (id, content) in self.trial.resources().await {
             let earlier = self.history.entry(id).or_default();
             if !earlier.contains(&content) {
                 earlier.push(content);

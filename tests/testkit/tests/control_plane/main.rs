@@ -1,6 +1,7 @@
 //! Tests of the controller and of the test kit on a real control plane. They are one program, because most of them wait for
 //! the control plane for most of their time.
 
+mod chaos_simulators;
 mod children;
 mod concurrency;
 mod idempotence;
