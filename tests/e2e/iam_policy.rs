@@ -86,12 +86,19 @@ async fn allows(rds: &Simulator, options: &[&str], source: &str) -> bool {
         .send()
         .await;
     let is_allowed = [
-        replica.map_err(|error| error.code().map(str::to_owned)).err(),
-        restored.map_err(|error| error.code().map(str::to_owned)).err(),
+        replica
+            .map_err(|error| error.code().map(str::to_owned))
+            .err(),
+        restored
+            .map_err(|error| error.code().map(str::to_owned))
+            .err(),
     ]
     .map(|error| {
         let code = error.map(|code| code.unwrap_or_default());
-        assert!(code.iter().all(|it| it == "AccessDenied"), "{source}: {code:?}");
+        assert!(
+            code.iter().all(|code| code == "AccessDenied"),
+            "{source}: {code:?}"
+        );
         code.is_none()
     });
     assert_eq!(is_allowed[0], is_allowed[1], "{source}");
@@ -113,7 +120,8 @@ async fn an_instance_of_another_cluster_is_no_source_unless_the_policy_names_it(
         ("cdb-unnamed", None),
         ("cdb-theirs", Some("green")),
     ] {
-        let cluster = cluster.map(|it| json!({"Key": "database.example.com/cluster", "Value": it}));
+        let cluster =
+            cluster.map(|name| json!({"Key": "database.example.com/cluster", "Value": name}));
         rds.create_instance(json!({
             "DBInstanceIdentifier": id, "Engine": "postgres", "EngineVersion": "16.4",
             "DBInstanceClass": "db.t4g.micro", "AllocatedStorage": 20, "StorageType": "gp3",
@@ -128,7 +136,15 @@ async fn an_instance_of_another_cluster_is_no_source_unless_the_policy_names_it(
         (&[blue], "cdb-ours", true),
         (&[blue], "cdb-unnamed", true),
         (&[blue], "cdb-theirs", false),
-        (&[blue, "--replicate=cdb-theirs", "--restore-instance=cdb-theirs"], "cdb-theirs", true),
+        (
+            &[
+                blue,
+                "--replicate=cdb-theirs",
+                "--restore-instance=cdb-theirs",
+            ],
+            "cdb-theirs",
+            true,
+        ),
         // Without a name, the policy cannot tell them apart.
         (&[], "cdb-theirs", true),
     ] {

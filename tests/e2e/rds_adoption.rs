@@ -94,8 +94,14 @@ fn adopting(name: &str, identifier: &str, policy: &str) -> Value {
 /// Lets the objects of the namespace adopt instances that nobody owns.
 fn allow_sources(env: &TestEnv, sources: &str) {
     let annotation = format!("database.example.com/allowed-sources={sources}");
-    env.kubectl(&["annotate", "--overwrite", "namespace", NAMESPACE, &annotation])
-        .unwrap_or_else(|error| env.fail(&error));
+    env.kubectl(&[
+        "annotate",
+        "--overwrite",
+        "namespace",
+        NAMESPACE,
+        &annotation,
+    ])
+    .unwrap_or_else(|error| env.fail(&error));
 }
 
 /// Applies all objects at once.

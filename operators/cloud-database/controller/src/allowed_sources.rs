@@ -36,10 +36,11 @@ impl AllowedSources {
     /// Returns the list with a source in addition, as text. A name that could change the meaning of the list, or of a command with
     /// it, is not added.
     pub(crate) fn text_with(&self, source: &str) -> Option<String> {
-        let is_plain = |it: char| it.is_ascii_alphanumeric() || ".:_-/".contains(it);
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || ".:_-/".contains(char);
         let is_name = !source.is_empty() && source.chars().all(is_plain);
+        let is_pattern = |name: &String| name.chars().all(|char| char == '*' || is_plain(char));
         let names = self.0.iter().map(String::as_str).chain([source]);
-        is_name.then(|| names.collect::<Vec<_>>().join(","))
+        (is_name && self.0.iter().all(is_pattern)).then(|| names.collect::<Vec<_>>().join(","))
     }
 }
 
@@ -80,7 +81,8 @@ impl FromStr for NamespaceSources {
             namespace: namespace.trim().to_owned(),
             sources: AllowedSources::parse(list),
         });
-        let found = found.filter(|it| !it.namespace.is_empty() && !it.sources.0.is_empty());
+        let found =
+            found.filter(|found| !found.namespace.is_empty() && !found.sources.0.is_empty());
         found.ok_or_else(|| {
             format!("'{text}' must be a namespace with its sources, as in shop=orders-production,legacy-*")
         })
@@ -166,6 +168,8 @@ mod tests {
         for other in ["", "a,*", "*", "a b", "a';true;'", "a$(true)"] {
             assert_eq!(list.text_with(other), None, "{other}");
         }
+        let odd = AllowedSources::parse("orders';true;'");
+        assert_eq!(odd.text_with("billing"), None);
     }
 
     #[test]

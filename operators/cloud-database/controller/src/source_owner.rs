@@ -49,7 +49,7 @@ impl Display for SourceName<'_> {
     }
 }
 
-/// Value of an annotation of a Namespace. The Namespace is `read`, if that was possible.
+/// Value of an annotation, and the Namespace that was asked for it.
 struct ReadAnnotation {
     value: Result<Option<String>, ReconcileError>,
     read: ReadObject,
@@ -171,7 +171,7 @@ impl InstanceReconciler {
         let present = found.as_ref().ok().and_then(Option::as_ref);
         let read = ReadObject::of_cluster::<Namespace>(
             namespace,
-            present.and_then(|it| it.metadata.resource_version.clone()),
+            present.and_then(|namespace| namespace.metadata.resource_version.clone()),
         );
         let value = match &found {
             Ok(found) => {

@@ -52,7 +52,9 @@ impl TagCondition {
             assert_eq!(operator, "StringEqualsIfExists", "{conditions}");
             for (name, value) in keys.as_object().expect("keys") {
                 let prefixes = ["aws:ResourceTag/", "rds:db-tag/"];
-                let mut keys = prefixes.iter().filter_map(|it| name.strip_prefix(it));
+                let mut keys = prefixes
+                    .iter()
+                    .filter_map(|prefix| name.strip_prefix(prefix));
                 parsed.push(Self {
                     key: keys.next().expect("a tag of the resource").to_owned(),
                     value: value.as_str().expect("a text").to_owned(),
@@ -92,7 +94,10 @@ impl Policy {
             let matches = |patterns: &[Pattern], text| patterns.iter().any(|it| it.matches(text));
             matches(&statement.actions, action)
                 && matches(&statement.resources, resource)
-                && statement.conditions.iter().all(|it| it.holds(tags))
+                && statement
+                    .conditions
+                    .iter()
+                    .all(|condition| condition.holds(tags))
         })
     }
 }

@@ -202,7 +202,10 @@ impl Service {
         };
         for (action, resource) in authorization::needed(operation, parameters, place) {
             let possible = self.possible_tags(&resource, place, parameters);
-            if !possible.iter().all(|tags| policy.allows(&action, &resource, tags)) {
+            if !possible
+                .iter()
+                .all(|tags| policy.allows(&action, &resource, tags))
+            {
                 let message = format!(
                     "User is not authorized to perform: {action} on resource: {resource} because no identity-based policy allows the {action} action"
                 );
@@ -223,8 +226,8 @@ impl Service {
         };
         let (region, _, _) = self.region(place);
         let present = match kind {
-            "db" => region.instance(id).map(|it| it.tags.clone()),
-            _ => region.snapshot(id).map(|it| it.tags.clone()),
+            "db" => region.instance(id).map(|instance| instance.tags.clone()),
+            _ => region.snapshot(id).map(|snapshot| snapshot.tags.clone()),
         };
         present.map_or_else(
             |_| {

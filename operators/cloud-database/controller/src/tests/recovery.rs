@@ -75,7 +75,10 @@ async fn an_instance_moves_to_another_cluster_once_an_administrator_of_that_list
     assert_eq!(writes, ["AddTagsToResource"], "nothing was modified");
     let tags = new.rds.instance(&id).expect("the instance")["TagList"].clone();
     let cluster = json!({"Key": "database.example.com/cluster", "Value": "green"});
-    assert!(tags.as_array().is_some_and(|it| it.contains(&cluster)), "{tags}");
+    assert!(
+        tags.as_array().is_some_and(|tags| tags.contains(&cluster)),
+        "{tags}"
+    );
 }
 
 #[tokio::test]

@@ -176,7 +176,12 @@ async fn data_without_an_owner_is_read_only_if_an_administrator_lists_it() {
     assert_eq!((told.is_stalled, told.reason), (true, "SourceNotAllowed"));
     let command = "kubectl annotate namespace shop --overwrite 'database.example.com/allowed-sources=legacy-false,of-legacy,orders-*,legacy'";
     assert!(told.message.contains(command), "{}", told.message);
-    assert!(env.rds.writes().iter().all(|(call, _)| call == "CreateDBSnapshot"));
+    assert!(
+        env.rds
+            .writes()
+            .iter()
+            .all(|(call, _)| call == "CreateDBSnapshot")
+    );
     // That of another namespace says nothing.
     let all = json!({"database.example.com/allowed-sources": "*"});
     env.annotate_namespace("billing", &all);
@@ -232,7 +237,11 @@ async fn a_change_of_the_own_namespace_leads_to_the_next_attempt() {
 
 #[tokio::test]
 async fn data_of_another_cluster_is_read_only_if_an_administrator_lists_it() {
-    for (ours, uid) in [(Some("blue"), Some("1")), (Some("blue"), None), (None, Some("1"))] {
+    for (ours, uid) in [
+        (Some("blue"), Some("1")),
+        (Some("blue"), None),
+        (None, Some("1")),
+    ] {
         let mut env = Environment::start_in_cluster(ours).await;
         // The namespace has the name of that of the object.
         let mut tags = vec![("object", "shop/orders"), ("cluster", "green")];
