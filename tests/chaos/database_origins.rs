@@ -20,6 +20,9 @@ pub const PERMISSIONS: [&str; 4] = [
     "--replicate=source",
 ];
 
+/// Annotation of the namespace of the objects, which lets them use these instances.
+pub const CONSENT: &str = "database.example.com/allowed-sources=adopted-*,source,before";
+
 /// Creates the instances that exist before the objects, those that are adopted among a number of objects included.
 pub async fn prepare(rds: &Simulator, client: &Client, objects: usize) {
     let adopted = (0..objects).filter(|number| is_adopted(*number));

@@ -115,6 +115,13 @@ async fn survives(seed: u64) {
     // The policy is that of the controller.
     let key = Simulator::CONSOLE_ACCESS_KEY;
     env.rds = env::rds_as(key, &rds.endpoint(), Simulator::REGION).await;
+    env.kubectl(&[
+        "annotate",
+        "namespace",
+        env::NAMESPACE,
+        database_origins::CONSENT,
+    ])
+    .unwrap_or_else(|error| env.fail(&error));
     database_origins::prepare(&rds, &env.rds, workload::DATABASES).await;
     refusals::start(&rds);
     let statuses = InstanceStatuses::start(rds.clone(), seed);

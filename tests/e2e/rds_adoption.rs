@@ -8,7 +8,7 @@ use lockstep_envtest::eventually;
 use rds_simulator::{Outcome, Simulator};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, condition, database};
+use crate::env::{NAMESPACE, TestEnv, condition, database};
 
 const COUNT: usize = 100;
 
@@ -89,6 +89,19 @@ fn adopting(name: &str, identifier: &str, policy: &str) -> Value {
     object["spec"]["engineVersion"] = json!("16");
     object["spec"]["backup"] = json!({"copyTagsToSnapshot": false});
     object
+}
+
+/// Lets the objects of the namespace adopt instances that nobody owns.
+fn allow_sources(env: &TestEnv, sources: &str) {
+    let annotation = format!("database.example.com/allowed-sources={sources}");
+    env.kubectl(&[
+        "annotate",
+        "--overwrite",
+        "namespace",
+        NAMESPACE,
+        &annotation,
+    ])
+    .unwrap_or_else(|error| env.fail(&error));
 }
 
 /// Applies all objects at once.
@@ -179,6 +192,7 @@ async fn a_hundred_instances_of_ack_are_adopted_without_a_modification_and_given
     assert_eq!(writes(&rds), BTreeMap::new());
     assert_eq!(instances(&rds), before);
 
+    allow_sources(&env, "orders-*");
     apply(&env, "Manage");
     synced(&env, "Synced").await;
     let tagged = BTreeMap::from([("AddTagsToResource".to_owned(), COUNT)]);
@@ -219,7 +233,18 @@ async fn an_instance_is_adopted_only_if_it_has_no_owner_and_can_match_the_spec()
     };
     create_as_ack(&rds, "orders", &json!({}));
     create_as_ack(&rds, "billing", &json!({}));
+    // Nobody has allowed it. Once an administrator has, the object does not wait for its next reconciliation, which is an hour ahead.
     apply(&adopting("orders", "orders", "Manage"));
+    let refused = env
+        .condition_because("orders", "Stalled", "SourceNotAllowed")
+        .await;
+    let command = "kubectl annotate namespace default --overwrite 'database.example.com/allowed-sources=orders'";
+    assert!(refused.message.contains(command), "{}", refused.message);
+    allow_sources(&env, "other");
+    env.condition_because("orders", "Stalled", "SourceNotAllowed")
+        .await;
+    assert_eq!(writes(&rds), BTreeMap::new());
+    allow_sources(&env, "orders,billing");
     env.condition("orders", "Synced", "True").await;
     let owner = env.databases().get("orders").await.expect("the object");
     let owner = owner.uid().expect("a UID");
@@ -277,6 +302,8 @@ async fn an_instance_is_adopted_only_if_it_has_no_owner_and_can_match_the_spec()
     let billing = rds.instance("billing").expect("the instance");
     assert_eq!(kept(&billing), kept(&instance));
 
+    // What is adopted needs no consent any more.
+    allow_sources(&env, "other");
     // The deletion of an adopted instance follows the deletion policy.
     let patch = json!({"spec": {"deletionPolicy": "Delete"}}).to_string();
     env.kubectl(&["patch", "cdb/orders", "--type=merge", "--patch", &patch])

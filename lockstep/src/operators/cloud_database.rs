@@ -10,14 +10,14 @@ use std::time::Duration;
 use anyhow::Context;
 use async_trait::async_trait;
 use lockstep_cloud_database_controller::{
-    AWS_REQUESTS, AWS_REQUESTS_HELP, AccessCheck, AwsRequests, CERTIFICATE_EXPIRY,
-    CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CloudDatabaseReconciler, EventsQueue, OFFERS_READ,
-    OFFERS_READ_HELP, OFFERS_REFRESHES, OFFERS_REFRESHES_HELP, OfferMetrics, OfferRefresh,
-    QueueAddress, RDS_EVENTS, RDS_EVENTS_HELP, RDS_EVENTS_LAST, RDS_EVENTS_LAST_HELP,
-    RDS_EVENTS_OLDEST_AGE, RDS_EVENTS_OLDEST_AGE_HELP, RDS_EVENTS_QUEUE_ERRORS,
-    RDS_EVENTS_QUEUE_ERRORS_HELP, RDS_EVENTS_RECEIVING, RDS_EVENTS_RECEIVING_HELP, REGION,
-    ROLE_ARN, RateLimits, RdsClients, RdsConfig, RdsEvents, RdsEventsMetrics, RdsEventsReceiver,
-    SourcePolicy, UnownedSources,
+    ALLOWED_SOURCES, AWS_REQUESTS, AWS_REQUESTS_HELP, AccessCheck, AwsRequests, CERTIFICATE_EXPIRY,
+    CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CloudDatabaseReconciler, EventsQueue,
+    NamespaceSources, OFFERS_READ, OFFERS_READ_HELP, OFFERS_REFRESHES, OFFERS_REFRESHES_HELP,
+    OfferMetrics, OfferRefresh, QueueAddress, RDS_EVENTS, RDS_EVENTS_HELP, RDS_EVENTS_LAST,
+    RDS_EVENTS_LAST_HELP, RDS_EVENTS_OLDEST_AGE, RDS_EVENTS_OLDEST_AGE_HELP,
+    RDS_EVENTS_QUEUE_ERRORS, RDS_EVENTS_QUEUE_ERRORS_HELP, RDS_EVENTS_RECEIVING,
+    RDS_EVENTS_RECEIVING_HELP, REGION, ROLE_ARN, RateLimits, RdsClients, RdsConfig, RdsEvents,
+    RdsEventsMetrics, RdsEventsReceiver, SourcePolicy, UnownedSources,
 };
 use lockstep_controller::NamedConfigMap;
 #[cfg(feature = "dev")]
@@ -81,13 +81,20 @@ struct CloudDatabaseArgs {
     rds_regions: Vec<String>,
     /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account
     /// and region. Without it, an instance of another cluster counts as an instance of this cluster if its object
-    /// has the same namespace and name.
+    /// has the same namespace and name, and may be used as a source of data in the namespace of that name if that cluster has no
+    /// name either.
     #[arg(long, value_name = "NAME")]
     cluster_name: Option<String>,
-    /// Snapshots and instances without tags of an object of this cluster, as sources of data: `allow` lets the objects of every
-    /// namespace restore, replicate and adopt them, and `deny` none.
-    #[arg(long, value_enum, default_value = "allow")]
+    /// Snapshots and instances without tags of an object, as sources of data: with `deny`, objects restore, replicate and adopt
+    /// those that an administrator has listed for their namespace, in its annotation `database.example.com/allowed-sources`.
+    /// `allow` lets the objects of every namespace use all of them.
+    #[arg(long, value_enum, default_value = "deny")]
     unowned_sources: Unowned,
+    /// Snapshots and instances without tags of an object, or with those of another cluster, that the objects of a namespace may
+    /// restore, replicate and adopt: identifiers, resource IDs or ARNs, or patterns with `*`, separated by commas. May be
+    /// repeated. For a controller that is limited to some namespaces, which cannot read their annotations.
+    #[arg(long, value_name = "NAMESPACE=SOURCES")]
+    allowed_sources: Vec<NamespaceSources>,
     /// File with the CA certificates of RDS in PEM format, which AWS publishes. It is copied into connection Secrets, under
     /// the key `ca.crt`. Without it, they have no such key. The file is read once.
     #[arg(long, value_name = "FILE")]
@@ -145,6 +152,7 @@ pub(crate) fn operator() -> Operator<Rds> {
 }
 
 async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::Result<Rds> {
+    let source_policy = source_policy(args.unowned_sources, args.allowed_sources, &context)?;
     let ca_bundle = args.rds_ca_bundle.as_deref().map(read_ca_bundle);
     let ca_bundle = ca_bundle.transpose()?;
     let limits = RateLimits::new(args.rds_rate, args.rds_burst);
@@ -183,11 +191,7 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
     });
     Ok(Rds {
         clients,
-        source_policy: SourcePolicy {
-            unowned: args.unowned_sources.into(),
-            // With Roles instead of ClusterRoles, it may not.
-            reads_namespaces: context.namespaces.is_empty(),
-        },
+        source_policy,
         offers,
         ca_bundle,
         certificate_expiry,
@@ -201,6 +205,25 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
             not_found_grace_period: args.not_found_grace_period,
             unavailable_grace_period: args.unavailable_grace_period,
         },
+    })
+}
+
+/// Returns the sources of data that objects may use.
+fn source_policy(
+    unowned: Unowned,
+    allowed: Vec<NamespaceSources>,
+    context: &OperatorContext,
+) -> anyhow::Result<SourcePolicy> {
+    // With Roles instead of ClusterRoles, it may not.
+    let reads_namespaces = context.namespaces.is_empty();
+    anyhow::ensure!(
+        allowed.is_empty() || !reads_namespaces,
+        "--allowed-sources is for a controller that is limited to some namespaces; this one reads the annotation {ALLOWED_SOURCES} of each Namespace instead"
+    );
+    Ok(SourcePolicy {
+        unowned: unowned.into(),
+        reads_namespaces,
+        allowed: allowed.into_iter().collect(),
     })
 }
 
@@ -289,7 +312,7 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
     )
     .with_secret_access(context.secret_access.clone())
     .with_ca_bundle(rds.ca_bundle.clone())
-    .with_source_policy(rds.source_policy)
+    .with_source_policy(rds.source_policy.clone())
     .with_offer_refresh(rds.offers.clone())
     .with_events(rds.events.clone());
     if context.namespaces.is_empty() {

@@ -22,6 +22,11 @@ pub(crate) struct Args {
         hide_default_value = true
     )]
     account: String,
+    /// Name of this cluster (`--cluster-name` of the controller). With it, an instance with the tag of another cluster is replicated
+    /// or restored only if an argument names it. Default: none, and an instance of another cluster whose identifier begins with
+    /// `cdb-` may be a source, too.
+    #[arg(long, value_name = "NAME")]
+    cluster_name: Option<String>,
     /// Identifier of an instance that may be adopted, or a pattern with `*`. May be repeated.
     #[arg(long = "adopt", value_name = "INSTANCE")]
     adopted: Vec<String>,
@@ -57,6 +62,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         partition: args.partition.clone(),
         region: args.region.clone(),
         account: args.account.clone(),
+        cluster_name: args.cluster_name.clone(),
         adopted: args.adopted.clone(),
         snapshots: args.snapshots.clone(),
         restored: args.restored.clone(),

@@ -57,6 +57,10 @@ pub const REPLACES_INSTANCE: &str = "database.example.com/replaces-instance";
 /// separated by commas, or `*` for all.
 pub const SHARED_WITH: &str = "database.example.com/shared-with";
 
+/// Annotation of a Namespace: the instances and snapshots that its objects may adopt, replicate and restore although no object of
+/// the cluster owns them. Identifiers or patterns with `*`, separated by commas.
+pub const ALLOWED_SOURCES: &str = "database.example.com/allowed-sources";
+
 /// Annotation with which a user requests another password from the controller, if it generates the password. Each new value
 /// leads to one new password.
 pub const ROTATE_PASSWORD: &str = "database.example.com/rotate-password";

@@ -15,6 +15,7 @@ use crate::drift;
 use crate::instance_reconciler::{InstanceReconciler, observed};
 use crate::master_user::MasterUser;
 use crate::recorded_instance::RecordedInstance;
+use crate::source_owner::SourceName;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG, ObjectTags};
 
@@ -38,8 +39,8 @@ impl InstanceReconciler {
                 ),
             ));
         }
-        let source = format!("the RDS instance '{id}'");
-        self.require_allowed(object, &source, instance.tag_list())
+        let source = SourceName::Instance(id);
+        self.require_allowed(object, source, instance.tag_list())
             .await?;
         let user = user?;
         let mut conflicts = conflicts(&object.spec, instance);

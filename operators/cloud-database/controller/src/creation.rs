@@ -25,6 +25,7 @@ use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_o
 use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
+use crate::source_owner::SourceName;
 use crate::step_error::{StepError, with_status};
 use crate::tags::{self, ObjectTags};
 
@@ -171,8 +172,8 @@ impl InstanceReconciler {
         }
     }
 
-    /// Returns an error if the data of an instance would be those of an object in another namespace that does not allow it, or if
-    /// RDS cannot use them.
+    /// Returns an error if the data of an instance would be those of others, and nobody who may has allowed it, or if RDS cannot use
+    /// them.
     async fn require_allowed_origin(
         &self,
         object: &CloudDatabase,
@@ -181,23 +182,22 @@ impl InstanceReconciler {
         let (name, source) = match origin {
             Origin::Empty(_) => return Ok(()),
             Origin::Snapshot(snapshot) => (
-                format!("the snapshot '{snapshot}'"),
+                SourceName::Snapshot(snapshot),
                 self.rds.source_snapshot(snapshot).await?,
             ),
             Origin::PointInTime(point) => {
-                let instance = point.source_instance.as_ref();
-                let instance = instance.or(point.source_resource_id.as_ref());
+                let instance = point.source_instance.as_deref();
+                let instance = instance.or(point.source_resource_id.as_deref());
                 let source = self.rds.source_point_in_time(point).await?;
-                let instance = instance.map(String::as_str).unwrap_or_default();
-                (format!("the RDS instance '{instance}'"), source)
+                (SourceName::Instance(instance.unwrap_or_default()), source)
             }
             // An object of the namespace that names the source may only observe it: that says nothing about the owner.
             Origin::Replica(instance) => (
-                format!("the RDS instance '{instance}'"),
+                SourceName::Instance(instance),
                 self.rds.source_instance(instance).await?,
             ),
         };
-        self.require_allowed(object, &name, &source.tags).await?;
+        self.require_allowed(object, name, &source.tags).await?;
         match source.problem {
             Some(problem) => Err(self.stalled("SourceNotUsable", problem)),
             None => Ok(()),

@@ -2,7 +2,11 @@
 //!
 //! The simulator of RDS rejects in the tests what this policy does not allow.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
+
+use crate::tags::CLUSTER_TAG;
 
 /// Beginning of the identifiers of instances, and of their snapshots.
 const OWN: &str = "cdb-*";
@@ -16,6 +20,8 @@ pub struct IamPolicyScope {
     pub region: String,
     /// ID of the account.
     pub account: String,
+    /// Name of the cluster, if the controller has one.
+    pub cluster_name: Option<String>,
     /// Identifiers of instances that may be adopted.
     pub adopted: Vec<String>,
     /// Identifiers of snapshots that may be restored.
@@ -61,12 +67,6 @@ const FINAL: &str = "-final*";
 pub fn iam_policy(scope: &IamPolicyScope) -> Value {
     let own = [("db", OWN)];
     let own_with_groups = [own.as_slice(), &GROUPS].concat();
-    let of_others = |type_, names| others(type_, names);
-    let with_own = |others: Vec<(&'static str, String)>| {
-        let own = own_with_groups.iter();
-        let own = own.map(|(type_, name)| (*type_, (*name).to_owned()));
-        others.into_iter().chain(own).collect::<Vec<_>>()
-    };
     let fixed = |resources: &[(&'static str, &str)]| {
         let resources = resources.iter();
         let resources = resources.map(|(type_, name)| (*type_, (*name).to_owned()));
@@ -76,7 +76,7 @@ pub fn iam_policy(scope: &IamPolicyScope) -> Value {
         .chain(scope.adopted.iter().map(String::as_str))
         .map(|name| ("snapshot", format!("{name}{FINAL}")))
         .collect();
-    let instances = [fixed(&own), of_others("db", &scope.adopted)].concat();
+    let instances = [fixed(&own), others("db", &scope.adopted)].concat();
     let read = ["rds:DescribeDBInstances", "rds:DescribeDBSnapshots"];
     let mut statements = vec![
         scope.allow("Read", &read, &fixed(&[("db", "*"), ("snapshot", "*")])),
@@ -95,29 +95,7 @@ pub fn iam_policy(scope: &IamPolicyScope) -> Value {
         ),
         scope.allow("TagFinalSnapshots", &["rds:AddTagsToResource"], &snapshots),
     ];
-    let mut for_some = |id, actions: &[&str], others: Vec<(&'static str, String)>| {
-        if !others.is_empty() {
-            statements.push(scope.allow(id, actions, &with_own(others)));
-        }
-    };
-    let restore = "rds:RestoreDBInstanceFromDBSnapshot";
-    for_some(
-        "RestoreSnapshots",
-        &[restore],
-        of_others("snapshot", &scope.snapshots),
-    );
-    let restore = "rds:RestoreDBInstanceToPointInTime";
-    for_some(
-        "RestoreInstances",
-        &[restore],
-        of_others("db", &scope.restored),
-    );
-    let replicate = "rds:CreateDBInstanceReadReplica";
-    for_some(
-        "Replicate",
-        &[replicate],
-        of_others("db", &scope.replicated),
-    );
+    statements.extend(scope.origins());
     if !scope.restored.is_empty() {
         let read = "rds:DescribeDBInstanceAutomatedBackups";
         let all = fixed(&[("auto-backup", "*"), ("db", "*")]);
@@ -146,6 +124,57 @@ impl IamPolicyScope {
             format!("arn:{partition}:rds:{region}:{account}:{type_}:{name}")
         });
         statement(id, actions, &resources.collect::<Vec<_>>())
+    }
+
+    /// Returns the statements for instances with the data of others.
+    fn origins(&self) -> Vec<Value> {
+        let origins = [
+            (
+                "RestoreSnapshots",
+                "rds:RestoreDBInstanceFromDBSnapshot",
+                others("snapshot", &self.snapshots),
+            ),
+            (
+                "RestoreInstances",
+                "rds:RestoreDBInstanceToPointInTime",
+                others("db", &self.restored),
+            ),
+            (
+                "Replicate",
+                "rds:CreateDBInstanceReadReplica",
+                others("db", &self.replicated),
+            ),
+        ];
+        let groups = GROUPS.map(|(type_, name)| (type_, name.to_owned()));
+        let mut statements = Vec::new();
+        for (id, action, sources) in origins {
+            if sources.is_empty() {
+                continue;
+            }
+            let resources = [sources.as_slice(), &groups].concat();
+            statements.push(self.allow(id, &[action], &resources));
+            let created = [("db", OWN.to_owned())];
+            let create = self.allow(&format!("{id}To"), &[action], &created);
+            statements.push(self.unless_of_other_cluster(create));
+        }
+        statements
+    }
+
+    /// Adds a condition to the statement for new instances, which covers other instances of that name as sources, too: those with the
+    /// tag of another cluster are excluded.
+    ///
+    /// A new instance has no tags yet, or already those of the request, which names this cluster: AWS documents `aws:ResourceTag`
+    /// also for "requests that create a resource with an attached tag"
+    /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourcetag>),
+    /// so that neither `Null` nor `StringEquals` would do. `rds:db-tag` is the older name of the same
+    /// (<https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAM.SpecifyingCustomTags.html>). Both have to hold.
+    fn unless_of_other_cluster(&self, mut statement: Value) -> Value {
+        if let Some(name) = &self.cluster_name {
+            let keys = ["aws:ResourceTag", "rds:db-tag"];
+            let keys = keys.map(|key| (format!("{key}/{CLUSTER_TAG}"), json!(name)));
+            statement["Condition"] = json!({"StringEqualsIfExists": BTreeMap::from(keys)});
+        }
+        statement
     }
 
     /// Returns the statements for other services, which RDS uses with the permissions of its caller.
@@ -281,6 +310,36 @@ mod tests {
         ] {
             assert!(!own.contains(text), "{text}");
         }
+    }
+
+    #[test]
+    fn instances_of_another_cluster_are_no_sources_unless_they_are_named() {
+        let scope = IamPolicyScope {
+            cluster_name: Some("blue".to_owned()),
+            restored: vec!["orders".to_owned()],
+            replicated: vec!["orders".to_owned()],
+            snapshots: vec!["before".to_owned()],
+            ..IamPolicyScope::default()
+        };
+        let condition = |id: &str, scope: &IamPolicyScope| {
+            let policy = iam_policy(scope);
+            let mut statements = policy["Statement"].as_array().into_iter().flatten();
+            let statement = statements.find(|statement| statement["Sid"] == id);
+            statement.expect("a statement")["Condition"].clone()
+        };
+        let expected = json!({"StringEqualsIfExists": {
+            "aws:ResourceTag/database.example.com/cluster": "blue",
+            "rds:db-tag/database.example.com/cluster": "blue",
+        }});
+        for id in ["RestoreSnapshots", "RestoreInstances", "Replicate"] {
+            assert_eq!(condition(id, &scope), Value::Null, "{id}");
+            assert_eq!(condition(&format!("{id}To"), &scope), expected, "{id}");
+        }
+        let without_name = IamPolicyScope {
+            cluster_name: None,
+            ..scope
+        };
+        assert_eq!(condition("ReplicateTo", &without_name), Value::Null);
     }
 
     #[test]

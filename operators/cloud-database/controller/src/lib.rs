@@ -7,6 +7,7 @@ mod access_check;
 mod access_pool;
 mod account;
 mod adoption;
+mod allowed_sources;
 mod applied_values;
 mod aws_environment;
 mod aws_metrics;
@@ -60,6 +61,7 @@ mod tags;
 mod tests;
 
 pub use crate::access_check::{AccessCheck, AccessError};
+pub use crate::allowed_sources::{NamespaceSources, SourcesByNamespace};
 pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, AwsRequests};
 pub use crate::certificate::{
     CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CertificateLabels,
@@ -84,7 +86,7 @@ pub use crate::rds_events::metrics::{
 pub use crate::rds_events::queue::EventsQueue;
 pub use crate::rds_events::queue_address::QueueAddress;
 pub use crate::rds_events::receiver::RdsEventsReceiver;
-pub use lockstep_cloud_database_api::{REGION, ROLE_ARN};
+pub use lockstep_cloud_database_api::{ALLOWED_SOURCES, REGION, ROLE_ARN};
 pub use reconciler::CloudDatabaseReconciler;
 pub use source_policy::{SourcePolicy, UnownedSources};
 

@@ -17,7 +17,7 @@ pub(crate) const OWNER_TAG: &str = "database.example.com/uid";
 pub(crate) const OBJECT_TAG: &str = "database.example.com/object";
 
 /// Tag with the name of the cluster of that object, if the controller has one.
-const CLUSTER_TAG: &str = "database.example.com/cluster";
+pub(crate) const CLUSTER_TAG: &str = "database.example.com/cluster";
 
 /// Returns the tags that are enforced on an instance: those of the spec, and those with the names of its object and
 /// cluster. The owner tag is not included, because an instance without it is never modified.
@@ -161,6 +161,12 @@ impl<'a> TaggedObject<'a> {
             cluster: value_of(tags, CLUSTER_TAG),
         }
     }
+
+    /// Returns the name of the cluster of the object, if it is another one than that of the controller. A controller without a
+    /// name is of none that has one. Objects of clusters without a name count as objects of this one.
+    pub(crate) fn other_cluster(&self, own: Option<&str>) -> Option<&'a str> {
+        self.cluster.filter(|cluster| own != Some(cluster))
+    }
 }
 
 impl Display for TaggedObject<'_> {
@@ -176,16 +182,13 @@ impl Display for TaggedObject<'_> {
     }
 }
 
-/// Returns the object of this cluster that tags name. Tags of another cluster are distinguished only if both clusters have a
-/// name.
-pub(crate) fn owner_of<'a>(
-    tags: &'a [Tag],
-    cluster_name: Option<&str>,
-) -> Option<TaggedObject<'a>> {
+/// Returns the object that tags name, of this cluster or another one.
+pub(crate) fn owner_of(tags: &[Tag]) -> Option<TaggedObject<'_>> {
     let owner = TaggedObject::of(tags);
-    let is_other =
-        matches!((owner.cluster, cluster_name), (Some(theirs), Some(ours)) if theirs != ours);
-    (!is_other && (owner.uid.is_some() || owner.name.is_some())).then_some(owner)
+    let is_named = [owner.uid, owner.name, owner.cluster]
+        .iter()
+        .any(Option::is_some);
+    is_named.then_some(owner)
 }
 
 /// Returns a description of the owner of an instance, from its tags.
@@ -321,6 +324,22 @@ mod tests {
         let mut billing = object("2");
         billing.metadata.name = Some("billing".to_owned());
         assert!(!is_of_earlier_object(&first, &billing, None));
+    }
+
+    #[test]
+    fn an_object_is_of_another_cluster_if_its_tags_name_another_one() {
+        let other = |theirs: Option<&str>, ours: Option<&str>| {
+            let tags = at_creation(&object("1"), theirs);
+            let owner = owner_of(&tags).expect("an owner");
+            owner.other_cluster(ours).map(str::to_owned)
+        };
+        assert_eq!(other(Some("blue"), Some("blue")), None);
+        assert_eq!(other(None, Some("green")), None);
+        assert_eq!(other(None, None), None);
+        for ours in [Some("green"), None] {
+            assert_eq!(other(Some("blue"), ours).as_deref(), Some("blue"));
+        }
+        assert_eq!(owner_of(&[tag("team", "shop")]), None);
     }
 
     #[test]

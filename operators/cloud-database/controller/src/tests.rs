@@ -1,5 +1,6 @@
 //! Reconciliations on the simulator of RDS, without an API server.
 
+mod allowed_sources;
 mod credentials;
 mod deletions;
 mod environment;

@@ -1,5 +1,7 @@
 //! IAM policies of callers.
 
+use std::collections::BTreeMap;
+
 use glob::Pattern;
 use serde_json::Value;
 
@@ -25,6 +27,46 @@ pub(crate) struct Policy(Vec<Statement>);
 struct Statement {
     actions: Vec<Pattern>,
     resources: Vec<Pattern>,
+    conditions: Vec<TagCondition>,
+}
+
+/// Tags of a resource.
+pub(crate) type Tags = BTreeMap<String, String>;
+
+/// Condition that a tag of the resource has a value, if the resource has the tag.
+#[derive(Clone, Debug)]
+struct TagCondition {
+    key: String,
+    value: String,
+}
+
+impl TagCondition {
+    /// Parses the conditions of a statement.
+    ///
+    /// # Panics
+    ///
+    /// There is one with another operator or key.
+    fn parse_all(conditions: &Value) -> Vec<Self> {
+        let mut parsed = Vec::new();
+        for (operator, keys) in conditions.as_object().into_iter().flatten() {
+            assert_eq!(operator, "StringEqualsIfExists", "{conditions}");
+            for (name, value) in keys.as_object().expect("keys") {
+                let prefixes = ["aws:ResourceTag/", "rds:db-tag/"];
+                let mut keys = prefixes
+                    .iter()
+                    .filter_map(|prefix| name.strip_prefix(prefix));
+                parsed.push(Self {
+                    key: keys.next().expect("a tag of the resource").to_owned(),
+                    value: value.as_str().expect("a text").to_owned(),
+                });
+            }
+        }
+        parsed
+    }
+
+    fn holds(&self, tags: &Tags) -> bool {
+        tags.get(&self.key).is_none_or(|value| *value == self.value)
+    }
 }
 
 impl Policy {
@@ -37,20 +79,25 @@ impl Policy {
         let statements = document["Statement"].as_array().expect("statements");
         let statements = statements.iter().map(|statement| {
             assert_eq!(statement["Effect"], "Allow", "{statement}");
-            assert!(statement["Condition"].is_null(), "{statement}");
             Statement {
                 actions: patterns(&statement["Action"]),
                 resources: patterns(&statement["Resource"]),
+                conditions: TagCondition::parse_all(&statement["Condition"]),
             }
         });
         Self(statements.collect())
     }
 
-    /// Returns true if the policy allows an action on a resource.
-    pub(crate) fn allows(&self, action: &str, resource: &str) -> bool {
+    /// Returns true if the policy allows an action on a resource with tags.
+    pub(crate) fn allows(&self, action: &str, resource: &str, tags: &Tags) -> bool {
         self.0.iter().any(|statement| {
             let matches = |patterns: &[Pattern], text| patterns.iter().any(|it| it.matches(text));
-            matches(&statement.actions, action) && matches(&statement.resources, resource)
+            matches(&statement.actions, action)
+                && matches(&statement.resources, resource)
+                && statement
+                    .conditions
+                    .iter()
+                    .all(|condition| condition.holds(tags))
         })
     }
 }
@@ -148,4 +195,31 @@ pub(crate) fn needed(operation: &str, parameters: &Fields, place: &Place) -> Vec
         needed.push(("iam:PassRole".to_owned(), role.to_owned()));
     }
     needed
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_excludes_resources_whose_tag_has_another_value() {
+        let policy = Policy::parse(&json!({"Statement": [{
+            "Effect": "Allow", "Action": ["rds:*"], "Resource": ["*:db:cdb-*"],
+            "Condition": {"StringEqualsIfExists": {"aws:ResourceTag/cluster": "blue", "rds:db-tag/cluster": "blue"}},
+        }]}));
+        let allows = |resource: &str, tags: &[(&str, &str)]| {
+            let tags = tags.iter();
+            let tags = tags.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            policy.allows("rds:CreateDBInstanceReadReplica", resource, &tags.collect())
+        };
+        let own = "arn:aws:rds:eu-central-1:123456789012:db:cdb-1";
+        assert!(allows(own, &[]));
+        assert!(allows(own, &[("team", "shop")]));
+        assert!(allows(own, &[("cluster", "blue")]));
+        assert!(!allows(own, &[("cluster", "green")]));
+        let other = "arn:aws:rds:eu-central-1:123456789012:db:orders";
+        assert!(!allows(other, &[("cluster", "blue")]));
+    }
 }

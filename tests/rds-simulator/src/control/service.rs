@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::control::authorization::{self, Policy};
+use crate::control::authorization::{self, Policy, Tags};
 use crate::control::injection::{Disturbance, Injections};
 use crate::control::journal::{JournalEntry, Outcome, without_secrets};
 use crate::control::roles::Roles;
@@ -18,6 +18,7 @@ use crate::protocol::answer;
 use crate::protocol::credentials::Scope;
 use crate::protocol::fault::Fault;
 use crate::protocol::form::Form;
+use crate::rules::tags;
 use crate::state::config::Config;
 use crate::state::place::Place;
 use crate::state::region::Region;
@@ -196,11 +197,15 @@ impl Service {
         parameters: &Fields,
         access_key: &str,
     ) -> Result<(), Fault> {
-        let Some(policy) = self.policies.get(access_key) else {
+        let Some(policy) = self.policies.get(access_key).cloned() else {
             return Ok(());
         };
         for (action, resource) in authorization::needed(operation, parameters, place) {
-            if !policy.allows(&action, &resource) {
+            let possible = self.possible_tags(&resource, place, parameters);
+            if !possible
+                .iter()
+                .all(|tags| policy.allows(&action, &resource, tags))
+            {
                 let message = format!(
                     "User is not authorized to perform: {action} on resource: {resource} because no identity-based policy allows the {action} action"
                 );
@@ -210,6 +215,27 @@ impl Service {
             self.needed.insert((action, resource));
         }
         Ok(())
+    }
+
+    /// Returns the tags with which AWS may authorize a call for a resource. One that is created has none, or those of the request: the
+    /// documentation of `aws:ResourceTag` names both cases, and what RDS does is not known, so that a policy has to allow both.
+    fn possible_tags(&mut self, resource: &str, place: &Place, parameters: &Fields) -> Vec<Tags> {
+        let parts: Vec<_> = resource.splitn(7, ':').collect();
+        let &["arn", _, "rds", _, _, kind @ ("db" | "snapshot"), id] = parts.as_slice() else {
+            return vec![Tags::new()];
+        };
+        let (region, _, _) = self.region(place);
+        let present = match kind {
+            "db" => region.instance(id).map(|instance| instance.tags.clone()),
+            _ => region.snapshot(id).map(|snapshot| snapshot.tags.clone()),
+        };
+        present.map_or_else(
+            |_| {
+                let requested = tags::read(parameters.get("Tags")).unwrap_or_default();
+                vec![Tags::new(), requested]
+            },
+            |present| vec![present],
+        )
     }
 
     pub(crate) fn run(

@@ -116,10 +116,16 @@ impl Simulator {
     }
 
     /// Sets the IAM policy of an access key. Calls that it does not allow are rejected, and the drop of the last clone of
-    /// the simulator reports them. Only statements without conditions that allow something are supported.
+    /// the simulator reports them. Only statements that allow something are supported, with conditions about tags that a resource has.
     pub fn set_policy(&self, access_key: &str, document: &Value) {
         let policy = Policy::parse(document);
         self.lock().policies.insert(access_key.to_owned(), policy);
+    }
+
+    /// Returns the errors of the tested program or of the simulator so far, for example calls that a policy did not allow. The drop of
+    /// the last clone does not report them then.
+    pub fn take_violations(&self) -> Vec<String> {
+        std::mem::take(&mut self.lock().violations)
     }
 
     /// Adds an IAM role, or replaces it: its account is that of its ARN, its trust policy demands the external ID, and its

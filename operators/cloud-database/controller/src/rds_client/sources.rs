@@ -50,7 +50,7 @@ impl RdsClient {
             tags: snapshot.tag_list.clone().unwrap_or_default(),
             problem: problem_of_snapshot(&snapshot),
         };
-        if self.has_owner(&source.tags) {
+        if has_owner(&source.tags) {
             return Ok(source);
         }
         if let Some(resource_id) = &snapshot.dbi_resource_id {
@@ -58,7 +58,7 @@ impl RdsClient {
         }
         // A final snapshot may get its tags only after the instance is deleted.
         let name = snapshot.db_snapshot_identifier().unwrap_or_default();
-        if !self.has_owner(&source.tags)
+        if !has_owner(&source.tags)
             && let Some(uid) = final_snapshot::uid_of_object(name)
         {
             source.tags.push(tags::tag(OWNER_TAG, uid));
@@ -67,7 +67,7 @@ impl RdsClient {
     }
 
     /// Returns the tags of an instance by its resource ID. Those of a deleted one are taken from its newest snapshot that names an
-    /// object of this cluster.
+    /// object.
     async fn tags_of_resource(&self, resource_id: &str) -> Result<Vec<Tag>, CallError> {
         if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
             return Ok(tags);
@@ -75,7 +75,7 @@ impl RdsClient {
         self.tags_of_snapshots(resource_id).await
     }
 
-    /// Returns the tags of the newest snapshot of an instance that names an object of this cluster.
+    /// Returns the tags of the newest snapshot of an instance that names an object.
     async fn tags_of_snapshots(&self, resource_id: &str) -> Result<Vec<Tag>, CallError> {
         let mut newest: Option<DbSnapshot> = None;
         let mut marker = None;
@@ -85,7 +85,7 @@ impl RdsClient {
             let call = call.dbi_resource_id(resource_id).set_marker(marker);
             let page = call.send().await?;
             let snapshots = page.db_snapshots.unwrap_or_default().into_iter();
-            let snapshots = snapshots.filter(|it| self.has_owner(it.tag_list()));
+            let snapshots = snapshots.filter(|it| has_owner(it.tag_list()));
             let all = newest.into_iter().chain(snapshots);
             newest = all.max_by_key(|it| it.snapshot_create_time);
             marker = page.marker;
@@ -115,12 +115,12 @@ impl RdsClient {
         for backup in backups {
             let id = backup.db_instance_identifier.unwrap_or_default();
             let mut tags = backup.tag_list.unwrap_or_default();
-            if !self.has_owner(&tags)
+            if !has_owner(&tags)
                 && let Some(uid) = identity::uid_of(&id)
             {
                 tags.push(tags::tag(OWNER_TAG, uid));
             }
-            if self.has_owner(&tags) {
+            if has_owner(&tags) {
                 return Ok(tags);
             }
         }
@@ -138,7 +138,7 @@ impl RdsClient {
                 return Ok(Source::of_tags(tags));
             }
             let mut tags = self.tags_of_snapshots(resource_id).await?;
-            if !self.has_owner(&tags) {
+            if !has_owner(&tags) {
                 tags = self.tags_of_automated_backups(resource_id).await?;
             }
             return Ok(Source::of_tags(tags));
@@ -147,11 +147,6 @@ impl RdsClient {
         let instance = self.existing(id).await?;
         let tags = instance.and_then(|instance| instance.tag_list);
         Ok(Source::of_tags(tags.unwrap_or_default()))
-    }
-
-    /// Returns true if tags name an object of this cluster.
-    fn has_owner(&self, tags: &[Tag]) -> bool {
-        tags::owner_of(tags, self.cluster_name()).is_some()
     }
 
     /// Returns an instance that is to be replicated as a source.
@@ -208,6 +203,11 @@ fn problem_of_snapshot(snapshot: &DbSnapshot) -> Option<String> {
             "the snapshot '{name}' has the status '{status}', in which RDS restores nothing; create the object with another one"
         )
     })
+}
+
+/// Returns true if tags name an object.
+fn has_owner(tags: &[Tag]) -> bool {
+    tags::owner_of(tags).is_some()
 }
 
 fn tags_of(instances: Vec<DbInstance>) -> Option<Vec<Tag>> {

@@ -41,6 +41,7 @@ fn child<'a>(output: &'a ReconcileOutput, name: &str) -> Option<&'a Value> {
 async fn a_password_that_a_replica_does_not_have_is_not_published() {
     let env = Environment::start().await;
     existing(&env.rds, "source");
+    env.allow_sources("source");
     let fields = generating(&json!({"replicaOf": {"identifier": "source"}}));
     let id = env.create("orders", &fields).await;
     let output = env.reconcile_repeatedly("orders").await;
@@ -67,6 +68,7 @@ async fn an_adopted_instance_gets_the_generated_password_even_if_an_answer_is_lo
     for is_lost in [false, true] {
         let env = Environment::start().await;
         existing(&env.rds, "orders");
+        env.allow_sources("orders");
         let fields = generating(&json!({"adopt": {"identifier": "orders"}}));
         env.store("orders", &fields);
         if is_lost {
@@ -86,6 +88,7 @@ async fn an_adopted_instance_gets_the_generated_password_even_if_an_answer_is_lo
 async fn no_password_is_generated_while_an_instance_is_only_observed() {
     let env = Environment::start().await;
     existing(&env.rds, "orders");
+    env.allow_sources("orders");
     let fields = json!({"adopt": {"identifier": "orders"}, "managementPolicy": "Observe"});
     env.store("orders", &generating(&fields));
     let output = env.reconcile_repeatedly("orders").await;

@@ -44,7 +44,21 @@ pub(super) struct Environment {
 impl Environment {
     /// Starts a simulator whose time does not pass by itself.
     pub(super) async fn start() -> Self {
+        Self::start_in_cluster(None).await
+    }
+
+    /// The same for a controller with a name of its cluster.
+    pub(super) async fn start_in_cluster(name: Option<&str>) -> Self {
         let rds = Simulator::start().await.expect("a simulator");
+        Self::start_on(rds, name).await
+    }
+
+    /// Starts a reconciler of another cluster, with objects of its own, in the same account and region.
+    pub(super) async fn in_another_cluster(&self, name: &str) -> Self {
+        Self::start_on(self.rds.clone(), Some(name)).await
+    }
+
+    async fn start_on(rds: Simulator, name: Option<&str>) -> Self {
         rds.set_speed(0.0);
         rds.set_quotas(|quotas| {
             quotas.instances = 1_000;
@@ -63,7 +77,7 @@ impl Environment {
         };
         let api = api_server(stored.clone());
         let requests = AwsRequests::default();
-        let clients = clients_of(&rds.endpoint(), requests.clone()).await;
+        let clients = clients_of(&rds.endpoint(), name, requests.clone()).await;
         let clients = clients.with_allowed_regions(vec!["us-east-1".to_owned()]);
         let reconciler = CloudDatabaseReconciler::new(api, clients, config, Default::default());
         let reconciler = reconciler.without_namespaces();
@@ -81,7 +95,7 @@ impl Environment {
         let address = listener.local_addr().expect("an address");
         drop(listener);
         let endpoint = format!("http://{address}");
-        let clients = clients_of(&endpoint, self.requests.clone()).await;
+        let clients = clients_of(&endpoint, None, self.requests.clone()).await;
         let mut client = clients.default_client().await;
         client.copy_account(&self.instances().rds);
         let created =
@@ -132,6 +146,14 @@ impl Environment {
         self.annotate_namespace(
             namespace,
             &json!({"database.example.com/shared-with": with}),
+        );
+    }
+
+    /// Stores the Namespace of the objects with the annotation that allows them to use sources of nobody or of another cluster.
+    pub(super) fn allow_sources(&self, sources: &str) {
+        self.annotate_namespace(
+            "shop",
+            &json!({"database.example.com/allowed-sources": sources}),
         );
     }
 
@@ -332,10 +354,15 @@ impl Environment {
     }
 }
 
-async fn clients_of(endpoint: &str, requests: AwsRequests) -> RdsClients {
+async fn clients_of(
+    endpoint: &str,
+    cluster_name: Option<&str>,
+    requests: AwsRequests,
+) -> RdsClients {
     let config = config_at(endpoint).await;
     let limits = RateLimits::unlimited();
-    RdsClients::of(config, Leadership::always(), limits, None, requests)
+    let cluster_name = cluster_name.map(str::to_owned);
+    RdsClients::of(config, Leadership::always(), limits, cluster_name, requests)
 }
 
 fn put(stored: &Stored, path: String, object: Value) {

@@ -47,6 +47,7 @@ async fn an_adopted_instance_with_magnetic_storage_is_migrated_as_observing_it_s
         "PubliclyAccessible": false, "BackupRetentionPeriod": 7, "CopyTagsToSnapshot": true,
     }));
     env.rds.advance(std::time::Duration::from_hours(1));
+    env.allow_sources("legacy");
     let fields = json!({
         "adopt": {"identifier": "legacy"}, "engineVersion": "16", "managementPolicy": "Observe",
     });

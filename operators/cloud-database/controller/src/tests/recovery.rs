@@ -12,6 +12,19 @@ fn apply_again(env: &Environment, fields: &Value) {
     });
 }
 
+/// Gives an instance up as an administrator does: `aws rds remove-tags-from-resource`.
+fn give_up(env: &Environment, id: &str) {
+    let instance = env.rds.instance(id).expect("the instance");
+    let tags = instance["TagList"].as_array().into_iter().flatten();
+    let text = |tag: &Value, member: &str| tag[member].as_str().unwrap_or_default().to_owned();
+    let kept: Vec<_> = tags
+        .map(|tag| (text(tag, "Key"), text(tag, "Value")))
+        .filter(|(key, _)| key != "database.example.com/uid")
+        .collect();
+    let kept: Vec<_> = kept.iter().map(|(key, value)| (&**key, &**value)).collect();
+    env.rds.set_tags(id, &kept);
+}
+
 async fn reason(env: &Environment) -> &'static str {
     env.reconcile("orders").await;
     Told::of(&env.reconcile("orders").await).reason
@@ -29,16 +42,7 @@ async fn instances_of_a_lost_cluster_are_taken_over_without_a_modification() {
     assert_eq!(reason(&env).await, "InstanceOwned");
     assert_eq!(env.object("orders")["status"]["phase"], "available");
     assert!(env.rds.writes().is_empty());
-    // An administrator gives it up: `aws rds remove-tags-from-resource`.
-    let instance = env.rds.instance(&id).expect("the instance");
-    let tags = instance["TagList"].as_array().into_iter().flatten();
-    let text = |tag: &Value, member: &str| tag[member].as_str().unwrap_or_default().to_owned();
-    let tags = tags.map(|tag| (text(tag, "Key"), text(tag, "Value")));
-    let kept: Vec<_> = tags
-        .filter(|(key, _)| key != "database.example.com/uid")
-        .collect();
-    let kept: Vec<_> = kept.iter().map(|(key, value)| (&**key, &**value)).collect();
-    env.rds.set_tags(&id, &kept);
+    give_up(&env, &id);
     let output = env.reconcile_repeatedly("orders").await;
     assert!(output.conditions[0].is_true, "{:?}", output.conditions);
     assert!(output.readiness.expect("a state").ready);
@@ -46,6 +50,35 @@ async fn instances_of_a_lost_cluster_are_taken_over_without_a_modification() {
     let writes: Vec<_> = writes.map(|(operation, _)| operation).collect();
     assert_eq!(writes, ["AddTagsToResource"], "nothing was modified");
     assert_eq!(env.rds.instance_ids(), [id]);
+}
+
+#[tokio::test]
+async fn an_instance_moves_to_another_cluster_once_an_administrator_of_that_lists_it() {
+    let old = Environment::start_in_cluster(Some("blue")).await;
+    let id = old.create("orders", &json!({})).await;
+    let new = old.in_another_cluster("green").await;
+    apply_again(&new, &json!({"adopt": {"identifier": id}}));
+    // The old object still owns it, whatever the administrator of the new cluster says.
+    new.allow_sources("*");
+    assert_eq!(reason(&new).await, "InstanceOwned");
+    // It is given up, and the namespace has the same name in both clusters.
+    give_up(&new, &id);
+    new.rds.clear_journal();
+    new.allow_sources("other");
+    assert_eq!(reason(&new).await, "SourceNotAllowed");
+    assert!(new.rds.writes().is_empty());
+    new.allow_sources(&id);
+    let output = new.reconcile_repeatedly("orders").await;
+    assert!(output.conditions[0].is_true, "{:?}", output.conditions);
+    let writes = new.rds.writes().into_iter();
+    let writes: Vec<_> = writes.map(|(operation, _)| operation).collect();
+    assert_eq!(writes, ["AddTagsToResource"], "nothing was modified");
+    let tags = new.rds.instance(&id).expect("the instance")["TagList"].clone();
+    let cluster = json!({"Key": "database.example.com/cluster", "Value": "green"});
+    assert!(
+        tags.as_array().is_some_and(|tags| tags.contains(&cluster)),
+        "{tags}"
+    );
 }
 
 #[tokio::test]

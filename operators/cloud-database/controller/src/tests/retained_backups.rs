@@ -7,7 +7,7 @@ use rds_simulator::Disturbance;
 use serde_json::{Value, json};
 
 use crate::recent::tests::config_at;
-use crate::source_policy::{SourcePolicy, UnownedSources};
+use crate::source_policy::UnownedSources;
 use crate::tests::environment::{Environment, Told};
 use crate::tests::sources::create;
 
@@ -115,15 +115,16 @@ async fn backups_of_a_deleted_instance_without_tags_belong_to_the_object_in_its_
 async fn backups_of_a_deleted_instance_that_no_object_created_have_no_owner() {
     let mut env = Environment::start().await;
     let id = deleted_elsewhere(&env, "legacy", &[("other", "tag")]).await;
-    assert_eq!(restore(&env, "a", &id).await, None);
-    env.set(|shared| {
-        shared.source_policy = SourcePolicy {
-            unowned: UnownedSources::Deny,
-            ..SourcePolicy::default()
-        };
-    });
-    let told = restore(&env, "b", &id).await.expect("a refusal");
+    let told = restore(&env, "a", &id).await.expect("a refusal");
     assert_eq!(told.reason, "SourceNotAllowed");
+    let command = format!("'database.example.com/allowed-sources={id}'");
+    assert!(told.message.contains(&command), "{}", told.message);
+    env.allow_sources(&id);
+    assert_eq!(restore(&env, "b", &id).await, None);
+    env.allow_sources("legacy");
+    assert!(restore(&env, "c", &id).await.is_some(), "another name");
+    env.set(|shared| shared.source_policy.unowned = UnownedSources::Allow);
+    assert_eq!(restore(&env, "d", &id).await, None);
 }
 
 #[tokio::test]

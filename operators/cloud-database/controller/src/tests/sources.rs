@@ -3,12 +3,11 @@
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::source_policy::{SourcePolicy, UnownedSources};
 use crate::tests::environment::{Environment, Told};
 
 /// Instance of another namespace, or of none, with its backups.
-struct Source {
-    id: String,
+pub(super) struct Source {
+    pub(super) id: String,
     /// Ways to use its data, as fields of a spec, with the operation that reads it.
     uses: Vec<(Value, &'static str)>,
 }
@@ -28,7 +27,7 @@ pub(super) fn create(rds: &Simulator, id: &str, tags: &[(&str, &str)], copies_ta
 }
 
 impl Source {
-    async fn create(env: &Environment, id: &str, tags: &[(&str, &str)]) -> Self {
+    pub(super) async fn create(env: &Environment, id: &str, tags: &[(&str, &str)]) -> Self {
         let mut uses = Vec::new();
         for copies_tags in [true, false] {
             let id = format!("{id}-{copies_tags}");
@@ -57,7 +56,7 @@ impl Source {
     }
 
     /// Checks for each way to use the data if an object of the namespace `shop` may.
-    async fn check(&self, env: &Environment, is_allowed: bool) {
+    pub(super) async fn check(&self, env: &Environment, is_allowed: bool) {
         for (number, (fields, operation)) in self.uses.iter().enumerate() {
             let name = format!("{}-{number}-{is_allowed}", self.id);
             let about = format!("{}: {fields}", self.id);
@@ -151,26 +150,6 @@ async fn an_instance_that_another_namespace_has_released_is_adopted_only_if_that
 }
 
 #[tokio::test]
-async fn data_without_an_owner_is_read_unless_the_administrator_denies_it() {
-    let mut env = Environment::start().await;
-    let source = Source::create(&env, "legacy", &[("other", "tag")]).await;
-    create(&env.rds, "legacy", &[], true);
-    env.rds.advance(std::time::Duration::from_hours(1));
-    source.check(&env, true).await;
-    env.set(|shared| {
-        shared.source_policy = SourcePolicy {
-            unowned: UnownedSources::Deny,
-            ..SourcePolicy::default()
-        };
-    });
-    source.check(&env, false).await;
-    env.store("orders", &json!({"adopt": {"identifier": "legacy"}}));
-    let told = Told::of(&env.reconcile("orders").await);
-    assert_eq!(told.reason, "SourceNotAllowed");
-    assert!(told.message.contains("--unowned-sources=deny"));
-}
-
-#[tokio::test]
 async fn an_object_that_observes_an_instance_lets_none_replicate_it() {
     let env = Environment::start().await;
     let tags = [("uid", "1"), ("object", "billing/orders")];
@@ -245,6 +224,7 @@ async fn a_final_snapshot_without_tags_belongs_to_the_object_in_its_name() {
     env.take_snapshot("cdb-9", "cdb-9-final").await;
     env.take_snapshot("cdb-9", "by-hand").await;
     env.rds.remove_instance("cdb-9");
+    env.allow_sources("cdb-9-final,by-hand");
     for (snapshot, is_allowed) in [("cdb-9-final", false), ("by-hand", true)] {
         let name = format!("from-{snapshot}");
         env.store(&name, &json!({"restoreFrom": {"snapshot": snapshot}}));
@@ -263,6 +243,7 @@ async fn a_source_whose_password_rds_manages_is_not_replicated() {
     env.rds.advance(std::time::Duration::from_hours(1));
     env.rds
         .change("legacy", json!({"ManageMasterUserPassword": true}));
+    env.allow_sources("legacy");
     env.store("copy", &json!({"replicaOf": {"identifier": "legacy"}}));
     env.reconcile("copy").await;
     let told = Told::of(&env.reconcile("copy").await);
@@ -285,6 +266,7 @@ async fn a_source_that_rds_can_never_use_is_reported() {
     create(&env.rds, "legacy", &[("other", "tag")], true);
     env.rds.advance(std::time::Duration::from_hours(1));
     env.take_snapshot("legacy", "broken").await;
+    env.allow_sources("legacy,broken");
     env.rds.force_snapshot_status("broken", "failed");
     env.rds
         .change("legacy", json!({"BackupRetentionPeriod": 0}));

@@ -26,6 +26,7 @@ async fn the_description_of_a_listing_is_enough_for_an_instance_of_any_origin() 
     create(&env, "observed");
     env.rds.advance(Duration::from_hours(1));
     env.take_snapshot("existing", "before").await;
+    env.allow_sources("existing,observed,before");
     let source = json!({"sourceInstance": "observed", "latest": true});
     let origins = [
         ("created", json!({})),
