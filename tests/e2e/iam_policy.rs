@@ -65,7 +65,7 @@ async fn the_policy_allows_no_action_that_is_not_needed() {
 /// Returns true if the policy of options allows an instance to be replicated, and its earlier state to be restored.
 async fn allows(rds: &Simulator, options: &[&str], source: &str) -> bool {
     let named = ["--replicate=legacy", "--restore-instance=legacy"];
-    let policy = iam_policy(&[&named, options].concat());
+    let policy = iam_policy(&[&named[..], options].concat());
     rds.set_policy(Simulator::ACCESS_KEY, &policy);
     let client = rds_as(Simulator::ACCESS_KEY, &rds.endpoint(), Simulator::REGION).await;
     let cluster = Tag::builder().key("database.example.com/cluster");
@@ -131,22 +131,19 @@ async fn an_instance_of_another_cluster_is_no_source_unless_the_policy_names_it(
     }
     rds.advance(Duration::from_hours(1));
     let blue = "--cluster-name=blue";
+    let named = [
+        blue,
+        "--replicate=cdb-theirs",
+        "--restore-instance=cdb-theirs",
+    ];
     for (options, source, expected) in [
         (&[blue][..], "legacy", true),
-        (&[blue], "cdb-ours", true),
-        (&[blue], "cdb-unnamed", true),
-        (&[blue], "cdb-theirs", false),
-        (
-            &[
-                blue,
-                "--replicate=cdb-theirs",
-                "--restore-instance=cdb-theirs",
-            ],
-            "cdb-theirs",
-            true,
-        ),
+        (&[blue][..], "cdb-ours", true),
+        (&[blue][..], "cdb-unnamed", true),
+        (&[blue][..], "cdb-theirs", false),
+        (&named[..], "cdb-theirs", true),
         // Without a name, the policy cannot tell them apart.
-        (&[], "cdb-theirs", true),
+        (&[][..], "cdb-theirs", true),
     ] {
         let found = allows(&rds, options, source).await;
         assert_eq!(found, expected, "{source} with {options:?}");
