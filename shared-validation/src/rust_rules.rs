@@ -203,7 +203,9 @@ fn found_errors<K>(
         return diagnostics.into_found();
     }
     let (found, _) = found.new.into_sorted();
-    found.into_iter().for_each(|error| errors.add(error));
+    for error in found {
+        errors.add(error);
+    }
     errors
 }
 

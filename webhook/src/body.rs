@@ -158,18 +158,22 @@ const ITEM_BYTES: usize = 64;
 /// Memory estimate for the name of a field.
 const NAME_BYTES: usize = 48;
 
+/// Memory estimate for a list with at least one item: its buffer has room for four.
+const LIST_BYTES: usize = 128;
+
 /// Memory estimate for an object with at least one field: its first B-tree node has room for eleven.
 const OBJECT_BYTES: usize = 700;
 
 /// Number of copies of an object in memory: as parsed, as validated, and one for intermediate values.
 const COPIES: usize = 3;
 
-/// Memory estimate for all copies of parsed JSON. Commas, colons and braces within strings are counted, too, so the estimate is
+/// Memory estimate for all copies of parsed JSON. Punctuation within strings is counted, too, so the estimate is
 /// rather too high.
 pub(crate) fn parsed_size_estimate(json: &[u8]) -> usize {
     let weights = json.iter().map(|byte| match byte {
         b',' => ITEM_BYTES,
         b':' => NAME_BYTES,
+        b'[' => LIST_BYTES,
         b'{' => OBJECT_BYTES,
         _ => 1,
     });
