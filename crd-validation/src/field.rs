@@ -2,6 +2,7 @@
 
 pub(crate) mod error;
 pub(crate) mod path;
+pub(crate) mod text;
 
-pub use error::{BadValue, ErrorType, FieldError, aggregate};
+pub use error::{BadValue, ErrorType, FieldError, MAX_MESSAGE_BYTES, aggregate};
 pub use path::FieldPath;

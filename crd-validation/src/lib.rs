@@ -18,9 +18,11 @@
 //! 4. Ratcheting: an error that the replaced object has too is a warning. [`RatchetedViolation`] identifies such an
 //!    error across updates.
 //! 5. [`CrdRule`]: one rule of a CRD, for lists of all rules.
-//! 6. [`Report`]: the violations found so far, for crates that add rules to those of the CRD.
+//! 6. [`Report`]: the violations found so far, for crates that add rules to those of the CRD. It is [`Bounded`]: it keeps the
+//!    first [`MAX_REPORTED`] errors and warnings each, and knows whether there are more.
 //! 7. [`conversion`]: conversion between the versions of a CRD whose fields have different names.
 
+mod bounded;
 mod cel;
 mod compile_error;
 pub mod conversion;
@@ -43,10 +45,11 @@ pub mod suggest;
 mod unknown_fields;
 mod violation;
 
+pub use bounded::{AND_MORE, Bounded, MAX_REPORTED, Reported};
 pub use compile_error::CompileError;
 pub use crd_validator::CrdValidator;
 pub use field::{ErrorType, FieldError, FieldPath};
-pub use report::Report;
+pub use report::{RatchetedViolations, Report};
 pub use request::{Request, UnknownFields};
 pub use result::ValidationResult;
 pub use rules::CrdRule;

@@ -1,5 +1,6 @@
 //! Validation of `metadata`. The API server validates it with built-in rules, not with the CRD's schema.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
@@ -202,20 +203,16 @@ pub(crate) fn validate_change(object: &Value, old: &Value, report: &mut Report<'
         if !new.is_null() && new != old && !is_free {
             let below = at.child(field);
             let detail = "may not be changed; leave it out";
-            let error = FieldError::invalid(below.to_path(), new.clone(), detail);
+            let error = FieldError::invalid(below.to_path(), new, detail);
             report.deny("immutable", below, error);
         }
     }
     if old["deletionTimestamp"].is_null() {
         return;
     }
-    let named = |metadata: &Value| {
-        let list = metadata["finalizers"].as_array().cloned();
-        list.unwrap_or_default()
-    };
-    let before = named(old);
-    for finalizer in named(metadata) {
-        if !before.contains(&finalizer) {
+    let before: HashSet<_> = items(old, "finalizers").collect();
+    for finalizer in items(metadata, "finalizers") {
+        if !before.contains(finalizer) {
             let below = at.child("finalizers");
             let detail =
                 format!("no finalizer may be added while the object is being deleted: {finalizer}");

@@ -1,26 +1,30 @@
 //! Report: the violations that the layers have found so far.
 
-use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use json_patch::PatchOperation;
 use serde_json::Value;
 
+use crate::bounded::{Bounded, MAX_REPORTED};
 use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::Cursor;
 use crate::result::ValidationResult;
 use crate::violation::{RatchetedViolation, Violation};
 
-/// Collected violations of all layers.
+/// Collected violations of all layers. Memory is bounded: beyond [`MAX_REPORTED`] errors or warnings, the report only knows
+/// that there are more.
 #[derive(Debug, Default)]
 pub struct Report<'a> {
-    /// Errors, in the order in which they were found.
-    pub errors: Vec<Violation>,
+    /// Errors.
+    pub errors: Bounded<Violation>,
     /// Violations that do not make the object invalid.
-    pub warnings: Vec<Violation>,
+    pub warnings: Bounded<Violation>,
     /// Identities of the errors that are warnings because the old object had them too.
-    pub ratcheted: Vec<RatchetedViolation>,
+    pub ratcheted: RatchetedViolations,
     /// Identities of errors that were ratcheted in an earlier validation of the object.
     known: &'a [RatchetedViolation],
+    /// If true, the API server would skip CEL rules because of the errors so far.
+    blocks_cel: bool,
 }
 
 impl<'a> Report<'a> {
@@ -34,17 +38,36 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// Returns the errors that were ratcheted in an earlier validation of the object.
+    pub(crate) fn known(&self) -> &'a [RatchetedViolation] {
+        self.known
+    }
+
     /// Adds an error. If the old object had it too, it becomes a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
-        let known = !self.known.is_empty()
-            && RatchetedViolation::of(&violation)
-                .is_some_and(|identity| self.known.contains(&identity));
-        if inherited || known {
-            self.ratcheted.extend(RatchetedViolation::of(&violation));
+        if inherited || violation.is_among(self.known) {
+            self.ratcheted.record(&violation);
             self.warn(violation);
         } else {
+            self.blocks_cel |= blocks_cel(&violation);
             self.errors.push(violation);
         }
+    }
+
+    /// Adds errors that are not known from an earlier validation. If `blocks_cel` is true, the API server skips CEL rules
+    /// because of one of them, which may be among those that are not kept.
+    pub(crate) fn deny_all(&mut self, violations: Bounded<Violation>, blocks_cel: bool) {
+        self.blocks_cel |= blocks_cel;
+        self.errors.append(violations);
+    }
+
+    /// Adds errors that the old object had too, or that were ratcheted in an earlier validation.
+    pub(crate) fn ratchet_all(&mut self, violations: Bounded<Violation>) {
+        let ratcheted = &mut self.ratcheted;
+        self.warnings.append(violations.map(|violation| {
+            ratcheted.record(&violation);
+            violation
+        }));
     }
 
     /// Adds an error of the schema layer that is never ratcheted.
@@ -69,40 +92,58 @@ impl<'a> Report<'a> {
 
     /// Builds the validation result from the defaulted object and the operations that filled its defaults.
     #[must_use]
-    pub fn into_result(
-        mut self,
-        object: Value,
-        operations: Vec<PatchOperation>,
-    ) -> ValidationResult {
-        self.errors.sort_by(order);
-        self.warnings.sort_by(order);
-        self.ratcheted.sort();
-        self.ratcheted.dedup();
+    pub fn into_result(self, object: Value, operations: Vec<PatchOperation>) -> ValidationResult {
+        let (errors, has_more_errors) = self.errors.into_sorted();
+        let (warnings, has_more_warnings) = self.warnings.into_sorted();
         ValidationResult {
             object,
             defaults: json_patch::Patch(operations),
-            errors: self.errors,
-            warnings: self.warnings,
-            ratcheted: self.ratcheted,
+            errors,
+            has_more_errors,
+            warnings,
+            has_more_warnings,
+            ratcheted: self.ratcheted.into_sorted(),
         }
     }
 
     /// Returns true if the API server would skip CEL rules because of the errors so far.
     pub(crate) fn blocks_cel(&self) -> bool {
-        self.errors.iter().any(|violation| {
-            matches!(
-                violation.error.error_type,
-                ErrorType::NotSupported
-                    | ErrorType::Required
-                    | ErrorType::TooLong
-                    | ErrorType::TooMany
-                    | ErrorType::TypeInvalid
-            )
-        })
+        self.blocks_cel
     }
 }
 
-fn order(a: &Violation, b: &Violation) -> Ordering {
-    let by_location = (&a.at, a.layer).cmp(&(&b.at, b.layer));
-    by_location.then_with(|| a.error.body().cmp(&b.error.body()))
+/// Returns true if the API server skips CEL rules because of this error.
+pub(crate) fn blocks_cel(violation: &Violation) -> bool {
+    matches!(
+        violation.error.error_type,
+        ErrorType::NotSupported
+            | ErrorType::Required
+            | ErrorType::TooLong
+            | ErrorType::TooMany
+            | ErrorType::TypeInvalid
+    )
+}
+
+/// Identities of ratcheted errors, the first [`MAX_REPORTED`] in their order.
+#[derive(Clone, Debug, Default)]
+pub struct RatchetedViolations(BTreeSet<RatchetedViolation>);
+
+impl RatchetedViolations {
+    /// Adds the identity of an error, if it has one.
+    pub fn add(&mut self, identity: Option<RatchetedViolation>) {
+        self.0.extend(identity);
+        if self.0.len() > MAX_REPORTED {
+            self.0.pop_last();
+        }
+    }
+
+    fn record(&mut self, violation: &Violation) {
+        self.add(RatchetedViolation::of(violation));
+    }
+
+    /// Returns the identities, sorted, each once.
+    #[must_use]
+    pub fn into_sorted(self) -> Vec<RatchetedViolation> {
+        self.0.into_iter().collect()
+    }
 }

@@ -13,11 +13,15 @@ pub struct ValidationResult {
     pub object: Value,
     /// Default patch: RFC 6902 operations that turn the object as received into `object`.
     pub defaults: Patch,
-    /// All errors, sorted by path; empty if the object is valid.
+    /// Errors, sorted by path; empty if the object is valid. At most [`MAX_REPORTED`](crate::MAX_REPORTED).
     pub errors: Vec<Violation>,
+    /// If true, there are more errors.
+    pub has_more_errors: bool,
     /// Violations that do not make the object invalid, such as ratcheted errors, which the replaced object had
-    /// too.
+    /// too. At most [`MAX_REPORTED`](crate::MAX_REPORTED).
     pub warnings: Vec<Violation>,
+    /// If true, there are more such violations.
+    pub has_more_warnings: bool,
     /// Identities of the ratcheted errors.
     pub ratcheted: Vec<RatchetedViolation>,
 }
@@ -29,9 +33,10 @@ impl ValidationResult {
         self.errors.is_empty()
     }
 
-    /// Returns all errors as one message, in the format of the API server.
+    /// Returns the errors as one message, in the format of the API server.
     #[must_use]
     pub fn message(&self) -> String {
-        aggregate(self.errors.iter().map(|violation| &violation.error))
+        let errors = self.errors.iter().map(|violation| &violation.error);
+        aggregate(errors, self.has_more_errors)
     }
 }

@@ -1,10 +1,13 @@
 //! Violation: a field error together with the rule that reports it.
 
+use std::cmp::Ordering;
+use std::fmt;
 use std::hash::Hasher;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::bounded::Reported;
 use crate::field::error::FieldError;
 use crate::field::path::{Cursor, FieldPath};
 use crate::format::go_fmt;
@@ -47,6 +50,12 @@ impl Violation {
             inputs: None,
         }
     }
+
+    /// Returns true if the error was ratcheted in an earlier validation, and its inputs have not changed.
+    pub(crate) fn is_among(&self, known: &[RatchetedViolation]) -> bool {
+        !known.is_empty()
+            && RatchetedViolation::of(self).is_some_and(|identity| known.contains(&identity))
+    }
 }
 
 /// Identity of a ratcheted error. The error stays a warning as long as no value that it depends on changes.
@@ -81,8 +90,27 @@ impl RatchetedViolation {
 pub fn fingerprint<'a>(values: impl IntoIterator<Item = &'a Value>) -> u64 {
     let mut hasher = fnv::FnvHasher::default();
     for value in values {
-        hasher.write(go_fmt::json(value).as_bytes());
+        let written = go_fmt::write_json(value, &mut HashedText(&mut hasher));
+        written.expect("a hasher accepts any text");
         hasher.write_u8(0);
     }
     hasher.finish()
+}
+
+/// Text that is hashed instead of stored.
+struct HashedText<'a>(&'a mut fnv::FnvHasher);
+
+impl fmt::Write for HashedText<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Orders violations by field.
+impl Reported for Violation {
+    fn order(&self, other: &Self) -> Ordering {
+        let by_location = (&self.at, self.layer).cmp(&(&other.at, other.layer));
+        by_location.then_with(|| self.error.body().cmp(&other.error.body()))
+    }
 }

@@ -12,6 +12,9 @@ pub struct Limits {
     /// Time-out of an idle connection. It is longer than the 90 s for which the API server keeps idle
     /// connections: if the webhook closed first, it would race with the next request.
     pub idle_timeout: Duration,
+    /// Time-out of a response, from its first byte that the client does not read at once to its last. HTTP/2 has the same
+    /// time-out for the window in which a client allows bytes of a response.
+    pub write_timeout: Duration,
     /// Maximum number of open connections. When it is exceeded, the connection that has been idle for longest is
     /// closed, or else the one with the oldest incomplete request.
     pub max_connections: usize,
@@ -23,6 +26,7 @@ impl Default for Limits {
             handshake_timeout: Duration::from_secs(10),
             read_header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_mins(2),
+            write_timeout: Duration::from_secs(10),
             max_connections: 4096,
         }
     }
@@ -33,13 +37,15 @@ impl Default for Limits {
 pub(crate) enum Limit {
     HandshakeTimeout,
     ReadHeaderTimeout,
+    WriteTimeout,
     MaxConnections,
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 3] = [
+    pub(crate) const ALL: [Self; 4] = [
         Self::HandshakeTimeout,
         Self::ReadHeaderTimeout,
+        Self::WriteTimeout,
         Self::MaxConnections,
     ];
 
@@ -47,6 +53,7 @@ impl Limit {
         match self {
             Self::HandshakeTimeout => "handshake-timeout",
             Self::ReadHeaderTimeout => "read-header-timeout",
+            Self::WriteTimeout => "write-timeout",
             Self::MaxConnections => "max-connections",
         }
     }

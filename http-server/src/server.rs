@@ -2,6 +2,8 @@
 
 mod activity;
 pub(crate) mod connection_limit;
+mod response_body;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::io;
@@ -27,6 +29,8 @@ use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
 use crate::server::activity::ActivityTracker;
 use crate::server::connection_limit::{Connection, ConnectionPool};
+use crate::server::response_body::ResponseBody;
+use crate::server::write_timeout::WriteTimeout;
 use crate::tls::ServerTls;
 
 /// Maximum time for requests in flight once the server stops. The API server waits at most 30 s.
@@ -34,6 +38,9 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Maximum size of the read buffer of a connection over HTTP/1.1.
 const READ_BUFFER_BYTES: usize = 64 << 10;
+
+/// Maximum size of the bytes that TLS holds for a connection until the client reads them.
+const TLS_BUFFER_BYTES: usize = 16 << 10;
 
 /// Maximum size of a header over HTTP/2. Over HTTP/1.1 the read buffer limits it.
 const HEADER_BYTES: u32 = 64 << 10;
@@ -163,6 +170,7 @@ impl Shared {
     async fn accept_connection(self, stream: TcpStream, connection: Connection, drain: Watcher) {
         // Responses are small and written as a whole: Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
+        let stream = WriteTimeout::new(stream, self.limits.write_timeout);
         let Some(tls) = &self.tls else {
             return self.serve_connection(stream, None, connection, drain).await;
         };
@@ -170,8 +178,10 @@ impl Shared {
             return tracing::debug!("closed a connection: the client CA has not been loaded yet");
         };
         let acceptor = TlsAcceptor::from(config);
-        let handshake =
-            tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream));
+        let accepted = acceptor.accept_with(stream, |connection| {
+            connection.set_buffer_limit(Some(TLS_BUFFER_BYTES));
+        });
+        let handshake = tokio::time::timeout(self.limits.handshake_timeout, accepted);
         let stream = tokio::select! {
             stream = handshake => stream,
             () = connection.evicted() => return,
@@ -211,6 +221,7 @@ impl Shared {
             request.extensions_mut().insert(Arc::clone(&active));
             let routes = routes.clone();
             let stopping = stopping.clone();
+            let connection = Arc::clone(&served);
             let version = request.version();
             async move {
                 let mut response = routes.oneshot(request.map(Body::new)).await?;
@@ -219,6 +230,10 @@ impl Shared {
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(CONNECTION, close);
                 }
+                let response = response.map(|body| {
+                    let written = connection.start_response();
+                    ResponseBody::new(body, written)
+                });
                 Ok::<_, Infallible>(response)
             }
         });
@@ -226,12 +241,14 @@ impl Shared {
         let serving = drain.watch(serving.into_owned());
         // Over HTTP/2, bytes without a request are frames of the protocol, which has its own time-outs.
         let late = connection.header_is_late(self.limits.read_header_timeout);
+        let unread = connection.response_is_late(self.limits.write_timeout);
         tokio::select! {
             ended = serving => {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "connection ended");
                 }
             }
+            () = unread => count_rejection(self.metrics.as_ref(), Limit::WriteTimeout),
             () = late, if !is_http2 => count_rejection(self.metrics.as_ref(), Limit::ReadHeaderTimeout),
             () = connection.evicted() => {}
         }

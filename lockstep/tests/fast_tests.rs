@@ -7,7 +7,14 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Test targets that take minutes.
-const SLOW: [&str; 5] = ["availability", "chaos", "deployment", "e2e", "tutorial"];
+const SLOW: [&str; 6] = [
+    "availability",
+    "chaos",
+    "deployment",
+    "e2e",
+    "memory",
+    "tutorial",
+];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -36,6 +36,7 @@ mod crd_validator;
 mod defaults;
 mod fast_path;
 pub mod field_names;
+mod found_errors;
 mod kind;
 pub mod last_validated;
 mod layer;
@@ -69,11 +70,13 @@ pub use crate::rule_info::RuleInfo;
 pub use crate::rust_rules::decode;
 pub use crate::standard_fields::{with_optional_spec, with_standard_fields};
 pub use crd_validation::conversion::{ConversionError, VersionMapping};
-pub use crd_validation::field::{BadValue, ErrorType, FieldError, FieldPath, aggregate};
+pub use crd_validation::field::{
+    BadValue, ErrorType, FieldError, FieldPath, MAX_MESSAGE_BYTES, aggregate,
+};
 pub use crd_validation::format::{is_label_value, is_qualified_name};
 pub use crd_validation::json::{ParsedJson, RawObject};
 pub use crd_validation::suggest::{did_you_mean, similar_names};
-pub use crd_validation::{CompileError, RatchetedViolation};
+pub use crd_validation::{AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation};
 pub use defaults::DynamicDefault;
 pub use field_names::FieldNames;
 pub use kind::ValidatedResource;

@@ -1,8 +1,6 @@
 //! Report: the violations that the CRD and the Rust rules have found so far.
 
-use std::cmp::Ordering;
-
-use crd_validation::RatchetedViolation;
+use crd_validation::{Bounded, FieldPath, RatchetedViolation, RatchetedViolations};
 use json_patch::PatchOperation;
 use serde_json::Value;
 
@@ -10,10 +8,10 @@ use crate::result::{ValidationResult, Violation};
 
 /// Collected violations of all layers.
 pub(crate) struct Report<'a> {
-    errors: Vec<Violation>,
-    warnings: Vec<Violation>,
-    audited: Vec<Violation>,
-    ratcheted: Vec<RatchetedViolation>,
+    errors: Bounded<Violation>,
+    warnings: Bounded<Violation>,
+    audited: Bounded<Violation>,
+    ratcheted: RatchetedViolations,
     /// Identities of errors that were ratcheted in an earlier validation of the object.
     known: &'a [RatchetedViolation],
 }
@@ -22,44 +20,64 @@ impl<'a> Report<'a> {
     /// Creates a report from what the CRD reports.
     pub(crate) fn new(crd: crd_validation::Report<'_>, known: &'a [RatchetedViolation]) -> Self {
         Self {
-            errors: crd.errors.into_iter().map(Violation::from).collect(),
-            warnings: crd.warnings.into_iter().map(Violation::from).collect(),
-            audited: Vec::new(),
+            errors: crd.errors.map(Violation::from),
+            warnings: crd.warnings.map(Violation::from),
+            audited: Bounded::default(),
             ratcheted: crd.ratcheted,
             known,
         }
     }
 
-    /// Adds an error. If the old object had it too, it becomes a warning.
+    /// Returns the paths of the errors of a rule that were ratcheted in an earlier validation, when its inputs had this
+    /// fingerprint.
+    pub(crate) fn known_paths(&self, rule: &str, inputs: u64) -> Vec<FieldPath> {
+        let mut paths = Vec::new();
+        for known in self.known.iter().filter(|known| known.rule == rule) {
+            let path = FieldPath::new(known.at.as_str());
+            if *known == RatchetedViolation::new(rule, &path, inputs) {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+
+    /// Adds an error that no rule reports. If the old object had it too, it becomes a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
-        let known = !self.known.is_empty()
-            && violation
-                .identity()
-                .is_some_and(|identity| self.known.contains(&identity));
-        if inherited || known {
-            self.record_ratcheted(&violation);
-            self.warn(violation);
+        if inherited {
+            self.ratcheted.add(violation.identity());
+            self.warnings.push(violation);
         } else {
             self.errors.push(violation);
         }
     }
 
-    /// Records the identity of a ratcheted error.
-    pub(crate) fn record_ratcheted(&mut self, violation: &Violation) {
-        self.ratcheted.extend(violation.identity());
+    /// Adds errors.
+    pub(crate) fn deny_all(&mut self, violations: Bounded<Violation>) {
+        self.errors.append(violations);
     }
 
-    pub(crate) fn warn(&mut self, violation: Violation) {
-        self.warnings.push(violation);
+    /// Adds violations that do not make the object invalid, and records their identities.
+    pub(crate) fn ratchet_all(&mut self, violations: Bounded<Violation>) {
+        let recorded = self.record_all(violations);
+        self.warnings.append(recorded);
+    }
+
+    /// Adds violations that the policy only audits, and records their identities.
+    pub(crate) fn audit_all(&mut self, violations: Bounded<Violation>) {
+        let recorded = self.record_all(violations);
+        self.audited.append(recorded);
+    }
+
+    fn record_all(&mut self, violations: Bounded<Violation>) -> Bounded<Violation> {
+        violations.map(|violation| {
+            self.ratcheted.add(violation.identity());
+            violation
+        })
     }
 
     /// Turns all errors so far into warnings, because the CRD in the cluster differs from the compiled one.
     pub(crate) fn downgrade_errors_to_warnings(&mut self) {
-        self.warnings.append(&mut self.errors);
-    }
-
-    pub(crate) fn audit(&mut self, violation: Violation) {
-        self.audited.push(violation);
+        self.warnings.append(std::mem::take(&mut self.errors));
     }
 
     pub(crate) fn has_errors(&self) -> bool {
@@ -68,32 +86,23 @@ impl<'a> Report<'a> {
 
     /// Builds the validation result from the defaulted object and the operations that filled its defaults.
     pub(crate) fn into_result(
-        mut self,
+        self,
         object: Value,
         operations: Vec<PatchOperation>,
     ) -> ValidationResult {
-        self.errors.sort_by(order);
-        self.warnings.sort_by(order);
-        self.audited.sort_by(order);
-        self.ratcheted.sort();
-        self.ratcheted.dedup();
+        let (errors, has_more_errors) = self.errors.into_sorted();
+        let (warnings, has_more_warnings) = self.warnings.into_sorted();
+        let (audit_violations, has_more_audit_violations) = self.audited.into_sorted();
         ValidationResult {
             object,
             defaults: json_patch::Patch(operations),
-            errors: self.errors,
-            warnings: self.warnings,
-            audit_violations: self.audited,
-            ratcheted: self.ratcheted,
+            errors,
+            has_more_errors,
+            warnings,
+            has_more_warnings,
+            audit_violations,
+            has_more_audit_violations,
+            ratcheted: self.ratcheted.into_sorted(),
         }
     }
-}
-
-/// Orders violations by field. Those of one text are in the order of the text; those of the whole text come last.
-fn order(a: &Violation, b: &Violation) -> Ordering {
-    let start = |violation: &Violation| {
-        let span = violation.error.span.as_ref();
-        span.map_or(usize::MAX, |bytes| bytes.start)
-    };
-    let by_location = (&a.at, a.layer, start(a)).cmp(&(&b.at, b.layer, start(b)));
-    by_location.then_with(|| a.error.body().cmp(&b.error.body()))
 }

@@ -1,7 +1,9 @@
 //! Validation result.
 
+use std::cmp::Ordering;
+
 use crd_validation::field::aggregate;
-use crd_validation::{ErrorType, FieldError, FieldPath, RatchetedViolation};
+use crd_validation::{AND_MORE, ErrorType, FieldError, FieldPath, RatchetedViolation, Reported};
 use serde_json::Value;
 
 use crate::rule::Layer;
@@ -26,10 +28,35 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// Creates the entry at the end of a list, if there are more violations than are shown.
+    pub fn and_more(has_more: bool) -> Option<Self> {
+        has_more.then(|| Self {
+            rule: "and-more".to_owned(),
+            layer: Layer::Schema,
+            at: FieldPath::root(),
+            error: FieldError::invalid_hidden(FieldPath::root(), AND_MORE),
+            inputs: None,
+            is_of_related: false,
+        })
+    }
+
     /// Returns the identity under which the error is ratcheted, or `None` if it never is.
     pub(crate) fn identity(&self) -> Option<RatchetedViolation> {
         let inputs = self.inputs?;
         Some(RatchetedViolation::new(&self.rule, &self.at, inputs))
+    }
+}
+
+/// Orders violations by field. Those of one text are in the order of the text; those of the whole text come last.
+impl Reported for Violation {
+    fn order(&self, other: &Self) -> Ordering {
+        let start = |violation: &Self| {
+            let span = violation.error.span.as_ref();
+            span.map_or(usize::MAX, |bytes| bytes.start)
+        };
+        let by_location =
+            (&self.at, self.layer, start(self)).cmp(&(&other.at, other.layer, start(other)));
+        by_location.then_with(|| self.error.body().cmp(&other.error.body()))
     }
 }
 
@@ -77,13 +104,19 @@ pub struct ValidationResult {
     pub object: Value,
     /// Default patch: RFC 6902 operations that turn the object as received into `object`.
     pub defaults: json_patch::Patch,
-    /// All errors, sorted by path; empty if the object is valid.
+    /// Errors, sorted by path; empty if the object is valid. At most [`MAX_REPORTED`](crate::MAX_REPORTED).
     pub errors: Vec<Violation>,
+    /// If true, there are more errors.
+    pub has_more_errors: bool,
     /// Violations that do not make the object invalid: of rules with severity warning, and ratcheted errors,
-    /// which the replaced object had too.
+    /// which the replaced object had too. At most [`MAX_REPORTED`](crate::MAX_REPORTED).
     pub warnings: Vec<Violation>,
-    /// Violations of rules that the policy sets to `audit`.
+    /// If true, there are more such violations.
+    pub has_more_warnings: bool,
+    /// Violations of rules that the policy sets to `audit`. At most [`MAX_REPORTED`](crate::MAX_REPORTED).
     pub audit_violations: Vec<Violation>,
+    /// If true, there are more such violations.
+    pub has_more_audit_violations: bool,
     /// Identities of the ratcheted errors. The controller stores them with the last validated values.
     pub ratcheted: Vec<RatchetedViolation>,
 }
@@ -104,9 +137,11 @@ impl ValidationResult {
         violations.all(|violation| violation.error.error_type != ErrorType::Internal)
     }
 
-    /// Returns all errors as one message, in the format of the API server.
+    /// Returns the errors as one message, in the format of the API server. It ends with
+    /// [`AND_MORE`](crate::AND_MORE) if there are more, or if there is no room for all.
     #[must_use]
     pub fn message(&self) -> String {
-        aggregate(self.errors.iter().map(|violation| &violation.error))
+        let errors = self.errors.iter().map(|violation| &violation.error);
+        aggregate(errors, self.has_more_errors)
     }
 }

@@ -3,9 +3,11 @@
 use std::any::Any;
 use std::cell::{Cell, OnceCell};
 
+use crd_validation::field::BadValue;
 use crd_validation::{FieldError, FieldPath};
 use serde_json::Value;
 
+use crate::found_errors::{Fingerprints, FoundErrors};
 use crate::operation::Operation;
 
 /// Layer in which a rule is written. The variants are in the order in which a cluster evaluates them.
@@ -187,10 +189,7 @@ impl<'a, K> RuleContext<'a, K> {
     }
 }
 
-/// Maximum number of errors that one rule reports. Users do not read more, and every response would carry them.
-const MAX_REPORTED: usize = 200;
-
-/// Errors that a Rust rule found.
+/// Errors that a Rust rule found. Memory is bounded, however many a rule reports.
 ///
 /// ```
 /// use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath};
@@ -203,9 +202,9 @@ const MAX_REPORTED: usize = 200;
 /// ```
 #[derive(Default)]
 pub struct Diagnostics {
-    errors: Vec<FieldError>,
-    /// Number of errors beyond the maximum.
-    left_out: usize,
+    found: FoundErrors,
+    /// If set, only the fingerprints of the errors are needed.
+    fingerprints: Option<Fingerprints>,
 }
 
 impl Diagnostics {
@@ -214,7 +213,7 @@ impl Diagnostics {
     pub fn invalid(
         &mut self,
         path: impl AsRef<str>,
-        value: impl Into<Value>,
+        value: impl Into<BadValue>,
         detail: impl Into<String>,
     ) {
         let path = FieldPath::new(path.as_ref());
@@ -223,19 +222,33 @@ impl Diagnostics {
 
     /// Reports an error.
     pub fn push(&mut self, error: FieldError) {
-        if self.errors.len() < MAX_REPORTED {
-            self.errors.push(error);
-        } else {
-            self.left_out += 1;
+        match &mut self.fingerprints {
+            Some(fingerprints) => fingerprints.add(&error),
+            None => self.found.add(error),
         }
     }
 
-    pub(crate) fn into_errors(mut self) -> Vec<FieldError> {
-        if let Some(last) = self.errors.last().filter(|_| self.left_out > 0) {
-            let detail = format!("{} more errors are not shown", self.left_out);
-            self.errors
-                .push(FieldError::invalid_hidden(last.path.clone(), detail));
+    /// Creates diagnostics that add errors to those found so far.
+    pub(crate) fn new(found: FoundErrors) -> Self {
+        Self {
+            found,
+            fingerprints: None,
         }
-        self.errors
+    }
+
+    /// Creates diagnostics that keep only the fingerprints of errors.
+    pub(crate) fn of_fingerprints(fingerprints: Fingerprints) -> Self {
+        Self {
+            found: FoundErrors::default(),
+            fingerprints: Some(fingerprints),
+        }
+    }
+
+    pub(crate) fn into_found(self) -> FoundErrors {
+        self.found
+    }
+
+    pub(crate) fn into_fingerprints(self) -> Option<Fingerprints> {
+        self.fingerprints
     }
 }

@@ -8,6 +8,7 @@ use crd_validation::json::{Tree, as_integer, pointer};
 use crd_validation::{FieldError, FieldPath, fingerprint};
 use serde_json::Value;
 
+use crate::found_errors::{Fingerprints, FoundErrors, Identity, KnownErrors};
 use crate::kind::ValidatedResource;
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::operation::Operation;
@@ -101,63 +102,111 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
             if found.is_empty() {
                 continue;
             }
-            let unchanged = case.old.is_some_and(|old| {
+            let read = || {
                 rule.fields
                     .iter()
-                    .all(|field| pointer::get(old, field) == pointer::get(case.object, field))
-            });
-            let ratcheted = match &old {
-                Some(old) if unchanged => run(rule, old),
-                _ => Vec::new(),
+                    .map(|field| pointer::get(case.object, field))
             };
-            let read = rule
-                .fields
-                .iter()
-                .map(|field| pointer::get(case.object, field));
-            let inputs = fingerprint(read.map(|value| value.unwrap_or(&Value::Null)));
-            // A conflict with related objects lasts only as long as these objects exist, so it is never
-            // ratcheted.
-            let found_alone = is_among_others.then(|| run(rule, &alone));
-            for error in found {
-                let is_of_others = found_alone
+            let unchanged = case.old.is_some_and(|old| {
+                let mut fields = rule.fields.iter().zip(read());
+                fields.all(|(field, value)| pointer::get(old, field) == value)
+            });
+            let inputs = fingerprint(read().map(|value| value.unwrap_or(&Value::Null)));
+            let known = KnownErrors {
+                old: old
                     .as_ref()
-                    .is_some_and(|found_alone| !found_alone.contains(&error));
-                let was_there = !is_of_others
-                    && ratcheted
-                        .iter()
-                        .any(|e| e.error_type == error.error_type && e.path == error.path);
-                let error = FieldError {
-                    detail: format!("{} [{}]", error.detail, rule.id),
-                    ..error
-                };
-                let violation = Violation {
-                    rule: rule.id.to_owned(),
-                    layer: Layer::Rust,
-                    at: error.path.clone(),
-                    error,
-                    inputs: (!is_of_others).then_some(inputs),
-                    is_of_related: is_of_others,
-                };
-                let default_action = match rule.severity {
+                    .filter(|_| unchanged)
+                    .and_then(|old| fingerprints(rule, old, Identity::TypeAndPath)),
+                alone: is_among_others
+                    .then(|| fingerprints(rule, &alone, Identity::Whole))
+                    .flatten(),
+                ratcheted: report.known_paths(rule.id, inputs),
+            };
+            let errors = found_errors(rule, &context, found, known);
+            let action = case
+                .policy
+                .and_then(|policy| policy.action(K::KIND, rule.id));
+            let violations = RuleViolations {
+                rule: rule.id,
+                action: action.unwrap_or(match rule.severity {
                     Severity::Error => Action::Deny,
                     Severity::Warning => Action::Warn,
-                };
-                let policy = case
-                    .policy
-                    .and_then(|policy| policy.action(K::KIND, rule.id));
-                let action = policy.unwrap_or(default_action);
-                if action != Action::Deny {
-                    // If a policy denies this later, the object was already stored with the violation.
-                    report.record_ratcheted(&violation);
-                }
-                match action {
-                    Action::Deny => report.deny_or_ratchet(violation, was_there),
-                    Action::Warn => report.warn(violation),
-                    Action::Audit => report.audit(violation),
-                }
+                }),
+                inputs,
+            };
+            violations.report(errors, report);
+        }
+    }
+}
+
+/// Violations of one rule.
+struct RuleViolations {
+    rule: &'static str,
+    action: Action,
+    /// Fingerprint of the fields that the rule reads.
+    inputs: u64,
+}
+
+impl RuleViolations {
+    /// Adds errors to the report, as the policy says.
+    fn report(&self, mut errors: FoundErrors, report: &mut Report<'_>) {
+        let new = std::mem::take(&mut errors.new);
+        let new = new.map(|error| self.violation(&errors, error));
+        let ratcheted = std::mem::take(&mut errors.ratcheted);
+        let ratcheted = ratcheted.map(|error| self.violation(&errors, error));
+        match self.action {
+            Action::Deny => {
+                report.deny_all(new);
+                report.ratchet_all(ratcheted);
+            }
+            // If a policy denies this later, the object was already stored with the violation.
+            Action::Warn => {
+                report.ratchet_all(new);
+                report.ratchet_all(ratcheted);
+            }
+            Action::Audit => {
+                report.audit_all(new);
+                report.audit_all(ratcheted);
             }
         }
     }
+
+    fn violation(&self, errors: &FoundErrors, error: FieldError) -> Violation {
+        let is_of_related = errors.is_of_related(&error);
+        let error = FieldError {
+            detail: format!("{} [{}]", error.detail, self.rule),
+            ..error
+        };
+        Violation {
+            rule: self.rule.to_owned(),
+            layer: Layer::Rust,
+            at: error.path.clone(),
+            error,
+            inputs: (!is_of_related).then_some(self.inputs),
+            is_of_related,
+        }
+    }
+}
+
+/// Separates the errors of a rule from those that are ratcheted. If not all of them were kept, the rule runs again: the
+/// errors that deny may be among the others.
+fn found_errors<K>(
+    rule: &Rule<K>,
+    context: &RuleContext<'_, K>,
+    found: FoundErrors,
+    known: KnownErrors,
+) -> FoundErrors {
+    let mut errors = FoundErrors::new(known);
+    if found.new.has_more() {
+        let mut diagnostics = Diagnostics::new(errors);
+        (rule.validate)(context, &mut diagnostics);
+        return diagnostics.into_found();
+    }
+    let (found, _) = found.new.into_sorted();
+    for error in found {
+        errors.add(error);
+    }
+    errors
 }
 
 /// Deserializes an object as its kind.
@@ -197,16 +246,28 @@ fn whole_floats_to_integers(value: &mut Value) {
     }
 }
 
-fn run<K>(rule: &Rule<K>, context: &RuleContext<'_, K>) -> Vec<FieldError> {
+fn run<K>(rule: &Rule<K>, context: &RuleContext<'_, K>) -> FoundErrors {
     let mut diagnostics = Diagnostics::default();
     (rule.validate)(context, &mut diagnostics);
-    diagnostics.into_errors()
+    diagnostics.into_found()
+}
+
+/// Returns the fingerprints of all errors of a rule.
+fn fingerprints<K>(
+    rule: &Rule<K>,
+    context: &RuleContext<'_, K>,
+    identity: Identity,
+) -> Option<Fingerprints> {
+    let mut diagnostics = Diagnostics::of_fingerprints(Fingerprints::new(identity));
+    (rule.validate)(context, &mut diagnostics);
+    diagnostics.into_fingerprints()
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
+    use crd_validation::MAX_REPORTED;
     use serde::Deserialize;
     use serde_json::json;
 
@@ -345,5 +406,188 @@ mod tests {
         assert_eq!(errors(ruleset().with_extension(Arc::new(1))), 0);
         let extension = Arc::new("shared".to_owned());
         assert_eq!(errors(ruleset().with_extension(extension)), 1);
+    }
+
+    #[derive(Deserialize)]
+    struct Named {
+        spec: Names,
+    }
+
+    #[derive(Deserialize)]
+    struct Names {
+        names: Vec<String>,
+        #[serde(default)]
+        others: Vec<String>,
+    }
+
+    impl ValidatedResource for Named {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Named";
+
+        fn crd() -> Value {
+            let short = json!({"type": "string", "maxLength": 20});
+            let names = json!({"type": "array", "items": short});
+            let tags = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+            let properties = json!({"names": names, "others": names, "tags": tags});
+            let spec = json!({"type": "object", "properties": properties});
+            let schema = json!({"type": "object", "properties": {"spec": spec}});
+            json!({"spec": {
+                "group": Self::GROUP, "scope": "Namespaced",
+                "names": {"kind": Self::KIND, "plural": "nameds"},
+                "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+            }})
+        }
+
+        fn example() -> Value {
+            json!({"spec": {"names": []}})
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            let rule = |id, severity, fields, check| Rule::<Self> {
+                id,
+                description: "A name must not be `bad`.",
+                severity,
+                reference: "",
+                fields,
+                validate: check,
+            };
+            vec![
+                rule(
+                    "names",
+                    Severity::Error,
+                    &["spec.others"],
+                    |context, diagnostics| {
+                        // A rule that compares with the old object: what it reports is not only of its fields.
+                        let spec = &context.object.spec;
+                        let lists = [("names", &spec.names), ("others", &spec.others)];
+                        for (field, names) in lists {
+                            for (index, name) in names.iter().enumerate() {
+                                if name.starts_with("bad") {
+                                    let path = format!("spec.{field}[{index}]");
+                                    diagnostics.invalid(path, name.as_str(), "is bad");
+                                }
+                            }
+                        }
+                    },
+                ),
+                rule(
+                    "advice",
+                    Severity::Warning,
+                    &["spec.names"],
+                    |context, diagnostics| {
+                        for (index, name) in context.object.spec.names.iter().enumerate() {
+                            if name.starts_with("odd") {
+                                let path = format!("spec.names[{index}]");
+                                diagnostics.invalid(path, name.as_str(), "is odd");
+                            }
+                        }
+                    },
+                ),
+            ]
+        }
+    }
+
+    fn named(names: &[(&str, usize)], others: &[(&str, usize)]) -> Value {
+        let list = |parts: &[(&str, usize)]| -> Vec<String> {
+            let parts = parts.iter();
+            parts
+                .flat_map(|(name, count)| vec![(*name).to_owned(); *count])
+                .collect()
+        };
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Named", "metadata": {"name": "a", "namespace": "n"},
+            "spec": {"names": list(names), "others": list(others)},
+        })
+    }
+
+    #[test]
+    fn the_validity_of_an_object_does_not_depend_on_the_maximum_number_of_reported_errors() {
+        let rules = Ruleset::<Named>::compile().expect("the ruleset compiles");
+        // 150 ratcheted errors of a rule, and one of the same rule that is not.
+        let old = named(&[("ok", 1)], &[("bad", 150)]);
+        let unchanged = rules.validate(&ValidationRequest::update(&old, &old));
+        assert!(unchanged.is_valid());
+        assert_eq!(unchanged.warnings.len(), MAX_REPORTED);
+        assert!(unchanged.has_more_warnings);
+        let new = named(&[("bad", 1)], &[("bad", 150)]);
+        let result = rules.validate(&ValidationRequest::update(&new, &old));
+        let paths: Vec<_> = result
+            .errors
+            .iter()
+            .map(|error| error.at.as_str())
+            .collect();
+        assert_eq!(paths, ["spec.names[0]"]);
+        assert!(!result.has_more_errors && result.has_more_warnings);
+        // Its path comes last: the 150 others are found before.
+        let last = named(&[], &[("bad", 150), ("bad", 1)]);
+        let old = named(&[], &[("bad", 150), ("ok", 1)]);
+        let last = rules.validate(&ValidationRequest::update(&last, &old));
+        assert!(!last.is_valid());
+        // 150 errors of a rule that only warns, and one that denies.
+        let new = named(&[("odd", 150), ("bad", 1)], &[]);
+        let result = rules.validate(&ValidationRequest::create(&new));
+        assert_eq!(result.errors.len(), 1);
+        assert_eq!(result.warnings.len(), MAX_REPORTED);
+        // 150 errors of the schema that are ratcheted, and one that is not.
+        let long = "x".repeat(30);
+        let old = named(&[], &[(&long, 150)]);
+        let new = named(&[(&long, 1)], &[(&long, 150)]);
+        let result = rules.validate(&ValidationRequest::update(&new, &old));
+        assert_eq!(
+            result.message(),
+            "spec.names[0]: Too long: may not be more than 20 bytes"
+        );
+        // A policy decides about all errors of a rule.
+        let file = json!({"rules": {"Named": {"names": "audit"}}});
+        let validators = crate::ValidatorRegistry::default().register(Arc::new(rules));
+        let policy = crate::Policy::read(&file, &validators).expect("a policy");
+        let rules = Ruleset::<Named>::compile().expect("the ruleset compiles");
+        let new = named(&[("bad", 150)], &[]);
+        let result = rules.validate(&ValidationRequest::create(&new).with_policy(&policy));
+        assert!(result.is_valid() && result.warnings.is_empty());
+        assert_eq!(result.audit_violations.len(), MAX_REPORTED);
+        assert!(result.has_more_audit_violations);
+    }
+
+    #[test]
+    fn up_to_the_maximum_errors_are_complete_and_beyond_the_message_ends_with_the_same_words() {
+        let rules = Ruleset::<Named>::compile().expect("the ruleset compiles");
+        let message = |count| {
+            let object = named(&[("bad", count)], &[]);
+            let result = rules.validate(&ValidationRequest::create(&object));
+            (
+                result.errors.len(),
+                result.has_more_errors,
+                result.message(),
+            )
+        };
+        let (count, has_more, whole) = message(MAX_REPORTED);
+        assert_eq!((count, has_more), (MAX_REPORTED, false));
+        assert!(whole.ends_with("is bad [names]]"), "{whole}");
+        let (count, has_more, cut) = message(MAX_REPORTED + 1);
+        assert_eq!((count, has_more), (MAX_REPORTED, true));
+        assert!(
+            cut.ends_with("is bad [names], and more, which are not shown]"),
+            "{cut}"
+        );
+    }
+
+    #[test]
+    fn of_too_many_errors_the_same_are_shown_in_any_order_of_the_fields() {
+        let rules = Ruleset::<Named>::compile().expect("the ruleset compiles");
+        let object = |keys: &mut dyn Iterator<Item = usize>| {
+            let tags: serde_json::Map<_, _> =
+                keys.map(|key| (key.to_string(), json!(""))).collect();
+            json!({"spec": {"names": [], "tags": tags}})
+        };
+        let rising = object(&mut (0..1000));
+        let falling = object(&mut (0..1000).rev());
+        let messages = [rising, falling].map(|object| {
+            rules
+                .validate(&ValidationRequest::create(&object))
+                .message()
+        });
+        assert_eq!(messages[0], messages[1]);
     }
 }

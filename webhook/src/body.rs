@@ -1,8 +1,8 @@
-//! Request bodies, buffered within a memory limit.
+//! Request and response bodies, buffered within a memory limit.
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -10,7 +10,7 @@ use crate::admission::error::RequestError;
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
 
-/// Memory limit shared by all request bodies.
+/// Memory limit shared by all request and response bodies.
 #[derive(Clone)]
 pub(crate) struct MemoryBudget {
     bytes: Arc<Semaphore>,
@@ -18,11 +18,32 @@ pub(crate) struct MemoryBudget {
     metrics: Metrics,
 }
 
+/// Memory that is reserved until this is dropped.
+pub(crate) type Reservation = OwnedSemaphorePermit;
+
 /// Complete request body. Dropping it releases the memory that it has reserved.
 pub(crate) struct BufferedBody {
     pub(crate) bytes: Vec<u8>,
-    _reserved: Option<OwnedSemaphorePermit>,
-    weight: Option<OwnedSemaphorePermit>,
+    reserved: Option<Reservation>,
+}
+
+impl BufferedBody {
+    /// Drops the body, and returns the memory that it has reserved.
+    pub(crate) fn into_reservation(self) -> Option<Reservation> {
+        self.reserved
+    }
+}
+
+/// Response body with the memory that it has reserved. HTTP drops it when the client has read it.
+struct ReservedBytes {
+    bytes: Vec<u8>,
+    _reserved: Option<Reservation>,
+}
+
+impl AsRef<[u8]> for ReservedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl MemoryBudget {
@@ -51,20 +72,41 @@ impl MemoryBudget {
             })?
     }
 
-    /// Reserves memory for the parsed form of a body, which may be far larger than its bytes.
-    pub(crate) fn reserve_for_parse(
+    /// Reserves memory for the handling of a body, which may need far more than its bytes.
+    pub(crate) fn reserve_for_handling(
         &self,
         received: &mut BufferedBody,
+        bytes: usize,
     ) -> Result<(), RequestError> {
-        let weight = parsed_size_estimate(&received.bytes).saturating_mul(COPIES);
-        if weight > self.limits.max_inflight_bytes {
+        if bytes > self.limits.max_inflight_bytes {
             self.metrics.rejected(Limit::MaxInflightBytes);
             return Err(RequestError::too_much_memory(
                 self.limits.max_inflight_bytes,
             ));
         }
-        received.weight = Some(self.reserve(weight)?);
+        add(&mut received.reserved, self.reserve(bytes)?);
         Ok(())
+    }
+
+    /// Returns a response body that counts until the client has read it. It takes over the memory that was reserved for its
+    /// request, and releases what it does not need.
+    pub(crate) fn response(
+        &self,
+        bytes: Vec<u8>,
+        reserved: Option<Reservation>,
+    ) -> Result<Bytes, RequestError> {
+        let needed = bytes.capacity();
+        let mut reserved = reserved;
+        let held = reserved.as_ref().map_or(0, Reservation::num_permits);
+        if let Some(missing) = needed.checked_sub(held).filter(|missing| *missing > 0) {
+            add(&mut reserved, self.reserve(missing)?);
+        } else if let Some(reserved) = &mut reserved {
+            drop(reserved.split(held - needed));
+        }
+        Ok(Bytes::from_owner(ReservedBytes {
+            bytes,
+            _reserved: reserved,
+        }))
     }
 
     /// Reserves memory, or fails if less than that is free.
@@ -96,23 +138,28 @@ impl MemoryBudget {
                 self.metrics.rejected(limit);
                 return Err(RequestError::too_large(most));
             }
-            let more = self.reserve(data.len())?;
-            match &mut reserved {
-                Some(reserved) => reserved.merge(more),
-                None => reserved = Some(more),
-            }
+            add(&mut reserved, self.reserve(data.len())?);
             bytes.extend_from_slice(&data);
         }
-        Ok(BufferedBody {
-            bytes,
-            _reserved: reserved,
-            weight: None,
-        })
+        Ok(BufferedBody { bytes, reserved })
     }
 }
 
-/// Memory estimate for a list item or a field: rather too high for an item, and too low for a field.
+fn add(reserved: &mut Option<Reservation>, more: Reservation) {
+    match reserved {
+        Some(reserved) => reserved.merge(more),
+        None => *reserved = Some(more),
+    }
+}
+
+/// Memory estimate for a list item, and for the value of a field.
 const ITEM_BYTES: usize = 64;
+
+/// Memory estimate for the name of a field.
+const NAME_BYTES: usize = 48;
+
+/// Memory estimate for a list with at least one item: its buffer has room for four.
+const LIST_BYTES: usize = 128;
 
 /// Memory estimate for an object with at least one field: its first B-tree node has room for eleven.
 const OBJECT_BYTES: usize = 700;
@@ -120,57 +167,87 @@ const OBJECT_BYTES: usize = 700;
 /// Number of copies of an object in memory: as parsed, as validated, and one for intermediate values.
 const COPIES: usize = 3;
 
-/// Memory estimate for parsed JSON, without the strings in it. Commas and braces within strings are counted, too,
-/// so the estimate is rather too high.
-fn parsed_size_estimate(json: &[u8]) -> usize {
+/// Memory estimate for all copies of parsed JSON. Punctuation within strings is counted, too, so the estimate is
+/// rather too high.
+pub(crate) fn parsed_size_estimate(json: &[u8]) -> usize {
     let weights = json.iter().map(|byte| match byte {
         b',' => ITEM_BYTES,
+        b':' => NAME_BYTES,
+        b'[' => LIST_BYTES,
         b'{' => OBJECT_BYTES,
-        _ => 0,
+        _ => 1,
     });
-    weights.sum()
+    weights.sum::<usize>().saturating_mul(COPIES)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn budget(bytes: usize) -> MemoryBudget {
+        let limits = Limits {
+            max_inflight_bytes: bytes,
+            ..Limits::default()
+        };
+        MemoryBudget::new(&limits, &Metrics::unregistered())
+    }
+
     fn received(bytes: Vec<u8>) -> BufferedBody {
         BufferedBody {
             bytes,
-            _reserved: None,
-            weight: None,
+            reserved: None,
         }
+    }
+
+    fn reserve(budget: &MemoryBudget, body: &mut BufferedBody) -> Result<(), RequestError> {
+        let estimate = parsed_size_estimate(&body.bytes);
+        budget.reserve_for_handling(body, estimate)
     }
 
     #[test]
     fn memory_is_reserved_for_the_parsed_form_of_a_body() {
-        let limits = Limits {
-            max_inflight_bytes: 1 << 20,
-            ..Limits::default()
-        };
-        let budget = MemoryBudget::new(&limits, &Metrics::unregistered());
-        let mut long = received(vec![b'x'; 4 << 20]);
+        let budget = budget(1 << 20);
+        let mut long = received(vec![b'x'; 300 << 10]);
         assert!(
-            budget.reserve_for_parse(&mut long).is_ok(),
-            "strings do not grow when parsed"
+            reserve(&budget, &mut long).is_ok(),
+            "the copies of a string are as long as the string"
         );
+        drop(long);
         let mut items = received(b"0,".repeat(5_000));
-        assert!(budget.reserve_for_parse(&mut items).is_ok());
+        assert!(reserve(&budget, &mut items).is_ok());
         let mut more = received(b"0,".repeat(5_000));
-        let error = budget
-            .reserve_for_parse(&mut more)
-            .expect_err("both together exceed the limit");
+        let error = reserve(&budget, &mut more).expect_err("both together exceed the limit");
         assert_eq!(error.code.as_u16(), 429);
         drop(items);
         assert!(
-            budget.reserve_for_parse(&mut more).is_ok(),
+            reserve(&budget, &mut more).is_ok(),
             "the memory has been released"
         );
         let mut objects = received(b"{\"a\":0},".repeat(1_000));
-        let error = budget
-            .reserve_for_parse(&mut objects)
-            .expect_err("this body alone exceeds the limit");
+        let error = reserve(&budget, &mut objects).expect_err("this body alone exceeds the limit");
         assert_eq!(error.code.as_u16(), 413);
+    }
+
+    #[test]
+    fn a_response_reserves_memory_until_it_is_dropped() {
+        let budget = budget(1000);
+        let free = || budget.bytes.available_permits();
+        let mut body = received(vec![0; 10]);
+        budget
+            .reserve_for_handling(&mut body, 600)
+            .expect("there is room");
+        assert_eq!(free(), 400);
+        let small = budget.response(vec![0; 100], body.into_reservation());
+        let small = small.expect("it needs less than was reserved");
+        assert_eq!(free(), 900);
+        let large = budget.response(vec![0; 700], None).expect("there is room");
+        assert_eq!(free(), 200);
+        let clone = large.clone();
+        drop(large);
+        assert_eq!(free(), 200, "the bytes are still in use");
+        let error = budget.response(vec![0; 300], None).expect_err("too much");
+        assert_eq!(error.code.as_u16(), 429);
+        drop((small, clone));
+        assert_eq!(free(), 1000);
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 use tracing::Span;
 
 use crate::admission::error::RequestError;
-use crate::body::{BufferedBody, MemoryBudget};
+use crate::body::{BufferedBody, MemoryBudget, Reservation};
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
 
@@ -36,13 +36,15 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Runs a handler on a body, within the limits on concurrent requests and on memory.
+    /// Runs a handler on a body, within the limits on concurrent requests and on memory. `size` estimates the memory that
+    /// the handler needs. Returns the memory that is still reserved, too.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
         budget: &MemoryBudget,
         mut body: BufferedBody,
+        size: fn(&[u8]) -> usize,
         handler: impl FnOnce(&[u8]) -> Result<R, RequestError> + Send + 'static,
-    ) -> Result<R, RequestError> {
+    ) -> Result<(R, Option<Reservation>), RequestError> {
         let request = Arc::clone(&self.requests)
             .try_acquire_owned()
             .map_err(|_| {
@@ -50,17 +52,18 @@ impl ConcurrencyLimit {
                 RequestError::overloaded()
             })?;
         if body.bytes.len() <= QUICK_BYTES {
-            return handler(&body.bytes);
+            return Ok((handler(&body.bytes)?, body.into_reservation()));
         }
-        budget.reserve_for_parse(&mut body)?;
+        let needed = size(&body.bytes);
+        budget.reserve_for_handling(&mut body, needed)?;
         let thread = Arc::clone(&self.threads).acquire_owned().await;
         let thread = thread.map_err(|_| RequestError::overloaded())?;
         let span = Span::current();
         // The thread cannot be cancelled: it counts against the limits until it ends, even if the client has gone.
         let handling = tokio::task::spawn_blocking(move || {
             let result = span.in_scope(|| handler(&body.bytes));
-            drop((body, request, thread));
-            result
+            drop((request, thread));
+            Ok((result?, body.into_reservation()))
         });
         handling
             .await

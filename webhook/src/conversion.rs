@@ -1,12 +1,14 @@
 //! Conversion webhook: objects of one API version → the same objects in another version.
 
 use kube_core::Status;
-use kube_core::conversion::{ConversionResponse, ConversionReview};
 use lockstep_shared_validation::ValidatorRegistry;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
-use crate::admission::error::RequestError;
+use crate::admission::error::{RequestError, shortened};
+use crate::admission::request::require_short_uid;
+use crate::body::parsed_size_estimate;
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
@@ -14,23 +16,59 @@ const KIND: &str = "ConversionReview";
 /// `ConversionReview` with a request. It tolerates missing fields, as Go does, so that an error can name the cause.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ConversionReviewRequest {
+struct ConversionReviewRequest<'a> {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
     kind: String,
-    #[serde(default)]
-    request: Option<Request>,
+    #[serde(default, borrow)]
+    request: Option<Request<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
+struct Request<'a> {
     uid: String,
     #[serde(rename = "desiredAPIVersion")]
     desired_api_version: String,
-    #[serde(default)]
-    objects: Vec<Value>,
+    /// Objects as text: they are parsed one at a time, so that memory does not depend on their number.
+    #[serde(default, borrow)]
+    objects: Vec<&'a RawValue>,
+}
+
+/// `ConversionReview` with a response. The objects in it are text already.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConversionReview {
+    api_version: &'static str,
+    kind: &'static str,
+    response: ConversionResponse,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ConversionResponse {
+    uid: String,
+    result: Status,
+    converted_objects: Vec<Box<RawValue>>,
+}
+
+/// Number of copies of all objects as text: converted, and in the response, with room for what a conversion adds.
+const TEXT_COPIES: usize = 3;
+
+/// Memory estimate for the conversion of all objects of a review.
+pub(crate) fn size_estimate(body: &[u8]) -> usize {
+    let Ok(ConversionReviewRequest {
+        request: Some(request),
+        ..
+    }) = serde_json::from_slice(body)
+    else {
+        // It is not going to be converted.
+        return 0;
+    };
+    let objects = request.objects.iter();
+    let largest = objects.map(|object| parsed_size_estimate(object.get().as_bytes()));
+    largest.max().unwrap_or_default() + TEXT_COPIES * body.len()
 }
 
 /// Converts all objects of a review, or none if one of them cannot be converted.
@@ -38,7 +76,7 @@ pub(crate) fn convert(
     body: &[u8],
     validators: &ValidatorRegistry,
 ) -> Result<ConversionReview, RequestError> {
-    let review: ConversionReviewRequest = serde_json::from_slice(body).map_err(|error| {
+    let review: ConversionReviewRequest<'_> = serde_json::from_slice(body).map_err(|error| {
         RequestError::bad_request(format!("the body is not a ConversionReview: {error}"))
     })?;
     if (review.api_version.as_str(), review.kind.as_str()) != (API_VERSION, KIND) {
@@ -52,22 +90,35 @@ pub(crate) fn convert(
             "the ConversionReview has no `request`; there is nothing to convert",
         )
     })?;
+    require_short_uid(&request.uid)?;
     let to = request.desired_api_version.as_str();
     let converted = request.objects.iter().enumerate().map(|(index, object)| {
-        convert_object(object, to, validators)
-            .map_err(|problem| format!("objects[{index}]: {problem}"))
+        convert_text(object, to, validators)
+            .map_err(|problem| format!("objects[{index}]: {}", shortened(&problem)))
     });
     let (converted_objects, result) = match converted.collect::<Result<Vec<_>, _>>() {
         Ok(objects) => (objects, Status::success()),
         Err(message) => (Vec::new(), Status::failure(&message, "")),
     };
-    let response = ConversionResponse {
-        types: None,
-        uid: request.uid,
-        result,
-        converted_objects,
-    };
-    Ok(response.into_review())
+    Ok(ConversionReview {
+        api_version: API_VERSION,
+        kind: KIND,
+        response: ConversionResponse {
+            uid: request.uid,
+            result,
+            converted_objects,
+        },
+    })
+}
+
+fn convert_text(
+    object: &RawValue,
+    to: &str,
+    validators: &ValidatorRegistry,
+) -> Result<Box<RawValue>, String> {
+    let object: Value = serde_json::from_str(object.get()).map_err(|error| error.to_string())?;
+    let converted = convert_object(&object, to, validators)?;
+    to_raw_value(&converted).map_err(|error| error.to_string())
 }
 
 fn convert_object(
@@ -96,7 +147,7 @@ mod tests {
         let result = convert(review.to_string().as_bytes(), &ValidatorRegistry::default());
         result.map_or_else(
             |error| error.message,
-            |converted| converted.response.expect("a response").result.message,
+            |converted| converted.response.result.message,
         )
     }
 

@@ -4,22 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request as HttpRequest, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use kube_core::conversion::ConversionReview;
 use lockstep_http_server::ActiveRequest;
 use lockstep_shared_validation::{CrdMatch, PolicyHandle, Validator, ValidatorRegistry};
 use serde::Serialize;
 
 use crate::admission::check::{Checks, RemoteChecks};
 use crate::admission::error::RequestError;
-use crate::admission::handler::{Handled, Handler, Mode};
-use crate::admission::response::AdmissionReview;
-use crate::body::MemoryBudget;
+use crate::admission::handler::{Handled, Handler, Mode, Pending};
+use crate::body::{MemoryBudget, parsed_size_estimate};
 use crate::concurrency_limit::ConcurrencyLimit;
 use crate::conversion;
 use crate::limits::{Limit, Limits};
@@ -60,19 +58,14 @@ enum Endpoint {
     Convert,
 }
 
-/// Response of an endpoint, or the check that decides about it.
+/// Response of an endpoint as JSON, or the check that decides about it.
 enum Responded {
-    Admission(Handled),
-    Converted(Box<ConversionReview>),
+    Encoded(Vec<u8>),
+    Pending(Box<Pending>),
 }
 
 /// Response body of an endpoint.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum EndpointResponse {
-    Review(AdmissionReview),
-    Converted(ConversionReview),
-}
+struct EndpointResponse(Bytes);
 
 impl Endpoint {
     fn name(self) -> &'static str {
@@ -89,13 +82,25 @@ impl Endpoint {
             Self::Convert => (limits.max_conversion_bytes, Limit::MaxConversionBytes),
         }
     }
+
+    /// Returns the function that estimates the memory for the handling of a body.
+    fn size_estimate(self) -> fn(&[u8]) -> usize {
+        match self {
+            Self::Validate | Self::Mutate => parsed_size_estimate,
+            Self::Convert => conversion::size_estimate,
+        }
+    }
 }
 
 impl IntoResponse for EndpointResponse {
     fn into_response(self) -> Response {
-        let body = serde_json::to_vec(&self).expect("a response is serializable as JSON");
-        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+        ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
     }
+}
+
+/// Returns a response as JSON.
+fn encoded(response: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(response).expect("a response is serializable as JSON")
 }
 
 impl Webhook {
@@ -197,15 +202,17 @@ impl Webhook {
         let respond = move |body: &[u8]| {
             middleware::catch_panic(&webhook.metrics, || webhook.respond(endpoint, body))
         };
-        let review = match self.concurrency.run(&self.budget, body, respond).await? {
-            Responded::Converted(review) => return Ok(EndpointResponse::Converted(*review)),
-            Responded::Admission(Handled::Done(review)) => *review,
+        let size = endpoint.size_estimate();
+        let handling = self.concurrency.run(&self.budget, body, size, respond);
+        let (responded, reserved) = handling.await?;
+        let body = match responded {
+            Responded::Encoded(body) => body,
             // It is rare, and its future would make that of every request large.
-            Responded::Admission(Handled::Pending(pending)) => {
-                Box::pin(self.handler.complete(*pending, time_limit)).await
+            Responded::Pending(pending) => {
+                encoded(&Box::pin(self.handler.complete(*pending, time_limit)).await)
             }
         };
-        Ok(EndpointResponse::Review(review))
+        self.budget.response(body, reserved).map(EndpointResponse)
     }
 
     /// Decodes a body, validates or converts its objects, and returns the response.
@@ -214,11 +221,14 @@ impl Webhook {
             Endpoint::Validate => Mode::Validate,
             Endpoint::Mutate => Mode::Mutate,
             Endpoint::Convert => {
-                let converted = conversion::convert(body, &self.handler.validators);
-                return converted.map(|review| Responded::Converted(Box::new(review)));
+                let converted = conversion::convert(body, &self.handler.validators)?;
+                return Ok(Responded::Encoded(encoded(&converted)));
             }
         };
-        self.handler.handle(mode, body).map(Responded::Admission)
+        Ok(match self.handler.handle(mode, body)? {
+            Handled::Done(review) => Responded::Encoded(encoded(&review)),
+            Handled::Pending(pending) => Responded::Pending(pending),
+        })
     }
 }
 
@@ -239,7 +249,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), RequestError> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use axum::body::{Body, to_bytes};
+    use axum::body::to_bytes;
     use axum::http::StatusCode;
     use lockstep_shared_validation::{
         CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,

@@ -28,7 +28,7 @@ use lockstep_shared_validation::FieldError;
 pub enum ReconcileError {
     /// Something that the object refers to violates a rule. The object is treated as invalid and reconciled again
     /// after a back-off, since the fix may be made elsewhere.
-    #[error("{}", lockstep_shared_validation::aggregate(.0))]
+    #[error("{}", lockstep_shared_validation::aggregate(.0, false))]
     Invalid(Vec<FieldError>),
     /// A retry without a change cannot succeed.
     #[error("{message}")]

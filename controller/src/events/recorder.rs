@@ -93,6 +93,7 @@ impl EventRecorder {
     /// Publishes a Warning. If the same problem persists, its count is increased instead.
     pub(crate) async fn warning(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         let uid = object.uid.clone().unwrap_or_default();
+        let note = &truncate(note);
         let incremented = match self.decide(&uid, reason, note) {
             Decision::Nothing => return,
             Decision::New => None,

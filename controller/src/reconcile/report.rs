@@ -200,7 +200,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let (reason, health, next) = match error {
             ReconcileError::Invalid(errors) if self.deleting_since.is_none() => {
                 // The object itself is valid; an object that it refers to is not.
-                let message = aggregate(&errors);
+                let message = aggregate(&errors, false);
                 return self.invalid(status, &message, &[], self.backoff()).await;
             }
             ReconcileError::Invalid(_)

@@ -1,12 +1,24 @@
 //! Conditions, as the Kubernetes API conventions define them.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use lockstep_shared_validation::MAX_MESSAGE_BYTES;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The API server's limit for the message of a condition.
-const MAX_MESSAGE_CHARS: usize = 32_768;
+/// Mark at the end of a text that was shortened.
+const CUT: &str = "…";
+
+/// Returns a text, shortened to the maximum length of the message of a condition, in bytes.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_MESSAGE_BYTES {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(MAX_MESSAGE_BYTES - CUT.len());
+    format!("{}{CUT}", &text[..end]).into()
+}
 
 /// Sets one condition of a status.
 ///
@@ -30,7 +42,7 @@ pub(crate) fn set(
         "type": type_,
         "status": word(holds),
         "reason": reason,
-        "message": message.chars().take(MAX_MESSAGE_CHARS).collect::<String>(),
+        "message": shortened(message),
         "observedGeneration": generation,
         "lastTransitionTime": unchanged_since.unwrap_or_else(|| json!(Time(now))),
     });
@@ -117,6 +129,17 @@ mod tests {
         remove(&mut status, "Ready");
         remove(&mut status, "Ready");
         assert!(!has_status(&status, "Ready", true) && has_status(&status, "Valid", true));
+    }
+
+    #[test]
+    fn the_length_of_a_message_is_limited_in_bytes() {
+        let mut status = json!({});
+        let long = "😀".repeat(MAX_MESSAGE_BYTES);
+        set(&mut status, "Ready", false, "Creating", &long, 1, at(10));
+        let message = status["conditions"][0]["message"].as_str();
+        let message = message.expect("a message");
+        assert!(message.len() <= MAX_MESSAGE_BYTES, "{}", message.len());
+        assert!(message.ends_with("😀…"));
     }
 
     #[test]

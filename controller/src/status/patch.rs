@@ -16,6 +16,9 @@ pub(crate) const OF_THE_RUNTIME: [&str; 4] = [
     reconcile_request::HANDLED,
 ];
 
+/// Status fields that may contain messages of any length, such as errors of other systems.
+const MESSAGES: [&str; 2] = ["message", "reason"];
+
 /// Condition: the object is ready for use.
 pub(crate) const READY: &str = "Ready";
 const RECONCILING: &str = "Reconciling";
@@ -115,11 +118,17 @@ impl Status {
             return;
         };
         for (name, value) in fields {
-            if value.is_null() {
-                status.remove(&name);
-            } else {
-                status.insert(name, value);
-            }
+            let value = match value {
+                Value::Null => {
+                    status.remove(&name);
+                    continue;
+                }
+                Value::String(text) if MESSAGES.contains(&name.as_str()) => {
+                    conditions::shortened(&text).into()
+                }
+                other => other,
+            };
+            status.insert(name, value);
         }
     }
 

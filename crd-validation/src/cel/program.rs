@@ -261,7 +261,7 @@ impl CelRule {
         let _ = self;
         match activation.schema.json_type {
             Some(JsonType::Object | JsonType::Array) => FieldError::invalid_hidden(path, detail),
-            _ => FieldError::invalid(path, activation.value.clone(), detail),
+            _ => FieldError::invalid(path, activation.value, detail),
         }
     }
 

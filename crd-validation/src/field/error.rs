@@ -1,12 +1,16 @@
 //! Error of one field. It prints exactly as `field.Error` of apimachinery.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
 use serde_json::Value;
 
+use crate::bounded::{AND_MORE, Reported};
 use crate::field::path::FieldPath;
+use crate::field::text::{BoundedText, MAX_DETAIL_BYTES, MAX_VALUE_BYTES, shortened};
 use crate::format::go_fmt;
 
 /// Type of a field error, as in `causes[].reason` of an API server response.
@@ -89,9 +93,91 @@ impl ErrorType {
 pub enum BadValue {
     /// The value is not printed: it is a whole object or list, or a secret.
     Omitted,
-    /// The value is printed.
+    /// The value is printed. A long text is shortened.
     Value(Value),
+    /// Beginning of a long list or object, as it is printed.
+    Shortened(String),
 }
+
+impl From<&str> for BadValue {
+    fn from(text: &str) -> Self {
+        Self::Value(shortened(text, MAX_VALUE_BYTES).into())
+    }
+}
+
+impl From<String> for BadValue {
+    fn from(text: String) -> Self {
+        if text.len() <= MAX_VALUE_BYTES {
+            return Self::Value(text.into());
+        }
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&String> for BadValue {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&Value> for BadValue {
+    fn from(value: &Value) -> Self {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Self::Value(value.clone()),
+            Value::String(text) => Self::from(text.as_str()),
+            Value::Array(_) | Value::Object(_) => {
+                let mut printed = BoundedText::new(MAX_VALUE_BYTES);
+                match go_fmt::write_json(value, &mut printed) {
+                    Ok(()) => Self::Value(value.clone()),
+                    Err(fmt::Error) => Self::Shortened(printed.finish()),
+                }
+            }
+        }
+    }
+}
+
+impl From<Value> for BadValue {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::from(text),
+            Value::Array(_) | Value::Object(_) => Self::from(&value),
+            scalar => Self::Value(scalar),
+        }
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for BadValue {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Value(Value::Null), Into::into)
+    }
+}
+
+macro_rules! from_scalars {
+    ($($scalar:ty),*) => {$(
+        impl From<$scalar> for BadValue {
+            fn from(scalar: $scalar) -> Self {
+                Self::Value(scalar.into())
+            }
+        }
+    )*};
+}
+
+from_scalars!(
+    bool,
+    i8,
+    i16,
+    i32,
+    i64,
+    isize,
+    u8,
+    u16,
+    u32,
+    u64,
+    usize,
+    f32,
+    f64,
+    serde_json::Number
+);
 
 /// Error of one field.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,11 +206,15 @@ impl FieldError {
         bad_value: BadValue,
         detail: impl Into<String>,
     ) -> Self {
+        let mut detail = detail.into();
+        if let Cow::Owned(shortened) = shortened(&detail, MAX_DETAIL_BYTES) {
+            detail = shortened;
+        }
         Self {
             error_type,
             path,
             bad_value,
-            detail: detail.into(),
+            detail,
             span: None,
             hints: Vec::new(),
         }
@@ -146,13 +236,8 @@ impl FieldError {
     }
 
     /// Creates an error for a malformed or out-of-range value.
-    pub fn invalid(path: FieldPath, value: impl Into<Value>, detail: impl Into<String>) -> Self {
-        Self::new(
-            ErrorType::Invalid,
-            path,
-            BadValue::Value(value.into()),
-            detail,
-        )
+    pub fn invalid(path: FieldPath, value: impl Into<BadValue>, detail: impl Into<String>) -> Self {
+        Self::new(ErrorType::Invalid, path, value.into(), detail)
     }
 
     /// Creates an error for a malformed value that must not be printed: a secret, or a value too large to be
@@ -164,15 +249,10 @@ impl FieldError {
     /// Creates an error for a value of the wrong JSON type.
     pub fn type_invalid(
         path: FieldPath,
-        value: impl Into<Value>,
+        value: impl Into<BadValue>,
         detail: impl Into<String>,
     ) -> Self {
-        Self::new(
-            ErrorType::TypeInvalid,
-            path,
-            BadValue::Value(value.into()),
-            detail,
-        )
+        Self::new(ErrorType::TypeInvalid, path, value.into(), detail)
     }
 
     /// Creates an error for a required value that is missing.
@@ -186,35 +266,28 @@ impl FieldError {
     }
 
     /// Creates an error for a requested value that does not exist.
-    pub fn not_found(path: FieldPath, value: impl Into<Value>) -> Self {
-        let value = BadValue::Value(value.into());
-        Self::new(ErrorType::NotFound, path, value, "")
+    pub fn not_found(path: FieldPath, value: impl Into<BadValue>) -> Self {
+        Self::new(ErrorType::NotFound, path, value.into(), "")
     }
 
     /// Creates an error for two values that must differ and are equal.
-    pub fn duplicate(path: FieldPath, value: impl Into<Value>) -> Self {
-        Self::new(
-            ErrorType::Duplicate,
-            path,
-            BadValue::Value(value.into()),
-            "",
-        )
+    pub fn duplicate(path: FieldPath, value: impl Into<BadValue>) -> Self {
+        Self::new(ErrorType::Duplicate, path, value.into(), "")
     }
 
     /// Creates an error for a value that is not in the enumeration.
-    pub fn not_supported(path: FieldPath, value: impl Into<Value>, supported: &[String]) -> Self {
+    pub fn not_supported(
+        path: FieldPath,
+        value: impl Into<BadValue>,
+        supported: &[String],
+    ) -> Self {
         let detail = if supported.is_empty() {
             String::new()
         } else {
             let quoted: Vec<_> = supported.iter().map(|value| go_fmt::quote(value)).collect();
             format!("supported values: {}", quoted.join(", "))
         };
-        Self::new(
-            ErrorType::NotSupported,
-            path,
-            BadValue::Value(value.into()),
-            detail,
-        )
+        Self::new(ErrorType::NotSupported, path, value.into(), detail)
     }
 
     /// Creates an error for a string of more than `max` bytes.
@@ -258,18 +331,20 @@ impl FieldError {
     /// Returns the message without the path, as in `details.causes[].message`.
     #[must_use]
     pub fn body(&self) -> String {
-        let label = self.error_type.label();
-        let mut out = match &self.bad_value {
-            BadValue::Value(value) if self.error_type.prints_value() => {
-                let shown = match value {
-                    Value::String(text) => go_fmt::quote(text),
-                    Value::Number(number) => go_fmt::plain_number(number),
-                    other => go_fmt::json(other),
-                };
-                format!("{label}: {shown}")
+        let mut out = self.error_type.label().to_owned();
+        if self.error_type.prints_value() {
+            let shown = match &self.bad_value {
+                BadValue::Omitted => None,
+                BadValue::Shortened(text) => Some(text.clone()),
+                BadValue::Value(Value::String(text)) => Some(go_fmt::quote(text)),
+                BadValue::Value(Value::Number(number)) => Some(go_fmt::plain_number(number)),
+                BadValue::Value(other) => Some(go_fmt::json(other)),
+            };
+            if let Some(shown) = shown {
+                out.push_str(": ");
+                out.push_str(&shown);
             }
-            _ => label.to_owned(),
-        };
+        }
         if !self.detail.is_empty() {
             out.push_str(": ");
             out.push_str(&self.detail);
@@ -284,20 +359,48 @@ impl fmt::Display for FieldError {
     }
 }
 
+/// Errors in the order in which they are reported: those of one text in the order of the text, and those of the whole text
+/// last.
+impl Reported for FieldError {
+    fn order(&self, other: &Self) -> Ordering {
+        let start = |error: &Self| error.span.as_ref().map_or(usize::MAX, |bytes| bytes.start);
+        let by_location = (&self.path, start(self)).cmp(&(&other.path, start(other)));
+        by_location.then_with(|| self.body().cmp(&other.body()))
+    }
+}
+
+/// Maximum length of the message of all errors of an object, in bytes. It is that of the message of a condition.
+pub const MAX_MESSAGE_BYTES: usize = 32 << 10;
+
 /// Joins errors to one message, as the aggregate of apimachinery prints them: a single error without brackets,
-/// several errors in brackets, and repeated messages only once.
+/// several errors in brackets, and repeated messages only once. If the message would become too long, or if `has_more` is
+/// true, it ends with [`AND_MORE`].
 #[must_use]
-pub fn aggregate(errors: impl IntoIterator<Item = impl fmt::Display>) -> String {
-    let all: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
+pub fn aggregate(errors: impl IntoIterator<Item = impl fmt::Display>, has_more: bool) -> String {
+    let room = MAX_MESSAGE_BYTES - "[, ]".len() - AND_MORE.len();
+    let mut messages: Vec<String> = Vec::new();
     let mut seen = BTreeSet::new();
-    let messages: Vec<_> = all
-        .iter()
-        .map(String::as_str)
-        .filter(|message| seen.insert(*message))
-        .collect();
+    let mut bytes = 0;
+    let mut has_more = has_more;
+    for error in errors {
+        let message = error.to_string();
+        if seen.contains(&message) {
+            continue;
+        }
+        bytes += message.len() + ", ".len();
+        if bytes > room {
+            has_more = true;
+            break;
+        }
+        seen.insert(message.clone());
+        messages.push(message);
+    }
+    if has_more {
+        messages.push(AND_MORE.to_owned());
+    }
     match messages.as_slice() {
         [] => String::new(),
-        [one] => (*one).to_owned(),
+        [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     }
 }
@@ -366,11 +469,51 @@ mod tests {
     fn an_aggregate_lists_each_message_once_and_brackets_only_several() {
         let a = FieldError::required(FieldPath::new("a"), "");
         let b = FieldError::required(FieldPath::new("b"), "");
-        assert_eq!(aggregate([&a]), "a: Required value");
-        assert_eq!(aggregate([&a, &a]), "a: Required value");
+        assert_eq!(aggregate([&a], false), "a: Required value");
+        assert_eq!(aggregate([&a, &a], false), "a: Required value");
         assert_eq!(
-            aggregate([&a, &b]),
+            aggregate([&a, &b], false),
             "[a: Required value, b: Required value]"
+        );
+        assert_eq!(
+            aggregate([&a], true),
+            "[a: Required value, and more, which are not shown]"
+        );
+    }
+
+    #[test]
+    fn an_aggregate_that_becomes_too_long_ends_with_a_whole_error() {
+        let error =
+            |index: usize| FieldError::required(FieldPath::root().index(index), "x".repeat(1000));
+        let message = aggregate((0..1000).map(error), false);
+        assert!(message.len() <= MAX_MESSAGE_BYTES, "{}", message.len());
+        assert!(
+            message.len() > MAX_MESSAGE_BYTES - 2000,
+            "{}",
+            message.len()
+        );
+        assert!(message.ends_with("xxx, and more, which are not shown]"));
+    }
+
+    #[test]
+    fn one_error_stays_short_whatever_value_and_detail_it_has() {
+        let at = || FieldPath::new("spec.a");
+        let text = "\u{10ffff}".repeat(1 << 20);
+        let list = Value::from(vec![text.as_str(); 3]);
+        for error in [
+            FieldError::invalid(at(), text.as_str(), text.as_str()),
+            FieldError::invalid(at(), Value::from(text.as_str()), text.as_str()),
+            FieldError::invalid(at(), list.clone(), text.as_str()),
+            FieldError::not_supported(at(), &list, &[text.clone()]),
+        ] {
+            let length = error.to_string().len();
+            assert!(length < 10 << 10, "{length}");
+        }
+        let at_maximum = "x".repeat(MAX_VALUE_BYTES);
+        let error = FieldError::invalid(at(), at_maximum.as_str(), "no");
+        assert_eq!(
+            error.to_string(),
+            format!("spec.a: Invalid value: \"{at_maximum}\": no")
         );
     }
 }

@@ -1,8 +1,11 @@
 //! Path of a field in an object: `spec.sinks[2].inputs`, `spec.tags[team]`.
 
+use std::borrow::Cow;
 use std::fmt;
 
-/// Field path. It prints as `field.Path` of apimachinery.
+use crate::field::text::{MAX_NAME_BYTES, MAX_PATH_BYTES, shortened_name};
+
+/// Field path. It prints as `field.Path` of apimachinery, except that long names in it are shortened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(String);
 
@@ -16,7 +19,14 @@ impl FieldPath {
     /// Creates a path from text in printed form, such as `spec.storage.sizeGib`.
     #[must_use]
     pub fn new(printed: impl Into<String>) -> Self {
-        Self(printed.into())
+        Self::bounded(printed.into())
+    }
+
+    fn bounded(printed: String) -> Self {
+        match shortened_name(&printed, MAX_PATH_BYTES) {
+            Cow::Borrowed(_) => Self(printed),
+            Cow::Owned(shortened) => Self(shortened),
+        }
     }
 
     /// Returns the path of a field of this value.
@@ -92,7 +102,7 @@ impl<'a> Cursor<'a> {
     pub(crate) fn to_path(self) -> FieldPath {
         let mut out = String::new();
         self.print(&mut out);
-        FieldPath(out)
+        FieldPath::bounded(out)
     }
 
     /// Returns the path of the schema node for this value: `spec.sinks[].labels[*]`.
@@ -101,8 +111,8 @@ impl<'a> Cursor<'a> {
             Cursor::Root => String::new(),
             Cursor::Printed(text) => text.to_owned(),
             Cursor::Child(parent, name) => match parent.to_pattern() {
-                parent if parent.is_empty() => name.to_owned(),
-                parent => format!("{parent}.{name}"),
+                parent if parent.is_empty() => shown(name).into_owned(),
+                parent => format!("{parent}.{}", shown(name)),
             },
             Cursor::Index(parent, _) => format!("{}[]", parent.to_pattern()),
             Cursor::Key(parent, _) | Cursor::Entry(parent, _) => {
@@ -125,7 +135,7 @@ impl<'a> Cursor<'a> {
                 if !out.is_empty() {
                     out.push('.');
                 }
-                out.push_str(name);
+                out.push_str(&shown(name));
             }
             Cursor::Index(parent, index) => {
                 parent.print(out);
@@ -133,10 +143,15 @@ impl<'a> Cursor<'a> {
             }
             Cursor::Key(parent, key) => {
                 parent.print(out);
-                out.push_str(&format!("[{key}]"));
+                out.push_str(&format!("[{}]", shown(key)));
             }
         }
     }
+}
+
+/// Returns a name as it is printed.
+fn shown(name: &str) -> Cow<'_, str> {
+    shortened_name(name, MAX_NAME_BYTES)
 }
 
 #[cfg(test)]
@@ -167,5 +182,19 @@ mod tests {
         assert!(!path.is_descendant_of("spec.stor"));
         assert!(FieldPath::new("spec.tags[a]").is_descendant_of("spec.tags"));
         assert!(path.is_descendant_of(FieldPath::root().as_str()));
+    }
+
+    #[test]
+    fn a_path_stays_short_whatever_names_it_has() {
+        let long = "k".repeat(3 << 20);
+        let at = Cursor::Root.child("spec");
+        let at = at.key(&long);
+        assert!(at.child("a").to_path().as_str().len() < 2 * MAX_NAME_BYTES);
+        let mut path = FieldPath::root();
+        for _ in 0..200 {
+            path = path.child(&"n".repeat(200));
+        }
+        assert!(path.as_str().len() <= MAX_PATH_BYTES);
+        assert_ne!(path.child("a"), path.child("b"));
     }
 }

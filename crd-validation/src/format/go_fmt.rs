@@ -1,6 +1,7 @@
 //! Go formatting of values, because error messages must equal those of the API server byte for byte.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -10,26 +11,36 @@ use serde_json::{Number, Value};
 /// printable.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
+    written(write_quoted(text, &mut out));
+    out
+}
+
+/// Writes a string as [`quote`] returns it.
+pub(crate) fn write_quoted(text: &str, out: &mut impl fmt::Write) -> fmt::Result {
+    out.write_char('"')?;
     for c in text.chars() {
         match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{b}' => out.push_str("\\v"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if is_printable(c) => out.push(c),
-            c if c < '\u{80}' => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c <= '\u{ffff}' => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push_str(&format!("\\U{:08x}", c as u32)),
+            '"' => out.write_str("\\\"")?,
+            '\\' => out.write_str("\\\\")?,
+            '\u{7}' => out.write_str("\\a")?,
+            '\u{8}' => out.write_str("\\b")?,
+            '\u{b}' => out.write_str("\\v")?,
+            '\u{c}' => out.write_str("\\f")?,
+            '\n' => out.write_str("\\n")?,
+            '\r' => out.write_str("\\r")?,
+            '\t' => out.write_str("\\t")?,
+            c if is_printable(c) => out.write_char(c)?,
+            c if c < '\u{80}' => write!(out, "\\x{:02x}", c as u32)?,
+            c if c <= '\u{ffff}' => write!(out, "\\u{:04x}", c as u32)?,
+            c => write!(out, "\\U{:08x}", c as u32)?,
         }
     }
-    out.push('"');
-    out
+    out.write_char('"')
+}
+
+/// Asserts that a text without a maximum length was written.
+fn written(result: fmt::Result) {
+    result.expect("a string accepts any text");
 }
 
 /// Implements `unicode.IsPrint`: letters, marks, numbers, punctuation, symbols and the ASCII space.
@@ -46,40 +57,60 @@ fn is_printable(c: char) -> bool {
 #[must_use]
 pub fn json(value: &Value) -> String {
     let mut out = String::new();
-    write_json(value, &mut out);
+    written(write_json(value, &mut out));
     out
 }
 
-fn write_json(value: &Value, out: &mut String) {
+/// Writes a value as [`json`] returns it.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_json(value: &Value, out: &mut impl fmt::Write) -> fmt::Result {
     match value {
-        Value::Number(number) => out.push_str(&json_number(number)),
-        Value::String(text) => out.push_str(&json_string(text)),
+        Value::Number(number) => out.write_str(&json_number(number)),
+        Value::String(text) => write_json_string(text, out),
         Value::Array(items) => {
-            out.push('[');
+            out.write_char('[')?;
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.write_char(',')?;
                 }
-                write_json(item, out);
+                write_json(item, out)?;
             }
-            out.push(']');
+            out.write_char(']')
         }
         Value::Object(fields) => {
             let mut sorted: Vec<_> = fields.iter().collect();
             sorted.sort_by_key(|(name, _)| *name);
-            out.push('{');
+            out.write_char('{')?;
             for (i, (name, field)) in sorted.into_iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.write_char(',')?;
                 }
-                out.push_str(&json_string(name));
-                out.push(':');
-                write_json(field, out);
+                write_json_string(name, out)?;
+                out.write_char(':')?;
+                write_json(field, out)?;
             }
-            out.push('}');
+            out.write_char('}')
         }
-        Value::Null | Value::Bool(_) => out.push_str(&value.to_string()),
+        Value::Null => out.write_str("null"),
+        Value::Bool(flag) => write!(out, "{flag}"),
     }
+}
+
+/// Length of the parts in which a string is written. Each is copied once before.
+const PART_BYTES: usize = 4 << 10;
+
+fn write_json_string(mut text: &str, out: &mut impl fmt::Write) -> fmt::Result {
+    out.write_char('"')?;
+    while !text.is_empty() {
+        let (part, rest) = text.split_at(text.floor_char_boundary(PART_BYTES));
+        let quoted = json_string(part);
+        out.write_str(&quoted[1..quoted.len() - 1])?;
+        text = rest;
+    }
+    out.write_char('"')
 }
 
 fn json_string(text: &str) -> String {
@@ -112,24 +143,34 @@ pub(crate) fn plain_number(number: &Number) -> String {
     }
 }
 
-/// Formats a value as `%v`.
-pub(crate) fn plain(value: &Value) -> String {
+/// Writes a value as `%v` formats it.
+pub(crate) fn write_plain(value: &Value, out: &mut impl fmt::Write) -> fmt::Result {
     match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::Bool(flag) => flag.to_string(),
-        Value::Number(number) => plain_number(number),
-        Value::String(text) => text.clone(),
+        Value::Null => out.write_str("<nil>"),
+        Value::Bool(flag) => write!(out, "{flag}"),
+        Value::Number(number) => out.write_str(&plain_number(number)),
+        Value::String(text) => out.write_str(text),
         Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(plain).collect();
-            format!("[{}]", items.join(" "))
+            out.write_char('[')?;
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    out.write_char(' ')?;
+                }
+                write_plain(item, out)?;
+            }
+            out.write_char(']')
         }
         Value::Object(fields) => {
             let fields: BTreeMap<_, _> = fields.iter().collect();
-            let fields: Vec<_> = fields
-                .into_iter()
-                .map(|(name, field)| format!("{name}:{}", plain(field)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
+            out.write_str("map[")?;
+            for (i, (name, field)) in fields.into_iter().enumerate() {
+                if i > 0 {
+                    out.write_char(' ')?;
+                }
+                write!(out, "{name}:")?;
+                write_plain(field, out)?;
+            }
+            out.write_char(']')
         }
     }
 }

@@ -61,7 +61,7 @@ fn resource(object: &Value, at: Cursor<'_>, report: &mut Report<'_>) {
             }
             Some(Value::String(text)) if holds(text) => continue,
             Some(Value::String(text)) => FieldError::invalid(path, text.as_str(), expected),
-            Some(other) => FieldError::invalid(path, other.clone(), "must be a string"),
+            Some(other) => FieldError::invalid(path, other, "must be a string"),
         };
         report.deny("x-kubernetes-embedded-resource", below, error);
     }

@@ -1,6 +1,8 @@
 //! Lists whose items must be unique: lists of type `set` and `map`.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 
 use serde_json::Value;
 
@@ -14,51 +16,54 @@ use crate::violation::{Violation, fingerprint};
 
 /// Reports duplicate items. If the old object had any, all of them are ratcheted, as in the API server.
 pub(crate) fn validate(case: &LayerContext<'_>, report: &mut Report<'_>) {
-    let mut found = Vec::new();
-    below(case.schema, case.object, Cursor::Root, &mut found);
-    if found.is_empty() {
-        return;
-    }
-    let mut before = Vec::new();
-    if let Some(old) = case.old {
-        below(case.schema, old, Cursor::Root, &mut before);
-    }
-    for violation in found {
-        report.deny_or_ratchet(violation, !before.is_empty());
-    }
+    let mut before = None;
+    below(case.schema, case.object, Cursor::Root, &mut |violation| {
+        let inherited = *before.get_or_insert_with(|| has_duplicates(case));
+        report.deny_or_ratchet(violation, inherited);
+    });
 }
 
-fn below(schema: &Schema, value: &Value, at: Cursor<'_>, found: &mut Vec<Violation>) {
+/// Returns true if the old object has duplicate items.
+fn has_duplicates(case: &LayerContext<'_>) -> bool {
+    let mut found = false;
+    if let Some(old) = case.old {
+        below(case.schema, old, Cursor::Root, &mut |_| found = true);
+    }
+    found
+}
+
+fn below(schema: &Schema, value: &Value, at: Cursor<'_>, add: &mut dyn FnMut(Violation)) {
     if !schema.has_identities {
         return;
     }
     match value {
         Value::Array(items) => {
-            let known = found.len();
+            let inputs = OnceCell::new();
+            let add_with_inputs = &mut |violation| {
+                let inputs = Some(*inputs.get_or_init(|| fingerprint([value])));
+                add(Violation {
+                    inputs,
+                    ..violation
+                });
+            };
             match &schema.list_type {
                 ListType::Atomic => {}
-                ListType::Set => {
-                    let known_by = items.iter().map(|item| (item.clone(), printed(item)));
-                    duplicates(known_by, at, found);
-                }
-                ListType::Map(keys) => map_list(keys, items, at, found),
-            }
-            for violation in &mut found[known..] {
-                violation.inputs = Some(fingerprint([value]));
+                ListType::Set => duplicates(items, Value::clone, printed, at, add_with_inputs),
+                ListType::Map(keys) => map_list(keys, items, at, add_with_inputs),
             }
             if let Some(child) = &schema.items {
                 for (index, item) in items.iter().enumerate() {
-                    below(child, item, at.index(index), found);
+                    below(child, item, at.index(index), add);
                 }
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
                 if let Some(child) = schema.additional() {
-                    below(child, value, at.key(name), found);
+                    below(child, value, at.key(name), add);
                 }
                 if let Some(child) = schema.properties.get(name) {
-                    below(child, value, at.child(name), found);
+                    below(child, value, at.child(name), add);
                 }
             }
         }
@@ -66,46 +71,67 @@ fn below(schema: &Schema, value: &Value, at: Cursor<'_>, found: &mut Vec<Violati
     }
 }
 
-fn map_list(keys: &[String], items: &[Value], at: Cursor<'_>, found: &mut Vec<Violation>) {
+fn map_list(keys: &[String], items: &[Value], at: Cursor<'_>, add: &mut dyn FnMut(Violation)) {
     let stray = items
         .iter()
         .position(|item| !item.is_object() && !item.is_null());
     if let Some(index) = stray {
         let below = at.index(index);
         let detail = "must be an object for an array of list-type map";
-        let error = FieldError::invalid(below.to_path(), items[index].clone(), detail);
-        return push(below, error, found);
+        let error = FieldError::invalid(below.to_path(), &items[index], detail);
+        return add(violation(below, error));
     }
-    let known_by = items.iter().map(|item| {
+    let stated = |item: &Value| {
         let stated = keys
             .iter()
             .filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
-        let stated = Value::Object(stated.collect());
-        // A single key is reported by its value, several keys as an object.
-        let identity = match keys {
-            [key] => stated.get(key).map_or_else(String::new, printed),
-            _ => printed(&stated),
-        };
-        (stated, identity)
-    });
-    duplicates(known_by, at, found);
+        Value::Object(stated.collect())
+    };
+    // A single key is reported by its value, several keys as an object.
+    let identity = |item: &Value| match keys {
+        [key] => item.get(key).map_or_else(String::new, printed),
+        _ => printed(&stated(item)),
+    };
+    duplicates(items, stated, identity, at, add);
 }
 
 /// Reports each identity once, at its second occurrence, with the value that belongs to it.
+///
+/// A list may have a million items: only a fingerprint of each is kept, and identities of equal fingerprints are compared.
 fn duplicates(
-    known_by: impl Iterator<Item = (Value, String)>,
+    items: &[Value],
+    value: impl Fn(&Value) -> Value,
+    identity: impl Fn(&Value) -> String,
     at: Cursor<'_>,
-    found: &mut Vec<Violation>,
+    add: &mut dyn FnMut(Violation),
 ) {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for (index, (value, identity)) in known_by.enumerate() {
-        let times = seen.entry(identity).or_default();
-        *times += 1;
-        if *times == 2 {
-            let below = at.index(index);
-            let error = FieldError::duplicate(below.to_path(), value);
-            push(below, error, found);
+    let hasher = RandomState::new();
+    let mut known: Vec<_> = items
+        .iter()
+        .map(|item| hasher.hash_one(identity(item)))
+        .zip(0..)
+        .collect();
+    known.sort_unstable();
+    let mut second = Vec::new();
+    for same in known
+        .chunk_by(|a, b| a.0 == b.0)
+        .filter(|same| same.len() > 1)
+    {
+        // Nearly always all of them are equal.
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for (_, index) in same {
+            let times = seen.entry(identity(&items[*index])).or_default();
+            *times += 1;
+            if *times == 2 {
+                second.push(*index);
+            }
         }
+    }
+    second.sort_unstable();
+    for index in second {
+        let below = at.index(index);
+        let error = FieldError::duplicate(below.to_path(), value(&items[index]));
+        add(violation(below, error));
     }
 }
 
@@ -118,6 +144,6 @@ fn printed(identity: &Value) -> String {
     }
 }
 
-fn push(at: Cursor<'_>, error: FieldError, found: &mut Vec<Violation>) {
-    found.push(Violation::of_schema("x-kubernetes-list-type", at, error));
+fn violation(at: Cursor<'_>, error: FieldError) -> Violation {
+    Violation::of_schema("x-kubernetes-list-type", at, error)
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::field::error::FieldError;
 use crate::field::path::FieldPath;
+use crate::field::text::{BoundedText, MAX_VALUE_BYTES};
 use crate::format::go_fmt;
 use crate::layer::LayerContext;
 use crate::report::Report;
@@ -84,10 +85,13 @@ fn read<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> 
 }
 
 fn unexpected(names: &[&str], value: &Value, expected: &str) -> String {
+    let mut shown = BoundedText::new(MAX_VALUE_BYTES);
+    // An error means that the text is complete up to its maximum length.
+    let _ = go_fmt::write_plain(value, &mut shown);
     format!(
         ".{} accessor error: {} is of the type {}, expected {expected}",
         names.join("."),
-        go_fmt::plain(value),
+        shown.finish(),
         go_fmt::type_name(value),
     )
 }

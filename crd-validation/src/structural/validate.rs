@@ -1,10 +1,14 @@
 //! Validation of an object in one walk through object and schema.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
+use crate::bounded::MAX_REPORTED;
 use crate::correlation::Correlation;
 use crate::field::error::FieldError;
 use crate::field::path::Cursor;
+use crate::field::text::{MAX_NAME_BYTES, MAX_VALUE_BYTES, shortened, shortened_name};
 use crate::format::go_fmt;
 use crate::json::types::type_name;
 use crate::layer::LayerContext;
@@ -12,7 +16,7 @@ use crate::report::Report;
 use crate::schema::{Additional, JsonType, Schema};
 use crate::structural::number;
 use crate::structural::outcome::Outcome;
-use crate::violation::fingerprint;
+use crate::violation::{RatchetedViolation, fingerprint};
 
 /// Validates the whole object.
 pub(crate) fn root(
@@ -20,21 +24,21 @@ pub(crate) fn root(
     correlation: Option<Correlation<'_>>,
     report: &mut Report<'_>,
 ) {
-    let walk = Walk { case };
+    let walk = Walk {
+        case,
+        known: report.known(),
+    };
     let outcome = walk.node(case.schema, case.object, correlation, Cursor::Root);
-    for violation in outcome.errors {
-        report.deny_or_ratchet(violation, false);
-    }
-    for violation in outcome.ratcheted {
-        report.deny_or_ratchet(violation, true);
-    }
+    outcome.report(report);
 }
 
-struct Walk<'a> {
+struct Walk<'a, 'k> {
     case: &'a LayerContext<'a>,
+    /// Errors that were ratcheted in an earlier validation.
+    known: &'k [RatchetedViolation],
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Walk<'a, '_> {
     /// Validates a value. If it is unchanged, its errors are ratcheted.
     fn node(
         &self,
@@ -45,12 +49,10 @@ impl<'a> Walk<'a> {
     ) -> Outcome {
         let mut outcome = self.checks(schema, value, correlation, at);
         // Errors from nodes below already have fingerprints.
-        for violation in &mut outcome.errors {
-            violation.inputs.get_or_insert_with(|| fingerprint([value]));
-        }
+        outcome.settle(|| fingerprint([value]), self.known);
         let unchanged = || correlation.is_some_and(|correlation| correlation.is_unchanged());
         if !outcome.is_valid() && unchanged() {
-            outcome.ratcheted.append(&mut outcome.errors);
+            outcome.ratchet();
         }
         outcome
     }
@@ -107,8 +109,8 @@ impl<'a> Walk<'a> {
         }
         options(&mut outcome, schema, value, at);
         outcome.matches += 1;
-        if let Value::Object(fields) = value {
-            self.object(&mut outcome, schema, fields, correlation, at);
+        if let Value::Object(_) = value {
+            self.object(&mut outcome, schema, value, correlation, at);
             outcome.matches += 1;
         }
         outcome.matches += 1;
@@ -235,10 +237,13 @@ impl<'a> Walk<'a> {
         &self,
         outcome: &mut Outcome,
         schema: &'a Schema,
-        fields: &'a serde_json::Map<String, Value>,
+        object: &'a Value,
         correlation: Option<Correlation<'a>>,
         at: Cursor<'_>,
     ) {
+        let Some(fields) = object.as_object() else {
+            return;
+        };
         let count = fields.len() as u64;
         if let Some(min) = schema.min_properties.filter(|min| count < *min) {
             let what = format!("should have at least {min} properties");
@@ -248,9 +253,14 @@ impl<'a> Walk<'a> {
             let error = FieldError::too_many(at.to_path(), fields.len(), max);
             outcome.push("maxProperties", at, error);
         }
+        let inputs = OnceCell::new();
         for (name, value) in fields {
             if self.case.is_enough_to_know && !outcome.is_valid() {
                 return;
+            }
+            // Any number of fields may be forbidden.
+            if outcome.unsettled() >= MAX_REPORTED {
+                outcome.settle(|| *inputs.get_or_init(|| fingerprint([object])), self.known);
             }
             if self.is_left_out(at, name) {
                 continue;
@@ -259,14 +269,7 @@ impl<'a> Walk<'a> {
                 (Some(child), _) => (child, at.child(name)),
                 (None, Additional::Of(child)) => (&**child, at.entry(name)),
                 (None, Additional::Forbidden) => {
-                    let path = at.to_path();
-                    let detail =
-                        format!("{}.{name} in body is a forbidden property", path.as_str());
-                    outcome.push(
-                        "additionalProperties",
-                        at,
-                        FieldError::invalid(path, "", detail),
-                    );
+                    forbidden(outcome, name, at);
                     continue;
                 }
                 _ => continue,
@@ -363,6 +366,14 @@ fn wrong_type(outcome: &mut Outcome, at: Cursor<'_>, expected: &str, actual: &'s
     outcome.push("type", at, FieldError::type_invalid(path, actual, detail));
 }
 
+fn forbidden(outcome: &mut Outcome, name: &str, at: Cursor<'_>) {
+    let path = at.to_path();
+    let name = shortened_name(name, MAX_NAME_BYTES);
+    let detail = format!("{}.{name} in body is a forbidden property", path.as_str());
+    let error = FieldError::invalid(path, "", detail);
+    outcome.push("additionalProperties", at, error);
+}
+
 fn options(outcome: &mut Outcome, schema: &Schema, value: &Value, at: Cursor<'_>) {
     let listed = |option: &Value| match (option, value) {
         (Value::Number(option), Value::Number(value)) => number::is_same(option, value),
@@ -375,7 +386,7 @@ fn options(outcome: &mut Outcome, schema: &Schema, value: &Value, at: Cursor<'_>
                 .map_or_else(|| go_fmt::json(option), String::from)
         };
         let supported: Vec<_> = schema.options.iter().map(text).collect();
-        let error = FieldError::not_supported(at.to_path(), value.clone(), &supported);
+        let error = FieldError::not_supported(at.to_path(), value, &supported);
         outcome.push("enum", at, error);
     }
 }
@@ -405,7 +416,7 @@ fn misformatted(outcome: &mut Outcome, schema: &Schema, text: &str, at: Cursor<'
     let detail = format!(
         "{} in body must be of type {name}: {}",
         path.as_str(),
-        go_fmt::quote(text)
+        go_fmt::quote(&shortened(text, MAX_VALUE_BYTES))
     );
     outcome.push("format", at, FieldError::type_invalid(path, text, detail));
 }

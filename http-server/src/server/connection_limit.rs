@@ -1,7 +1,7 @@
 //! Limit on open connections. When it is reached, a new connection evicts an old one: the one that has been
 //! idle for longest, or else the one with the oldest incomplete request.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,6 +42,7 @@ pub(crate) struct Connection {
     pool: ConnectionPool,
     closing: Arc<CloseSignal>,
     header_began: Notify,
+    response_began: Notify,
     state: Mutex<State>,
 }
 
@@ -54,6 +55,10 @@ struct State {
     header: Option<Instant>,
     /// Position in the order of eviction. `None` if the connection cannot be evicted.
     slot: Option<Slot>,
+    /// Responses whose last bytes are not written, with their beginnings.
+    responses: BTreeSet<(Instant, u64)>,
+    /// Number of responses so far.
+    response_count: u64,
 }
 
 impl ConnectionPool {
@@ -81,6 +86,7 @@ impl ConnectionPool {
             pool: self.clone(),
             closing,
             header_began: Notify::new(),
+            response_began: Notify::new(),
             state: Mutex::new(State {
                 slot: Some(slot),
                 ..State::default()
@@ -149,6 +155,37 @@ impl Connection {
         }
     }
 
+    /// Starts to write a response. It ends when the returned value is dropped.
+    pub(crate) fn start_response(self: &Arc<Self>) -> ActiveResponse {
+        let mut state = self.state();
+        state.response_count += 1;
+        let key = (Instant::now(), state.response_count);
+        state.responses.insert(key);
+        drop(state);
+        self.response_began.notify_one();
+        ActiveResponse {
+            connection: Arc::clone(self),
+            key,
+        }
+    }
+
+    fn oldest_response(&self) -> Option<(Instant, u64)> {
+        self.state().responses.first().copied()
+    }
+
+    /// Resolves when a response is being written for longer than `deadline`.
+    pub(crate) async fn response_is_late(&self, deadline: Duration) {
+        loop {
+            self.response_began.notified().await;
+            while let Some(oldest) = self.oldest_response() {
+                tokio::time::sleep_until(oldest.0 + deadline).await;
+                if self.oldest_response() == Some(oldest) {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Updates the position of the connection in the order of eviction.
     fn update_slot(&self, state: &mut State) {
         let is_incomplete = state.requests == state.incomplete;
@@ -197,6 +234,18 @@ impl Drop for ActiveRequest {
             state.incomplete -= 1;
         }
         self.connection.update_slot(&mut state);
+    }
+}
+
+/// Response that is being written. It ends when this is dropped, which is when HTTP has passed on its last byte.
+pub(crate) struct ActiveResponse {
+    connection: Arc<Connection>,
+    key: (Instant, u64),
+}
+
+impl Drop for ActiveResponse {
+    fn drop(&mut self) {
+        self.connection.state().responses.remove(&self.key);
     }
 }
 
@@ -290,5 +339,26 @@ mod tests {
         assert!(!is_late().await, "the bytes belonged to a body");
         connection.record_activity();
         assert!(is_late().await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_response_that_is_not_written_in_time_is_late() {
+        let connections = ConnectionPool::new(1);
+        let connection = Arc::new(connections.try_admit().expect("room").0);
+        let deadline = Duration::from_secs(10);
+        let is_late = async || {
+            let late = connection.response_is_late(deadline);
+            tokio::time::timeout(Duration::from_mins(1), late)
+                .await
+                .is_ok()
+        };
+        assert!(!is_late().await, "there is no response");
+        drop(connection.start_response());
+        assert!(!is_late().await, "the response was written");
+        let slow = connection.start_response();
+        drop(connection.start_response());
+        assert!(is_late().await, "one of two was written");
+        drop(slow);
+        assert!(!is_late().await);
     }
 }

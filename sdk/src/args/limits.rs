@@ -19,6 +19,9 @@ pub(crate) struct LimitArgs {
     /// here would race with their next request.
     #[arg(long, default_value = "2m", value_parser = runtime::duration)]
     idle_timeout: Duration,
+    /// Maximum time in which a client must read a response that it does not read at once.
+    #[arg(long, default_value = "10s", value_parser = runtime::duration)]
+    write_timeout: Duration,
     /// Maximum time to receive a request body.
     #[arg(long, default_value = "10s", value_parser = runtime::duration)]
     body_timeout: Duration,
@@ -39,7 +42,7 @@ pub(crate) struct LimitArgs {
     /// Maximum size of a conversion review with its list of objects, in bytes.
     #[arg(long, default_value_t = lockstep_webhook::Limits::default().max_conversion_bytes)]
     max_conversion_bytes: usize,
-    /// Maximum total size of all reviews in memory, in bytes. When exceeded, further reviews get status 429.
+    /// Maximum total size of all reviews and responses in memory, in bytes. When exceeded, further reviews get status 429.
     #[arg(long, default_value_t = lockstep_webhook::Limits::default().max_inflight_bytes)]
     max_inflight_bytes: usize,
 }
@@ -69,6 +72,7 @@ impl LimitArgs {
             handshake_timeout: self.handshake_timeout,
             read_header_timeout: self.read_header_timeout,
             idle_timeout: self.idle_timeout,
+            write_timeout: self.write_timeout,
             max_connections: connections,
         }
     }

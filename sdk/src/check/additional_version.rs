@@ -78,6 +78,7 @@ fn not_converted(of_schema: ValidationResult, error: &ConversionError) -> Valida
     };
     ValidationResult {
         errors: vec![violation],
+        has_more_errors: false,
         ..of_schema
     }
 }

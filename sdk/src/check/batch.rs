@@ -75,8 +75,8 @@ fn respond(kinds: &CrdLookup, policy: &Policy, line: &Line, count: &mut Count) -
             json!({
                 "id": line.id,
                 "valid": result.is_valid(),
-                "errors": result.errors.iter().map(finding).collect::<Vec<_>>(),
-                "warnings": result.warnings.iter().map(finding).collect::<Vec<_>>(),
+                "errors": findings(&result.errors, result.has_more_errors),
+                "warnings": findings(&result.warnings, result.has_more_warnings),
             })
         }
         Err(problem) => {
@@ -108,6 +108,11 @@ fn validate(kinds: &CrdLookup, policy: &Policy, line: &Line) -> Result<Validatio
         ValidationRequest::for_update(&object.value, old.as_ref(), last_validated.as_ref());
     let request = request.deny_unknown_fields().with_policy(policy);
     Ok(ruleset.validate(&request.with_duplicate_keys(&object.duplicate_keys)))
+}
+
+fn findings(violations: &[Violation], has_more: bool) -> Vec<Value> {
+    let more = Violation::and_more(has_more);
+    violations.iter().chain(&more).map(finding).collect()
 }
 
 fn finding(violation: &Violation) -> Value {

@@ -173,9 +173,13 @@ impl Checker {
 
 fn diagnostics(document: &Document, text: &str, result: &ValidationResult) -> Vec<Diagnostic> {
     let lists = [
-        (Level::Error, &result.errors),
-        (Level::Warning, &result.warnings),
-        (Level::Audit, &result.audit_violations),
+        (Level::Error, &result.errors, result.has_more_errors),
+        (Level::Warning, &result.warnings, result.has_more_warnings),
+        (
+            Level::Audit,
+            &result.audit_violations,
+            result.has_more_audit_violations,
+        ),
     ];
     let finding = |level: Level, violation: &Violation| Diagnostic {
         level,
@@ -190,11 +194,13 @@ fn diagnostics(document: &Document, text: &str, result: &ValidationResult) -> Ve
             None => document.locate(violation.at.as_str(), text),
         },
     };
-    lists
-        .into_iter()
-        .flat_map(|(level, violations)| violations.iter().map(move |violation| (level, violation)))
-        .map(|(level, violation)| finding(level, violation))
-        .collect()
+    let mut findings = Vec::new();
+    for (level, violations, has_more) in lists {
+        let more = Violation::and_more(has_more);
+        let violations = violations.iter().chain(&more);
+        findings.extend(violations.map(|violation| finding(level, violation)));
+    }
+    findings
 }
 
 /// Returns the first difference in the fields that identify two objects.

@@ -88,6 +88,6 @@ fn errors_print(path: &FieldPath, input: &Input<'_>) {
         assert_eq!(printed, format!("{path}: {}", error.body()));
         assert_eq!(printed, error.clone().to_string());
     }
-    let once = aggregate(&errors);
-    assert_eq!(once, aggregate(errors.iter().chain(&errors)));
+    let once = aggregate(&errors, false);
+    assert_eq!(once, aggregate(errors.iter().chain(&errors), false));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lockstep_shared_validation::{
-    FieldError, FieldPath, Layer, Policy, RawObject, ValidationResult, Violation,
+    FieldError, FieldPath, Layer, MAX_REPORTED, Policy, RawObject, ValidationResult, Violation,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -173,12 +173,8 @@ impl PendingCheck {
         };
         match found {
             Ok(found) => {
-                result
-                    .errors
-                    .extend(found.errors.into_iter().map(violation));
-                result
-                    .warnings
-                    .extend(found.warnings.into_iter().map(violation));
+                result.has_more_errors |= add(&mut result.errors, found.errors);
+                result.has_more_warnings |= add(&mut result.warnings, found.warnings);
             }
             Err(why) => {
                 tracing::warn!(kind = self.request.kind, why, "an object was not checked");
@@ -190,6 +186,14 @@ impl PendingCheck {
             }
         }
     }
+}
+
+/// Adds findings as long as there is room for more. Returns true if some were left out.
+fn add(violations: &mut Vec<Violation>, findings: Vec<Finding>) -> bool {
+    let room = MAX_REPORTED.saturating_sub(violations.len());
+    let has_more = findings.len() > room;
+    violations.extend(findings.into_iter().take(room).map(violation));
+    has_more
 }
 
 fn violation(finding: Finding) -> Violation {

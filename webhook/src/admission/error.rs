@@ -1,5 +1,7 @@
 //! Errors of requests that cannot be processed. The response is a `Status`, so the request is never allowed.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use kube_core::response::reason;
@@ -23,12 +25,24 @@ struct StatusBody {
     status: Status,
 }
 
+/// Maximum length of a message, in bytes. It may quote the request.
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
+
+/// Returns a message, shortened to its maximum length.
+pub(crate) fn shortened(message: &str) -> Cow<'_, str> {
+    if message.len() <= MAX_MESSAGE_BYTES {
+        return message.into();
+    }
+    let end = message.floor_char_boundary(MAX_MESSAGE_BYTES);
+    format!("{}…", &message[..end]).into()
+}
+
 impl RequestError {
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self {
             code: StatusCode::BAD_REQUEST,
             reason: reason::BAD_REQUEST,
-            message: message.into(),
+            message: shortened(&message.into()).into_owned(),
         }
     }
 
@@ -36,7 +50,10 @@ impl RequestError {
         Self {
             code: StatusCode::UNSUPPORTED_MEDIA_TYPE,
             reason: reason::UNSUPPORTED_MEDIA_TYPE,
-            message: format!("expected Content-Type application/json, got `{got}`"),
+            message: format!(
+                "expected Content-Type application/json, got `{}`",
+                shortened(got)
+            ),
         }
     }
 

@@ -13,12 +13,9 @@ use tracing::Span;
 use crate::admission::check::{Checks, PendingCheck};
 use crate::admission::error::RequestError;
 use crate::admission::request::{self, AdmissionRequest, LazyObject};
-use crate::admission::response::{self, AdmissionReview, Outcome};
+use crate::admission::response::{self, AdmissionReview, Outcome, truncate};
 use crate::limits::Limit;
 use crate::metrics::{Metrics, ViolationLabels};
-
-/// Maximum length of an object name in Kubernetes.
-const MAX_NAME_BYTES: usize = 253;
 
 /// Function that returns the CRD status of a kind.
 pub(crate) type CrdStatusSource = Arc<dyn Fn(&dyn Validator) -> CrdMatch + Send + Sync>;
@@ -210,17 +207,17 @@ impl Handler {
         if !result.is_valid() && result.errors.iter().all(is_probe) {
             tracing::debug!(
                 uid = request.uid,
-                user = request.user_info.username,
+                user = truncate(&request.user_info.username),
                 kind = request.kind.kind,
                 "denied an admission probe"
             );
         } else if !review.is_allowed() {
             tracing::info!(
                 uid = request.uid,
-                user = request.user_info.username,
+                user = truncate(&request.user_info.username),
                 kind = request.kind.kind,
-                namespace = request.namespace,
-                name = request.name,
+                namespace = truncate(&request.namespace),
+                name = truncate(&request.name),
                 operation = request.operation,
                 dry_run = request.dry_run,
                 rules = response::rules(result.errors.iter()),
@@ -244,9 +241,4 @@ fn record_span_fields<T>(request: &AdmissionRequest<T>, review: &AdmissionReview
     if let Some(rules) = review.fired_rules() {
         span.record("rules", rules);
     }
-}
-
-/// Truncates a text to the maximum length of a name.
-fn truncate(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
 }

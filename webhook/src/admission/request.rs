@@ -139,7 +139,22 @@ pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest<LazyObject<'_>>, Req
             "`request.uid` is empty; the response needs it",
         ));
     }
+    require_short_uid(&request.uid)?;
     Ok(request)
+}
+
+/// Maximum length of the uid of a request, in bytes. An API server sends 36.
+const MAX_UID_BYTES: usize = 1 << 10;
+
+/// Rejects a uid that would make every response large.
+pub(crate) fn require_short_uid(uid: &str) -> Result<(), RequestError> {
+    if uid.len() <= MAX_UID_BYTES {
+        return Ok(());
+    }
+    Err(RequestError::bad_request(format!(
+        "`request.uid` has {} bytes; at most {MAX_UID_BYTES} are allowed",
+        uid.len()
+    )))
 }
 
 #[cfg(test)]

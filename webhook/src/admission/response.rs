@@ -4,10 +4,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kube_core::Status;
 use kube_core::response::{StatusCause, StatusDetails, reason};
-use lockstep_shared_validation::{ValidationResult, Violation, aggregate};
+use lockstep_shared_validation::{AND_MORE, ErrorType, FieldPath, ValidationResult, Violation};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::admission::bounded_response;
+use crate::admission::bounded_response::Room;
 use crate::admission::request::{AdmissionRequest, GroupVersionKind};
 
 /// Length at which the API server truncates a warning.
@@ -43,8 +45,11 @@ impl Outcome {
                 object: Value::Null,
                 defaults: json_patch::Patch::default(),
                 errors: Vec::new(),
+                has_more_errors: false,
                 warnings: Vec::new(),
+                has_more_warnings: false,
                 audit_violations: Vec::new(),
+                has_more_audit_violations: false,
                 ratcheted: Vec::new(),
             },
         }
@@ -124,7 +129,9 @@ impl AdmissionReview {
         let kind = &request.kind;
         let message = format!(
             "no ruleset is registered for {}/{} {}; the webhook configuration must match registered kinds only",
-            kind.group, kind.version, kind.kind
+            truncate(&kind.group),
+            truncate(&kind.version),
+            truncate(&kind.kind)
         );
         let status = Status::failure(&message, reason::BAD_REQUEST).with_code(400);
         Self::new(AdmissionResponse {
@@ -140,7 +147,7 @@ impl AdmissionReview {
         let all = result.errors.iter().chain(&result.warnings);
         let fired = rules(all.chain(&result.audit_violations));
         let response = AdmissionResponse {
-            warnings: result.warnings.iter().map(warning).collect(),
+            warnings: warnings(result),
             audit_annotations: (!fired.is_empty()).then_some(AuditAnnotations { rules: fired }),
             ..AdmissionResponse::allowed(&request.uid)
         };
@@ -180,19 +187,9 @@ impl AdmissionReview {
 /// Returns the `Status` that the API server itself returns for an invalid object.
 fn invalid(kind: &GroupVersionKind, name: &str, result: &ValidationResult) -> Status {
     let GroupVersionKind { group, kind, .. } = kind;
-    let causes = result.errors.iter().map(|violation| StatusCause {
-        reason: violation.error.error_type.as_str().to_owned(),
-        message: violation.error.body(),
-        field: violation.error.path.to_string(),
-    });
-    let causes: Vec<_> = causes.collect();
-    let messages = causes
-        .iter()
-        .map(|cause| format!("{}: {}", cause.field, cause.message));
-    let message = format!(
-        "{kind}.{group} \"{name}\" is invalid: {}",
-        aggregate(messages)
-    );
+    let name = truncate(name);
+    let message = format!("{kind}.{group} \"{name}\" is invalid: {}", result.message());
+    let message = bounded_response::shortened(&message, bounded_response::MESSAGE_BYTES);
     Status::failure(&message, reason::INVALID)
         .with_code(422)
         .with_details(StatusDetails {
@@ -200,9 +197,55 @@ fn invalid(kind: &GroupVersionKind, name: &str, result: &ValidationResult) -> St
             group: group.clone(),
             kind: kind.clone(),
             uid: String::new(),
-            causes,
+            causes: causes(result),
             retry_after_seconds: 0,
         })
+}
+
+/// Returns one cause for each error, and one more if there are errors that are not shown.
+fn causes(result: &ValidationResult) -> Vec<StatusCause> {
+    let mut room = Room::new(bounded_response::CAUSES_BYTES);
+    let mut causes = Vec::with_capacity(result.errors.len());
+    let mut has_more = result.has_more_errors;
+    for violation in &result.errors {
+        let cause = StatusCause {
+            reason: violation.error.error_type.as_str().to_owned(),
+            message: violation.error.body(),
+            field: violation.error.path.to_string(),
+        };
+        if room.take(&[&cause.message, &cause.field]) {
+            causes.push(cause);
+        } else {
+            has_more = true;
+        }
+    }
+    if has_more {
+        causes.push(StatusCause {
+            reason: ErrorType::Invalid.as_str().to_owned(),
+            message: AND_MORE.to_owned(),
+            field: FieldPath::root().to_string(),
+        });
+    }
+    causes
+}
+
+/// Returns the warnings, and one more if there are some that are not shown.
+fn warnings(result: &ValidationResult) -> Vec<String> {
+    let mut room = Room::new(bounded_response::WARNINGS_BYTES);
+    let mut warnings = Vec::new();
+    let mut has_more = result.has_more_warnings;
+    for violation in &result.warnings {
+        let text = warning(violation);
+        if room.take(&[&text]) {
+            warnings.push(text);
+        } else {
+            has_more = true;
+        }
+    }
+    if has_more {
+        warnings.push(AND_MORE.to_owned());
+    }
+    warnings
 }
 
 /// Returns the ids of the rules that fired, each once, separated by commas.
@@ -212,7 +255,15 @@ pub(crate) fn rules<'a>(violations: impl Iterator<Item = &'a Violation>) -> Stri
         .collect();
     ids.sort_unstable();
     ids.dedup();
-    ids.join(",")
+    bounded_response::shortened(&ids.join(","), bounded_response::ANNOTATION_BYTES)
+}
+
+/// Maximum length of an object name in Kubernetes.
+const MAX_NAME_BYTES: usize = 253;
+
+/// Truncates a text to the maximum length of a name.
+pub(crate) fn truncate(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_NAME_BYTES)]
 }
 
 /// Returns the text of a warning. A long one is shortened in front of the id of its rule.

@@ -1,6 +1,6 @@
 //! Problems that validation finds in a configuration.
 
-use lockstep_shared_validation::FieldError;
+use lockstep_shared_validation::{FieldError, MAX_REPORTED};
 
 /// Check of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,9 +38,6 @@ pub enum Check {
 /// Number of checks.
 const CHECKS: usize = Check::AfterStart as usize + 1;
 
-/// Maximum number of problems that are reported for one check.
-const MAX_REPORTED: usize = 100;
-
 impl Check {
     /// Returns true if the problems of this check are warnings.
     #[must_use]
@@ -65,40 +62,32 @@ pub struct Diagnostic {
     pub error: FieldError,
 }
 
+/// Maximum number of problems of one check that are kept. With one more than are reported, it is known that there are more.
+pub(crate) const MAX_KEPT: usize = MAX_REPORTED + 1;
+
 /// Collected problems.
 #[derive(Debug, Default)]
 pub(crate) struct DiagnosticList {
-    reported: Vec<Diagnostic>,
-    /// Number of problems of each check, including those that are not reported.
-    found: [usize; CHECKS],
+    kept: Vec<Diagnostic>,
+    /// Number of problems of each check that are kept.
+    counts: [usize; CHECKS],
 }
 
 impl DiagnosticList {
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
-        let found = &mut self.found[check as usize];
-        *found += 1;
-        if *found <= MAX_REPORTED {
-            self.reported.push(Diagnostic { check, error });
+        let count = &mut self.counts[check as usize];
+        if *count < MAX_KEPT {
+            *count += 1;
+            self.kept.push(Diagnostic { check, error });
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.reported.len()
+        self.kept.len()
     }
 
-    /// Returns the reported problems, and one more for each check that found too many.
-    pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
-        let mut more = Vec::new();
-        for problem in self.reported.iter().rev() {
-            let found = std::mem::take(&mut self.found[problem.check as usize]);
-            if found > MAX_REPORTED {
-                let detail = format!("and {} more, which are not listed", found - MAX_REPORTED);
-                let error = FieldError::invalid_hidden(problem.error.path.clone(), detail);
-                let check = problem.check;
-                more.push(Diagnostic { check, error });
-            }
-        }
-        self.reported.append(&mut more);
-        self.reported
+    /// Returns the problems.
+    pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
+        self.kept
     }
 }

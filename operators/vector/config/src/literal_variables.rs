@@ -34,7 +34,7 @@ pub fn find_literal_variables(config: &Value) -> Vec<Diagnostic> {
             None => find(value, &path, &mut problems),
         }
     }
-    problems.into_sorted()
+    problems.into_diagnostics()
 }
 
 fn find(value: &Value, path: &FieldPath, problems: &mut DiagnosticList) {

@@ -11,14 +11,11 @@ use serde_json::Value;
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
-use crate::diagnostic::{Check, DiagnosticList};
+use crate::diagnostic::{Check, DiagnosticList, MAX_KEPT};
 use crate::option_path::below;
 use crate::option_words::{Owner, dotted, limit, one_of, plain, type_of, words};
 use crate::options::Options;
 use crate::unknown_type;
-
-/// Maximum number of findings that are reported for one component.
-const MAX_REPORTED: usize = 100;
 
 /// Words in the names of options whose values are not printed.
 const SECRET: [&str; 7] = [
@@ -139,11 +136,11 @@ fn validate_value(
         owner,
     };
     let mut rejected = Vec::new();
-    for error in options.errors(value).take(MAX_REPORTED) {
+    for error in options.errors(value).take(MAX_KEPT) {
         renderer.all(&error, &mut rejected);
     }
     let mut ignored = Vec::new();
-    for error in options.warnings(value).take(2 * MAX_REPORTED) {
+    for error in options.warnings(value).take(2 * MAX_KEPT) {
         renderer.all(&error, &mut ignored);
     }
     let rejected: Vec<_> = unique(rejected.into_iter().map(|found| found.error));
@@ -165,7 +162,7 @@ fn validate_value(
 fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
     let mut seen = BTreeSet::new();
     let once = errors.filter(|error| seen.insert((error.path.clone(), error.detail.clone())));
-    once.take(MAX_REPORTED).collect()
+    once.take(MAX_KEPT).collect()
 }
 
 struct Found {
@@ -209,7 +206,7 @@ impl ErrorRenderer<'_> {
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.options.names(self.value, &location);
-                for name in unexpected.iter().take(MAX_REPORTED) {
+                for name in unexpected.iter().take(MAX_KEPT) {
                     let detail = self.unknown_option(&location, name, &known);
                     let error = FieldError::forbidden(below(&path, name), detail);
                     out.push(Found {

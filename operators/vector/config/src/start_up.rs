@@ -92,7 +92,7 @@ pub fn validate_start_up(
             check(&options, &mut problems);
         }
     }
-    problems.into_sorted()
+    problems.into_diagnostics()
 }
 
 /// Check of the global options.

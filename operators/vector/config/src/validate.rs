@@ -40,11 +40,11 @@ pub fn validate_config(
         let detail = "a configuration must be a mapping with `sources`, `transforms` and `sinks`";
         let error = option_diagnostics::mistyped(FieldPath::root(), config, detail);
         problems.add(Check::Readable, error);
-        return problems.into_sorted();
+        return problems.into_diagnostics();
     };
     if let Some(error) = limits::exceeded(fields) {
         problems.add(Check::Limits, error);
-        return problems.into_sorted();
+        return problems.into_diagnostics();
     }
     for family in ComponentKind::ALL {
         if let Some(block) = fields.get(family.block())
@@ -74,7 +74,7 @@ pub fn validate_config(
     }
     topology::validate(catalogue, fields, &mut problems);
     listen_address::validate(fields, &mut problems);
-    problems.into_sorted()
+    problems.into_diagnostics()
 }
 
 fn globals(catalogue: &Catalogue, fields: &Map<String, Value>, problems: &mut DiagnosticList) {

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use lockstep_shared_validation::MAX_REPORTED;
 use serde::{Deserialize, Serialize};
 use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
 
 use crate::hint;
 
-/// Maximum number of diagnostics that are reported for one program.
-const MAX_REPORTED: usize = 10;
+/// Maximum number of diagnostics of one program that are kept. With one more than are reported, it is known that there are
+/// more.
+const MAX_KEPT: usize = MAX_REPORTED + 1;
 
 /// Maximum length of a line for a diagnostic with a source excerpt, in bytes.
 const LONGEST_DRAWN: usize = 400;
@@ -51,15 +53,7 @@ impl VrlDiagnostic {
 
 /// Returns the errors of a program.
 pub(crate) fn errors(source: &str, diagnostics: DiagnosticList) -> Vec<VrlDiagnostic> {
-    let more = diagnostics.len().saturating_sub(MAX_REPORTED);
-    let mut findings = vrl_diagnostics(source, diagnostics, false);
-    if more > 0 {
-        let noun = if more == 1 { "error" } else { "errors" };
-        findings.push(VrlDiagnostic::error(format!(
-            "and {more} more {noun}, which may be caused by the previous ones"
-        )));
-    }
-    findings
+    vrl_diagnostics(source, diagnostics, false)
 }
 
 /// Returns the warnings of a program.
@@ -80,7 +74,7 @@ fn vrl_diagnostics(
         let start = span(source, diagnostic).map(|bytes| bytes.start);
         start.unwrap_or_default()
     });
-    let first = ordered.into_iter().take(MAX_REPORTED);
+    let first = ordered.into_iter().take(MAX_KEPT);
     let finding = |diagnostic| {
         let within = span(source, &diagnostic);
         // A warning is a single line.

@@ -93,7 +93,7 @@ fn is_rejected(sink: &Value) -> bool {
         Interpolation::Off,
         &mut problems,
     );
-    let problems = problems.into_sorted();
+    let problems = problems.into_diagnostics();
     assert!(problems.iter().all(|it| it.check == Check::Confinement));
     !problems.is_empty()
 }

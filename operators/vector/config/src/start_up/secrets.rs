@@ -40,7 +40,7 @@ pub fn validate_secrets(config: &Value) -> Vec<Diagnostic> {
             problems.add(Check::StartUp, FieldError::required(path, detail));
         }
     }
-    problems.into_sorted()
+    problems.into_diagnostics()
 }
 
 /// Passes each text of a value to a function, with its path. The text of a key has the path of its value.

@@ -1,0 +1,156 @@
+//! List with a maximum length, for errors: memory stays bounded while they are collected, however many there are.
+
+use std::cmp::Ordering;
+
+/// Maximum number of errors that are reported for one object, and of its warnings and audited violations each. It limits the
+/// output only: an error that is not shown denies like any other.
+pub const MAX_REPORTED: usize = 100;
+
+/// Text in place of the errors beyond [`MAX_REPORTED`], and of those for which a message has no room.
+pub const AND_MORE: &str = "and more, which are not shown";
+
+/// Order in which items are reported. If there are too many, the first ones remain.
+pub trait Reported {
+    /// Compares the positions of two items.
+    fn order(&self, other: &Self) -> Ordering;
+}
+
+/// The first [`MAX_REPORTED`] items of any number, in the order in which they are reported. Which ones remain does not
+/// depend on the order in which they are added.
+#[derive(Clone, Debug)]
+pub struct Bounded<T> {
+    /// Up to twice the maximum. If items were left out, those before the maximum are sorted, and no item that was left out
+    /// comes before the last of them.
+    kept: Vec<T>,
+    has_more: bool,
+}
+
+impl<T> Default for Bounded<T> {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            has_more: false,
+        }
+    }
+}
+
+impl<T: Reported> Bounded<T> {
+    /// Returns true if no item was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && !self.has_more
+    }
+
+    /// Returns true if more items were added than remain.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.has_more || self.kept.len() > MAX_REPORTED
+    }
+
+    /// Adds an item.
+    pub fn push(&mut self, item: T) {
+        if self.has_more {
+            let last = self.kept.get(MAX_REPORTED - 1);
+            if last.is_some_and(|last| item.order(last) != Ordering::Less) {
+                return;
+            }
+        }
+        self.kept.push(item);
+        if self.kept.len() == 2 * MAX_REPORTED {
+            self.shrink();
+        }
+    }
+
+    /// Records that there are further items, which are not shown.
+    pub fn leave_out(&mut self) {
+        self.has_more = true;
+        self.shrink();
+    }
+
+    /// Adds the items of another list.
+    pub fn append(&mut self, other: Self) {
+        for item in other.kept {
+            self.push(item);
+        }
+        if other.has_more {
+            self.leave_out();
+        }
+    }
+
+    /// Converts the items. The order of the new items must be that of the old ones.
+    #[must_use]
+    pub fn map<U>(self, convert: impl FnMut(T) -> U) -> Bounded<U> {
+        Bounded {
+            kept: self.kept.into_iter().map(convert).collect(),
+            has_more: self.has_more,
+        }
+    }
+
+    /// Returns the sorted items, and whether there were more.
+    #[must_use]
+    pub fn into_sorted(mut self) -> (Vec<T>, bool) {
+        self.shrink();
+        (self.kept, self.has_more)
+    }
+
+    fn shrink(&mut self) {
+        self.kept.sort_by(T::order);
+        self.has_more |= self.kept.len() > MAX_REPORTED;
+        self.kept.truncate(MAX_REPORTED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Reported for usize {
+        fn order(&self, other: &Self) -> Ordering {
+            self.cmp(other)
+        }
+    }
+
+    #[test]
+    fn up_to_the_maximum_all_items_remain_and_of_more_the_first_ones_in_any_order_of_arrival() {
+        for (count, has_more) in [
+            (0, false),
+            (MAX_REPORTED, false),
+            (MAX_REPORTED + 1, true),
+            (1000, true),
+        ] {
+            let expected: Vec<_> = (0..count.min(MAX_REPORTED)).collect();
+            let mut rising = Bounded::default();
+            let mut falling = Bounded::default();
+            let mut scattered = Bounded::default();
+            for item in 0..count {
+                rising.push(item);
+                falling.push(count - 1 - item);
+                // 7 is coprime to all of these counts.
+                scattered.push(item * 7 % count);
+            }
+            for list in [rising, falling, scattered] {
+                assert!(list.kept.len() <= 2 * MAX_REPORTED);
+                assert_eq!(list.is_empty(), count == 0);
+                assert_eq!(list.into_sorted(), (expected.clone(), has_more), "{count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_gets_the_items_of_another_one_knows_that_some_of_them_are_missing() {
+        let mut parts: Vec<Bounded<usize>> = Vec::new();
+        for start in [500, 0] {
+            let mut part = Bounded::default();
+            (start..start + 150).for_each(|item| part.push(item));
+            parts.push(part);
+        }
+        let mut whole = Bounded::default();
+        parts.into_iter().for_each(|part| whole.append(part));
+        assert_eq!(whole.into_sorted(), ((0..MAX_REPORTED).collect(), true));
+        let mut few = Bounded::default();
+        few.push(1);
+        few.leave_out();
+        few.push(0);
+        assert_eq!(few.into_sorted(), (vec![0, 1], true));
+    }
+}

@@ -1,0 +1,101 @@
+//! Errors that one run of a rule finds. What is kept of them is bounded; which of them deny is known of all.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crd_validation::{Bounded, FieldError, FieldPath};
+
+/// Errors of a rule, apart from those that are ratcheted.
+#[derive(Default)]
+pub(crate) struct FoundErrors {
+    known: KnownErrors,
+    /// Errors that are not ratcheted.
+    pub(crate) new: Bounded<FieldError>,
+    /// Errors that are ratcheted.
+    pub(crate) ratcheted: Bounded<FieldError>,
+}
+
+/// Errors of a rule that are known without its present run.
+#[derive(Default)]
+pub(crate) struct KnownErrors {
+    /// Errors of the old object. They are ratcheted.
+    pub(crate) old: Option<Fingerprints>,
+    /// Errors of the object without related objects, if the rule has read any.
+    pub(crate) alone: Option<Fingerprints>,
+    /// Paths of errors that were ratcheted in an earlier validation.
+    pub(crate) ratcheted: Vec<FieldPath>,
+}
+
+impl FoundErrors {
+    pub(crate) fn new(known: KnownErrors) -> Self {
+        Self {
+            known,
+            ..Self::default()
+        }
+    }
+
+    /// Returns true if the rule has found no error.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.ratcheted.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, error: FieldError) {
+        let KnownErrors { old, ratcheted, .. } = &self.known;
+        let was_there = old.as_ref().is_some_and(|old| old.has(&error));
+        let is_ratcheted = (was_there || ratcheted.contains(&error.path))
+            // A conflict with related objects lasts only as long as these objects exist.
+            && !self.is_of_related(&error);
+        if is_ratcheted {
+            self.ratcheted.push(error);
+        } else {
+            self.new.push(error);
+        }
+    }
+
+    /// Returns true if the error is a conflict with related objects: the object alone does not have it.
+    pub(crate) fn is_of_related(&self, error: &FieldError) -> bool {
+        let alone = self.known.alone.as_ref();
+        alone.is_some_and(|alone| !alone.has(error))
+    }
+}
+
+/// Property of an error by which it is recognized.
+#[derive(Clone, Copy)]
+pub(crate) enum Identity {
+    /// Type and path.
+    TypeAndPath,
+    /// Everything.
+    Whole,
+}
+
+/// Fingerprints of any number of errors, of eight bytes each.
+pub(crate) struct Fingerprints {
+    identity: Identity,
+    found: HashSet<u64>,
+}
+
+impl Fingerprints {
+    pub(crate) fn new(identity: Identity) -> Self {
+        Self {
+            identity,
+            found: HashSet::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, error: &FieldError) {
+        self.found.insert(self.fingerprint(error));
+    }
+
+    fn has(&self, error: &FieldError) -> bool {
+        !self.found.is_empty() && self.found.contains(&self.fingerprint(error))
+    }
+
+    fn fingerprint(&self, error: &FieldError) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (error.error_type, &error.path).hash(&mut hasher);
+        if let Identity::Whole = self.identity {
+            (error.body(), &error.span, &error.hints).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}

@@ -1,0 +1,136 @@
+//! Memory of the webhook at the limit that the manifests give its container: no request, and no client that does not read its
+//! response, brings it there, and other clients are served.
+//!
+//! The test needs root for a memory cgroup. Elsewhere it is reported as ignored, or as failed if `LOCKSTEP_REQUIRE_NODE` is
+//! set. `LOCKSTEP_MEMORY_BYTES` sets the size of the reviews; the largest is 7 MiB.
+
+mod cgroup;
+mod shapes;
+mod webhook;
+
+use std::env;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::join_all;
+use libtest_mimic::{Arguments, Trial};
+
+use crate::cgroup::Cgroup;
+use crate::shapes::{Reading, SHAPES, Shape};
+use crate::webhook::{Response, Webhook};
+
+/// Memory limit of the container in the manifests.
+const CONTAINER_BYTES: u64 = 768 << 20;
+
+/// Maximum memory of the process that serves, without the processes that compile VRL programs.
+const PROCESS_MIB: u64 = 384;
+
+/// Maximum size of a response to an admission review, and of its header.
+const RESPONSE_BYTES: usize = (256 << 10) + 512;
+
+/// Number of clients that send the same request at the same time.
+const CLIENTS: usize = 4;
+
+/// Size of a review, unless `LOCKSTEP_MEMORY_BYTES` is set.
+const DEFAULT_BYTES: usize = 3 << 20;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let impossible = if arguments.list {
+        None
+    } else {
+        Cgroup::check().err()
+    };
+    if let Some(error) = &impossible {
+        eprintln!("no memory cgroup can be created here: {error}");
+        let is_required = env::var_os("LOCKSTEP_REQUIRE_NODE").is_some();
+        assert!(!is_required, "LOCKSTEP_REQUIRE_NODE is set");
+    }
+    let run = || {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(the_webhook_stays_within_its_memory());
+        Ok(())
+    };
+    let name = "no_request_brings_the_webhook_to_the_memory_limit_of_its_container";
+    let trial = Trial::test(name, run).with_ignored_flag(impossible.is_some());
+    libtest_mimic::run(&arguments, vec![trial]).exit_code()
+}
+
+async fn the_webhook_stays_within_its_memory() {
+    let bytes = env::var("LOCKSTEP_MEMORY_BYTES").ok();
+    let bytes = bytes.map_or(DEFAULT_BYTES, |text| text.parse().expect("a number"));
+    let cgroup = Cgroup::create(CONTAINER_BYTES).expect("a cgroup");
+    let webhook = Arc::new(Webhook::start(&cgroup).await);
+    assert_eq!(SHAPES.len(), 40);
+    println!("| request | responses | largest response | valid client | webhook | container |");
+    println!("|---|---|---|---|---|---|");
+    for shape in SHAPES {
+        attack(&cgroup, &webhook, shape, bytes).await;
+    }
+    webhook
+        .terminate_with_unread_responses(shapes::denied(bytes))
+        .await;
+}
+
+/// Sends one shape from several clients, and valid reviews beside it.
+async fn attack(cgroup: &Cgroup, webhook: &Arc<Webhook>, shape: &Shape, bytes: usize) {
+    let name = shape.name;
+    webhook.reset_peak();
+    cgroup.reset_peak();
+    let request = Arc::new((shape.request)(bytes));
+    let stop = Arc::new(AtomicBool::new(false));
+    let valid = tokio::spawn(send_valid(Arc::clone(webhook), Arc::clone(&stop)));
+    let responses = match shape.reading {
+        Reading::Whole => join_all((0..CLIENTS).map(|_| webhook.send(&request))).await,
+        Reading::Never(connections) => webhook.send_unread(&request, connections).await,
+    };
+    stop.store(true, Ordering::Relaxed);
+    let served = valid.await.expect("the valid client is served");
+    let largest = responses.iter().map(|response| response.bytes).max();
+    let largest = largest.unwrap_or_default();
+    let statuses = statuses(&responses);
+    let (process, container) = (webhook.peak_mib(), cgroup.peak_mib());
+    println!("| {name} | {statuses} | {largest} | {served} | {process} MiB | {container} MiB |");
+    assert_eq!(cgroup.oom_kills(), 0, "{name}");
+    assert!(webhook.is_running(), "{name}: the webhook has ended");
+    assert!(served > 0, "{name}: the valid client was not served");
+    assert!(process <= PROCESS_MIB, "{name}: {process} MiB");
+    if !shape.is_conversion {
+        assert!(largest <= RESPONSE_BYTES, "{name}: {largest} bytes");
+    }
+}
+
+/// Sends valid reviews, each on a new connection, until one is answered after the attack. Like an API server, the client
+/// repeats a review after status 429. Returns the number of responses.
+async fn send_valid(webhook: Arc<Webhook>, stop: Arc<AtomicBool>) -> usize {
+    let request = shapes::valid();
+    let mut served = 0;
+    loop {
+        let response = webhook.send(&request).await;
+        if response.status == 429 {
+            continue;
+        }
+        assert_eq!(response.status, 200, "{}", response.start);
+        assert!(
+            response.start.contains(r#""allowed":true"#),
+            "{}",
+            response.start
+        );
+        served += 1;
+        if stop.load(Ordering::Relaxed) {
+            return served;
+        }
+    }
+}
+
+/// Returns the status codes with their numbers.
+fn statuses(responses: &[Response]) -> String {
+    let mut codes: Vec<_> = responses.iter().map(|response| response.status).collect();
+    codes.sort_unstable();
+    let counts = codes.chunk_by(|a, b| a == b);
+    let counts: Vec<_> = counts
+        .map(|same| format!("{}×{}", same.len(), same[0]))
+        .collect();
+    counts.join(", ")
+}
