@@ -143,4 +143,6 @@ pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
 pub use crate::sharding::{LEADER_ELECTION_ID_LABEL, ShardElector, Shards};
 pub use crate::simulated_election::SimulatedElection;
+pub use lockstep_watch::{WatchLimits, Watches};
+
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};

@@ -7,13 +7,13 @@ mod queue;
 mod registration;
 mod stalled;
 mod threshold_gauge;
-mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockstep_shared_validation::ValidationResult;
+use lockstep_watch::{WatchLimits, WatchState, Watches};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -28,8 +28,6 @@ use crate::metrics::queue::Queues;
 use crate::metrics::registration::registered;
 use crate::metrics::stalled::StalledObjects;
 pub(crate) use crate::metrics::threshold_gauge::ThresholdGauge;
-pub(crate) use crate::metrics::watch::WatchState;
-use crate::metrics::watch::Watches;
 pub(crate) use child_writes::ChildWrites;
 
 /// Prometheus metrics of all controllers.
@@ -263,7 +261,19 @@ impl Metrics {
 
     /// Returns the state of one watch.
     pub(crate) fn watch(&self, controller: &str, resource: &str) -> WatchState {
-        self.watches.of(controller, resource)
+        self.watches.start(controller, resource)
+    }
+
+    /// Returns the watches of all controllers. Other watches of the process can be added to them.
+    pub fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    /// Replaces the time limits of the watches that start later.
+    #[must_use]
+    pub fn with_watch_limits(mut self, limits: WatchLimits) -> Self {
+        self.watches = self.watches.with_limits(limits);
+        self
     }
 
     /// Returns the watches that are not connected, with the reasons.

@@ -12,6 +12,8 @@ use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
 use serde_json::{Map, Value};
 
+pub(crate) use lockstep_watch::{failure_reason as reason, type_name as name};
+
 use crate::cache::store::CompressedObject;
 use crate::dynamic_object;
 use crate::field_manager::FieldManager;
@@ -70,29 +72,6 @@ fn from_partial(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<Dynamic
         Event::InitApply(object) => Event::InitApply(whole(object)),
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
-    }
-}
-
-/// Returns the name of a type, as that of its CRD; without a group only the plural.
-pub(crate) fn name(resource: &ApiResource) -> String {
-    let name = format!("{}.{}", resource.plural, resource.group);
-    name.trim_end_matches('.').to_owned()
-}
-
-/// Returns why a watch fails, and what to do about it.
-pub(crate) fn reason(error: &Error, resource: &ApiResource) -> String {
-    let name = name(resource);
-    let status = match error {
-        Error::InitialListFailed(kube::Error::Api(status))
-        | Error::WatchStartFailed(kube::Error::Api(status))
-        | Error::WatchFailed(kube::Error::Api(status))
-        | Error::WatchError(status) => Some(status),
-        _ => None,
-    };
-    match status.map(|status| status.code) {
-        Some(401 | 403) => format!("is forbidden: grant `list` and `watch` on {name}"),
-        Some(404) => format!("failed because the kind does not exist: apply the CRD {name}"),
-        _ => format!("failed: {error}"),
     }
 }
 

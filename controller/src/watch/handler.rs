@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
+use kube::{Client, ResourceExt};
+use lockstep_watch::WatchState;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::yield_now;
@@ -18,7 +19,6 @@ use crate::cache::reference_index::{ReferenceIndex, targets};
 use crate::children::OWNER_LABEL;
 use crate::children::owner::label;
 use crate::controller::context::Context;
-use crate::metrics::WatchState;
 use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
 use crate::protection::in_use::InUseProtection;
 use crate::queue::priority_queue::{Priority, Queue};
@@ -49,6 +49,13 @@ pub(crate) struct Watching<'a> {
     namespace: Option<String>,
     /// If true, the initial list is complete, or nothing waits for it.
     is_complete: bool,
+}
+
+impl Watching<'_> {
+    /// Returns the client for the requests of this watch.
+    pub(crate) fn client(&self, client: &Client) -> Client {
+        self.connection.client(client)
+    }
 }
 
 /// Handler of the events of all watches of a controller.

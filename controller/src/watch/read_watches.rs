@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
+use lockstep_watch::WatchState;
 
 use crate::api::reconciler::Reconciler;
 use crate::controller::context::Context;
@@ -47,9 +48,12 @@ async fn until_unused<R>(context: &Context<R>, place: Place) -> Place {
         resource,
         namespace,
     } = &place;
+    let connection = context
+        .metrics
+        .watch(&context.name, &event_stream::name(resource));
     let config = watcher::Config::default();
     let events = event_stream::events(
-        &context.client,
+        &connection.client(&context.client),
         resource,
         namespace.as_deref(),
         &config,
@@ -57,7 +61,7 @@ async fn until_unused<R>(context: &Context<R>, place: Place) -> Place {
         &context.manager,
     );
     tokio::select! {
-        () = deliver(context, &place, events) => {}
+        () = deliver(context, &place, &connection, events) => {}
         _ = places.wait_for(|places| !places.contains(&place)) => {}
     }
     objects.on_end(&place);
@@ -68,11 +72,11 @@ async fn until_unused<R>(context: &Context<R>, place: Place) -> Place {
 async fn deliver<R>(
     context: &Context<R>,
     place: &Place,
+    connection: &WatchState,
     events: impl Stream<Item = watcher::Result<Event<DynamicObject>>>,
 ) {
     let objects = &context.read_objects;
     let resource = event_stream::name(&place.resource);
-    let connection = context.metrics.watch(&context.name, &resource);
     let mut listed = Versions::new();
     let mut events = pin!(events);
     while let Some(event) = events.next().await {

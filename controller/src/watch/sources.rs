@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, Stream, StreamExt};
+use kube::Client;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
@@ -125,8 +126,9 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     async fn parents(&self) {
         let resource = &self.context.resource;
         let config = watcher::Config::default();
-        let begin = || self.events(resource, &config, false);
         let mut watch = self.handler.watch(Watched::Parents, resource);
+        let client = watch.client(&self.context.client);
+        let begin = || self.events(&client, resource, &config, false);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
         let store = &self.stores.parents;
         let intake = Intake {
@@ -272,8 +274,8 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let resource = self.context.owned_types[type_].api_resource();
         let ours = format!("{CONTROLLER_LABEL}={}", self.context.controller);
         let config = watcher::Config::default().labels(&ours);
-        let (client, manager) = (&self.context.client, &self.context.manager);
-        let begin = || event_stream::events(client, resource, namespace, &config, false, manager);
+        let (client, manager) = (watch.client(&self.context.client), &self.context.manager);
+        let begin = || event_stream::events(&client, resource, namespace, &config, false, manager);
         let store = &self.stores.children[type_];
         let compress = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
@@ -301,21 +303,23 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     async fn related(&self, at: usize) {
         let watch = &self.context.watches[at];
         let resource = &watch.resource;
-        let events = self.events(resource, &watch.config, watch.is_metadata_only);
-        let mut watch = self.handler.watch(Watched::Related(at), resource);
-        let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
+        let mut state = self.handler.watch(Watched::Related(at), resource);
+        let client = state.client(&self.context.client);
+        let events = self.events(&client, resource, &watch.config, watch.is_metadata_only);
+        let handle = |event: WatchEvent<'_>| self.handler.handle(&mut state, event);
         intake::run(events, &self.stores.related[at].store, handle).await;
     }
 
     fn events(
         &self,
+        client: &Client,
         resource: &ApiResource,
         config: &watcher::Config,
         is_metadata_only: bool,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<R> {
         let namespace = self.context.namespace.as_deref();
         event_stream::events(
-            &self.context.client,
+            client,
             resource,
             namespace,
             config,

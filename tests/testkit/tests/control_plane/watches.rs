@@ -1,5 +1,7 @@
 //! Related objects, on a real control plane.
 
+mod silence;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use kube::{Client, ResourceExt};
 use lockstep_controller::predicate::{UpdateEvent, annotation_changed};
 use lockstep_controller::{
     Lookup, Metrics, OwnedType, ReconcileError, Reference, SyncReconciler, SyncRequest,
-    SyncResponse, Watch,
+    SyncResponse, Watch, WatchLimits,
 };
 use lockstep_envtest::{Cluster, eventually};
 use lockstep_shared_validation::ValidatedResource;
@@ -142,10 +144,14 @@ struct Readers {
 
 impl Readers {
     async fn start(client: impl AsyncFnOnce(&Cluster) -> Client) -> Self {
+        Self::start_with(WatchLimits::default(), client).await
+    }
+
+    async fn start_with(limits: WatchLimits, client: impl AsyncFnOnce(&Cluster) -> Client) -> Self {
         let cluster = Cluster::start().await.expect("the cluster starts");
         let client = client(&cluster).await;
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
+        let metrics = Metrics::register(&mut registry).with_watch_limits(limits);
         let handler = SyncReconciler::new(DeterminismCheck(sync))
             .owns([OwnedType::namespaced::<ConfigMap>()])
             .watches_all(watches());
