@@ -323,7 +323,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-pub(crate) const RECORDED: [&str; 26] = [
+pub(crate) const RECORDED: [&str; 27] = [
     "arn",
     "resourceId",
     "region",
@@ -350,6 +350,7 @@ pub(crate) const RECORDED: [&str; 26] = [
     "ownedSecrets",
     "replicaOf",
     "deletionRequest",
+    "acceptedChanges",
 ];
 
 /// Returns the status fields that record an instance as RDS describes it.

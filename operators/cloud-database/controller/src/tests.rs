@@ -1,8 +1,10 @@
 //! Reconciliations on the simulator of RDS, without an API server.
 
+mod absence;
 mod allowed_sources;
 mod credentials;
 mod deletions;
+mod encryption;
 mod environment;
 mod errors;
 mod modifications;
@@ -13,3 +15,4 @@ mod retained_backups;
 mod sources;
 mod statuses;
 mod steady;
+mod taken_back;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use fastrand::Rng;
+use serde_json::{Value, json};
 
 use crate::fields::Fields;
 use crate::protocol::fault::Fault;
@@ -18,6 +19,9 @@ pub enum Disturbance {
     LostRequest,
     /// The call is carried out, and the answer comes later by this real time.
     Delay(Duration),
+    /// The call is answered as if nothing existed of what it describes: with the error that what it names is not found, or
+    /// with an empty list.
+    Nothing,
 }
 
 impl Disturbance {
@@ -48,11 +52,61 @@ impl Disturbance {
     }
 }
 
+/// Calls that describe resources, with the list in their result, the parameter that names one of them, and the error if
+/// that is not found.
+const DESCRIPTIONS: [(&str, &str, &str, &str); 3] = [
+    (
+        "DescribeDBInstances",
+        "DBInstances",
+        "DBInstanceIdentifier",
+        "DBInstanceNotFound",
+    ),
+    (
+        "DescribeDBSnapshots",
+        "DBSnapshots",
+        "DBSnapshotIdentifier",
+        "DBSnapshotNotFound",
+    ),
+    (
+        "DescribeDBInstanceAutomatedBackups",
+        "DBInstanceAutomatedBackups",
+        "DbiResourceId",
+        "DBInstanceAutomatedBackupNotFound",
+    ),
+];
+
+/// Returns true if an operation describes resources that can be missing in its answer.
+pub(crate) fn is_description(operation: &str) -> bool {
+    DESCRIPTIONS.iter().any(|(name, ..)| *name == operation)
+}
+
+/// Returns the answer to a call as if nothing existed.
+pub(crate) fn nothing(operation: &str, parameters: &Fields) -> Result<Value, Fault> {
+    let mut all = DESCRIPTIONS.iter();
+    let (_, list, parameter, code) = all
+        .find(|(name, ..)| *name == operation)
+        .unwrap_or_else(|| panic!("{operation} describes no resources"));
+    match parameters.given_text(parameter) {
+        Some(name) => Err(Fault::new(code, format!("{name} not found."))),
+        None => Ok(json!({*list: []})),
+    }
+}
+
+/// Share of the descriptions that show nothing.
+#[derive(Debug)]
+struct Lapses {
+    percentage: u32,
+    rng: Rng,
+    /// Access key of the callers that get them.
+    access_key: String,
+}
+
 /// Faults that wait for calls, and parameters that are refused.
 #[derive(Debug, Default)]
 pub(crate) struct Injections {
     waiting: Vec<(String, Disturbance, usize)>,
     refused: Vec<(String, String, Fault)>,
+    lapses: Option<Lapses>,
 }
 
 impl Injections {
@@ -66,6 +120,24 @@ impl Injections {
     pub(crate) fn refuse(&mut self, operation: &str, parameter: &str, fault: Fault) {
         let (operation, parameter) = (operation.to_owned(), parameter.to_owned());
         self.refused.push((operation, parameter, fault));
+    }
+
+    /// Lets a share of the descriptions show nothing.
+    pub(crate) fn set_lapses(&mut self, access_key: &str, percentage: u32, seed: u64) {
+        self.lapses = (percentage > 0).then(|| Lapses {
+            percentage,
+            rng: Rng::with_seed(seed),
+            access_key: access_key.to_owned(),
+        });
+    }
+
+    /// Returns true if this description shows nothing.
+    pub(crate) fn lapses(&mut self, operation: &str, access_key: &str) -> bool {
+        is_description(operation)
+            && self
+                .lapses
+                .as_mut()
+                .is_some_and(|it| it.access_key == access_key && it.rng.u32(..100) < it.percentage)
     }
 
     pub(crate) fn clear(&mut self) {

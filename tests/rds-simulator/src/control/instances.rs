@@ -92,6 +92,14 @@ impl Simulator {
         self.with_instance(id, |instance, now| instance.apply_pending(&timing, now));
     }
 
+    /// Lets RDS take back each change of some settings of an instance: it accepts them, the instance goes through the states,
+    /// and has the values from before. Without settings, changes are applied again. They have the names of the parameters
+    /// of `CreateDBInstance`.
+    pub fn roll_back(&self, id: &str, settings: &[&str]) {
+        let settings = settings.iter().map(|name| (*name).to_owned()).collect();
+        self.with_instance(id, |instance, _| instance.rolled_back = settings);
+    }
+
     /// Lets RDS grow the storage of an instance automatically.
     pub fn autoscale(&self, id: &str, size: i64) {
         let timing = self.lock().config.timing.clone();

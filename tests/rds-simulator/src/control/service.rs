@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::control::authorization::{self, Policy, Tags};
-use crate::control::injection::{Disturbance, Injections};
+use crate::control::injection::{Disturbance, Injections, nothing};
 use crate::control::journal::{JournalEntry, Outcome, without_secrets};
 use crate::control::roles::Roles;
 use crate::fields::Fields;
@@ -140,7 +140,10 @@ impl Service {
     ) -> Answer {
         let operation = form.action.as_str();
         let input = &model.operations[operation].input;
-        let disturbance = self.injections.take(operation);
+        let disturbance = self.injections.take(operation).or_else(|| {
+            let lapses = self.injections.lapses(operation, &access_key);
+            lapses.then_some(Disturbance::Nothing)
+        });
         let parameters = form.parameters(model, input);
         let shown = parameters.as_ref().map_or(Value::Null, |parameters| {
             without_secrets(model, operation, parameters)
@@ -148,6 +151,9 @@ impl Service {
         let result = match &disturbance {
             Some(Disturbance::Error(code, message)) => Err(Fault::new(code, message)),
             Some(Disturbance::LostRequest) => Ok(Value::Null),
+            Some(Disturbance::Nothing) => {
+                parameters.and_then(|parameters| nothing(operation, &parameters))
+            }
             _ => parameters.and_then(|parameters| {
                 self.authorize(operation, place, &parameters, &access_key)?;
                 self.run(operation, place, &parameters)
@@ -174,7 +180,7 @@ impl Service {
                 outcome = Outcome::RequestLost;
             }
             Some(Disturbance::Delay(delay)) => answer.delay = delay,
-            Some(Disturbance::Error(..)) | None => {}
+            Some(Disturbance::Error(..) | Disturbance::Nothing) | None => {}
         }
         self.journal.push(JournalEntry {
             operation: operation.to_owned(),

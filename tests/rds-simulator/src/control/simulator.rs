@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::control::authorization::Policy;
-use crate::control::injection::Disturbance;
+use crate::control::injection::{Disturbance, is_description};
 use crate::control::journal::{JournalEntry, Outcome};
 use crate::control::roles::Role;
 use crate::control::service::Service;
@@ -182,12 +182,25 @@ impl Simulator {
 
     /// Lets the next calls of an operation fail or be late.
     pub fn inject(&self, operation: &str, disturbance: Disturbance, times: usize) {
+        if matches!(disturbance, Disturbance::Nothing) {
+            assert!(
+                is_description(operation),
+                "{operation} describes no resources"
+            );
+        }
         if let Disturbance::Error(code, message) = &disturbance {
             self.require_documented(operation, &Fault::new(code, message));
         }
         self.require_operation(operation);
         let mut service = self.lock();
         service.injections.add(operation, disturbance, times);
+    }
+
+    /// Lets a percentage of the calls of an access key that describe instances, snapshots or automated backups answer as if
+    /// nothing of that existed, as an eventually consistent service can. Zero ends it.
+    pub fn set_lapses(&self, access_key: &str, percentage: u32, seed: u64) {
+        let mut service = self.lock();
+        service.injections.set_lapses(access_key, percentage, seed);
     }
 
     /// Lets every call of an operation with a parameter fail, until the injections are cleared.

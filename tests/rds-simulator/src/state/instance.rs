@@ -48,6 +48,8 @@ pub(crate) struct Instance {
     pub(crate) source: Option<String>,
     /// Modifications that RDS applies at the next reboot.
     pub(crate) at_reboot: Fields,
+    /// Settings whose changes RDS accepts, applies and takes back.
+    pub(crate) rolled_back: Vec<String>,
     /// Time at which the server certificate was issued.
     pub(crate) certified: Timestamp,
     /// If true, parameters of the parameter group are applied at the next reboot.
@@ -78,6 +80,7 @@ impl Instance {
             next_window: None,
             source: None,
             at_reboot: Fields::default(),
+            rolled_back: Vec::new(),
             certified: now,
             needs_reboot: false,
             phases: VecDeque::new(),
@@ -236,6 +239,9 @@ impl Instance {
         let mut changed = std::mem::take(&mut self.soon);
         if with_pending {
             changed.overlay(&std::mem::take(&mut self.pending));
+        }
+        for name in &self.rolled_back {
+            changed.take(name);
         }
         if let Some(name) = changed.take("NewDBInstanceIdentifier") {
             self.settings.set("DBInstanceIdentifier", name);
