@@ -22,7 +22,7 @@ use crate::controller::context::Context;
 use crate::queue::priority_queue::Queue;
 use crate::sharding::scope::ShardedWatch;
 use crate::watch::event_stream;
-use crate::watch::event_stream::WatchEvent;
+use crate::watch::event_stream::{Fields, WatchEvent};
 use crate::watch::handler::{EventHandler, Watched, Watching};
 use crate::watch::intake;
 use crate::watch::intake::Intake;
@@ -125,7 +125,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     async fn parents(&self) {
         let resource = &self.context.resource;
         let config = watcher::Config::default();
-        let begin = || self.events(resource, &config, false);
+        let begin = || self.events(resource, &config, Fields::Unmanaged);
         let mut watch = self.handler.watch(Watched::Parents, resource);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
         let store = &self.stores.parents;
@@ -273,7 +273,8 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let ours = format!("{CONTROLLER_LABEL}={}", self.context.controller);
         let config = watcher::Config::default().labels(&ours);
         let (client, manager) = (&self.context.client, &self.context.manager);
-        let begin = || event_stream::events(client, resource, namespace, &config, false, manager);
+        let begin =
+            || event_stream::events(client, resource, namespace, &config, Fields::All, manager);
         let store = &self.stores.children[type_];
         let compress = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
@@ -301,7 +302,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
     async fn related(&self, at: usize) {
         let watch = &self.context.watches[at];
         let resource = &watch.resource;
-        let events = self.events(resource, &watch.config, watch.is_metadata_only);
+        let events = self.events(resource, &watch.config, watch.fields());
         let mut watch = self.handler.watch(Watched::Related(at), resource);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
         intake::run(events, &self.stores.related[at].store, handle).await;
@@ -311,7 +312,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         &self,
         resource: &ApiResource,
         config: &watcher::Config,
-        is_metadata_only: bool,
+        fields: Fields,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<R> {
         let namespace = self.context.namespace.as_deref();
         event_stream::events(
@@ -319,7 +320,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             resource,
             namespace,
             config,
-            is_metadata_only,
+            fields,
             &self.context.manager,
         )
     }

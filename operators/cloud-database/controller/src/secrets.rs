@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
-use lockstep_controller::{ReadObject, ReconcileError};
+use lockstep_controller::{ReadObject, ReconcileError, path_segment};
 
 /// Reads a Secret by its name from the API server.
 pub(crate) async fn read_secret(
@@ -11,8 +11,8 @@ pub(crate) async fn read_secret(
     namespace: &str,
     name: &str,
 ) -> (Result<Option<Secret>, ReconcileError>, ReadObject) {
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let secret = secrets.get_opt(name).await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), &path_segment(namespace));
+    let secret = secrets.get_opt(&path_segment(name)).await;
     let found = secret.as_ref().ok().and_then(Option::as_ref);
     let read = ReadObject::of::<Secret>(namespace, name, found);
     let secret = secret.map_err(|error| match error {
