@@ -17,16 +17,29 @@ const RULE: &str = "nesting";
 /// JSON parsers read 128 levels.
 const MAX_LEVELS: usize = 64;
 
+const PRESERVES_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
+
 /// Number of names in the path of an error. A whole path would have more than [`MAX_LEVELS`].
 const SHOWN: usize = 4;
 
-/// Returns true if a CRD lets an object contain fields that it does not describe. Only these can be nested without bound.
+/// Returns true if a CRD lets users write fields that it does not describe. Only these can be nested without bound. The status
+/// is written by the controller.
 pub(crate) fn applies_to(crd: &Value) -> bool {
-    match crd {
-        Value::Object(fields) => fields.iter().any(|(name, value)| {
-            name == "x-kubernetes-preserve-unknown-fields" && *value == true || applies_to(value)
-        }),
-        Value::Array(items) => items.iter().any(applies_to),
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let schemas = versions.map(|version| &version["schema"]["openAPIV3Schema"]);
+    schemas.into_iter().any(|schema| {
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        let mut written = fields.filter(|(name, _)| *name != "status");
+        schema[PRESERVES_UNKNOWN] == true || written.any(|(_, field)| has_free_fields(field))
+    })
+}
+
+fn has_free_fields(schema: &Value) -> bool {
+    match schema {
+        Value::Object(parts) => {
+            schema[PRESERVES_UNKNOWN] == true || parts.values().any(has_free_fields)
+        }
+        Value::Array(parts) => parts.iter().any(has_free_fields),
         _ => false,
     }
 }
@@ -199,13 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn only_free_fields_can_be_deep() {
-        assert!(!applies_to(
-            &json!({"type": "object", "properties": {"a": {}}})
-        ));
-        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        assert!(applies_to(
-            &json!({"spec": {"versions": [{"properties": {"a": open}}]}})
-        ));
+    fn only_free_fields_of_users_can_be_deep() {
+        let open = json!({"type": "object", PRESERVES_UNKNOWN: true});
+        let crd = |name: &str, field: &Value| {
+            let properties = json!({name: {"type": "object", "properties": {"a": field}}});
+            json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": {"properties": properties}}}]}})
+        };
+        assert!(applies_to(&crd("spec", &open)));
+        assert!(!applies_to(&crd("status", &open)));
+        assert!(!applies_to(&crd("spec", &json!({"type": "object"}))));
     }
 }

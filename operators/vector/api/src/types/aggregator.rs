@@ -96,7 +96,7 @@ pub struct ClusterVectorAggregatorSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(
         length(min = 1, max = 63),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+        regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")
     )]
     pub resource_namespace: Option<String>,
     /// Settings that both kinds of aggregators share.

@@ -65,7 +65,7 @@ pub struct SecretSource {
     /// Name of the Secret.
     #[schemars(
         length(min = 1, max = 253),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+        regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$")
     )]
     pub name: String,
     /// Namespace of the Secret. Only for ClusterVectorPipelines.
