@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_list_and_a_watch_event_are_read_however_deep_an_object_is() {
-        for levels in [60, 117, 300, 9_000] {
+        for levels in [60, 126, 300, 9_000] {
             let text = format!(
                 r#"{{"kind": "KList", "apiVersion": "g/v1", "metadata": {{"resourceVersion": "7"}}, "items": [{}, {}]}}"#,
                 nested("deep", levels),

@@ -131,13 +131,13 @@ where
         let limit = self.limits.time;
         async move {
             if target == Target::Watch {
-                let response = response.await.map_err(Into::into)?;
+                let response = response.await.map_err(Into::<BoxError>::into)?;
                 return Ok(response.map(LimitedBody::without_limit));
             }
             let end = Box::pin(sleep(limit));
             let response = timeout(limit, response).await;
             let response = response.map_err(|_| LimitExceeded::Time(limit))?;
-            let response = response.map_err(Into::into)?;
+            let response = response.map_err(Into::<BoxError>::into)?;
             Ok(response.map(|body| LimitedBody::until(end, limit, body)))
         }
         .boxed()

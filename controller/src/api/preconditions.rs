@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::ApiResource;
 use kube::{Client, Resource};
 
 use crate::api::error::ReconcileError;

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::DynamicResourceScope;
-use kube::{Resource, ResourceExt};
 use lockstep_shared_validation::Validator;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::cache::object_key::ObjectKey;
@@ -16,6 +14,7 @@ use crate::cache::reference_index::ReferenceIndex;
 use crate::cache::related::RelatedCache;
 use crate::cache::store::{LabelPattern, Store};
 use crate::controller::context::Context;
+use crate::custom_object::CustomObject;
 use crate::dynamic_object;
 use crate::events::recorder::RENEW_AFTER;
 use crate::predicate::UpdateEvent;
