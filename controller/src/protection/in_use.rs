@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use lockstep_shared_validation::Validator;
 use tokio::sync::watch;
