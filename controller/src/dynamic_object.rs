@@ -1,10 +1,12 @@
 //! Objects of any kind, as the API server returns them.
 
-use kube::api::{Api, ApiResource, DynamicObject, TypeMeta};
-use kube::core::DynamicResourceScope;
+use kube::api::{Api, ApiResource, DynamicObject, GetParams, TypeMeta};
+use kube::core::{DynamicResourceScope, Request};
 use kube::{Client, Resource};
 
+use crate::custom_object::CustomMetadata;
 use crate::field_manager::FieldManager;
+use crate::request_limits::path_segment;
 
 /// Returns the API of a type, in one namespace or in all.
 pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
@@ -13,8 +15,26 @@ where
 {
     let client = client.clone();
     match namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, resource),
+        Some(namespace) => Api::namespaced_with(client, &path_segment(namespace), resource),
         None => Api::all_with(client, resource),
+    }
+}
+
+/// Returns the metadata of an object, or none if it does not exist.
+pub(crate) async fn metadata(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<CustomMetadata>, kube::Error> {
+    let api: Api<CustomMetadata> = api(client, resource, namespace);
+    let request = Request::new(api.resource_url())
+        .get_metadata(&path_segment(name), &GetParams::default())
+        .map_err(kube::Error::BuildRequest)?;
+    match client.request::<CustomMetadata>(request).await {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

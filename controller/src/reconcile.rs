@@ -27,6 +27,7 @@ use crate::cache::related::{RelatedCache, RelatedObjects};
 use crate::cache::store::CompressedObject;
 use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
 use crate::controller::context::Context;
+use crate::custom_object::CustomObject;
 use crate::reconcile::action::Action;
 use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::validate::Stored;
@@ -86,7 +87,7 @@ pub(crate) async fn reconcile<R: Reconciler>(
 pub(crate) struct Reconciliation<'a, R> {
     context: &'a Context<R>,
     related: &'a [RelatedCache],
-    api: Api<DynamicObject>,
+    api: Api<CustomObject>,
     name: String,
     reference: ObjectReference,
     uid: String,
@@ -194,6 +195,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let patch = Patch::<()>::Json(json_patch::Patch(operations));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
+        let patched = patched.into_inner();
         self.context.written.objects.record(patched.clone());
         Ok(patched)
     }

@@ -8,5 +8,5 @@ pub(crate) mod types;
 
 pub use numbers::{has_floats, reread};
 pub use parse::ParsedJson;
-pub use raw::{RawObject, Tree};
+pub use raw::{MAX_DEPTH, RawMetadata, RawObject, Tree};
 pub use types::as_integer;

@@ -40,6 +40,7 @@ mod found_errors;
 mod kind;
 pub mod last_validated;
 mod layer;
+mod nesting;
 mod operation;
 pub mod policy;
 pub mod probe;
@@ -74,7 +75,7 @@ pub use crd_validation::field::{
     BadValue, ErrorType, FieldError, FieldPath, MAX_MESSAGE_BYTES, aggregate,
 };
 pub use crd_validation::format::{is_label_value, is_qualified_name};
-pub use crd_validation::json::{ParsedJson, RawObject};
+pub use crd_validation::json::{ParsedJson, RawMetadata, RawObject};
 pub use crd_validation::suggest::{did_you_mean, similar_names};
 pub use crd_validation::{AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation};
 pub use defaults::DynamicDefault;

@@ -15,6 +15,7 @@ use crate::defaults::DynamicDefault;
 use crate::fast_path;
 use crate::kind::ValidatedResource;
 use crate::last_validated::MAX_FIELDS;
+use crate::nesting;
 use crate::probe;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
@@ -163,6 +164,10 @@ impl<K: ValidatedResource> Ruleset<K> {
             .collect();
         let rules = K::rules();
         catalogue.push(probe::rule_info());
+        let has_free_fields = nesting::applies_to(&crd);
+        if has_free_fields {
+            catalogue.push(nesting::rule_info());
+        }
         for rule in &rules {
             if catalogue.iter().any(|other| other.id == rule.id) {
                 return Err(duplicate_rule(rule.id));
@@ -175,6 +180,7 @@ impl<K: ValidatedResource> Ruleset<K> {
             transition_fields,
             typed: RustRules {
                 rules,
+                has_free_fields,
                 extension: None,
             },
             catalogue,

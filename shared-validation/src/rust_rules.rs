@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::found_errors::{Fingerprints, FoundErrors, Identity, KnownErrors};
 use crate::kind::ValidatedResource;
 use crate::layer::{LayerContext, ValidationLayer};
+use crate::nesting;
 use crate::operation::Operation;
 use crate::policy::Action;
 use crate::probe;
@@ -21,6 +22,8 @@ use crate::rule::{Diagnostics, Layer, Rule, RuleContext, Severity};
 /// Validator for the Rust rules of a kind.
 pub(crate) struct RustRules<K: ValidatedResource> {
     pub(crate) rules: Vec<Rule<K>>,
+    /// If true, objects may contain fields that the CRD does not describe.
+    pub(crate) has_free_fields: bool,
     /// Value that the rules of the ruleset share, if any.
     pub(crate) extension: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -29,7 +32,7 @@ impl<K: ValidatedResource> RustRules<K> {
     /// Returns true if both objects deserialize and no rule reports a violation. Always false if the kind has
     /// policy settings, because the policy is not available here.
     pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
-        if K::settings().is_some() {
+        if K::settings().is_some() || self.has_free_fields && nesting::is_violated(object) {
             return false;
         }
         let Ok(object) = K::deserialize(object) else {
@@ -51,6 +54,9 @@ impl<K: ValidatedResource> RustRules<K> {
 impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
     fn validate(&self, case: &LayerContext<'_>, report: &mut Report<'_>) {
         probe::validate(case.object, report);
+        if self.has_free_fields {
+            nesting::validate(case, report);
+        }
         let object = match decode::<K>(case.object) {
             Ok(object) => object,
             // The structural layer has already reported which field has the wrong type.

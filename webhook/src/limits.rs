@@ -58,18 +58,16 @@ pub(crate) enum Limit {
     MaxRequestBytes,
     MaxConversionBytes,
     MaxInflightBytes,
-    Depth,
 }
 
 impl Limit {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::BodyTimeout,
         Self::RequestTimeout,
         Self::MaxRequestsInflight,
         Self::MaxRequestBytes,
         Self::MaxConversionBytes,
         Self::MaxInflightBytes,
-        Self::Depth,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -80,7 +78,6 @@ impl Limit {
             Self::MaxRequestBytes => "max-request-bytes",
             Self::MaxConversionBytes => "max-conversion-bytes",
             Self::MaxInflightBytes => "max-inflight-bytes",
-            Self::Depth => "depth",
         }
     }
 }

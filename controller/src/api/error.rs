@@ -50,6 +50,9 @@ pub enum ReconcileError {
     /// response: an object that is ready with its current spec stays ready.
     #[error("{0}")]
     Inconclusive(Box<ReconcileError>),
+    /// An error that looks permanent, and whose cause may lie outside the object nevertheless: it is retried with a back-off.
+    #[error("{0}")]
+    Retried(Box<ReconcileError>),
     /// A retry may succeed.
     #[error("{message}")]
     Transient {
@@ -67,6 +70,8 @@ pub(crate) struct WrappedError {
     pub(crate) requeue_after: Option<Duration>,
     /// If true, the error says nothing about the state of what the object manages.
     pub(crate) is_inconclusive: bool,
+    /// If true, the object is reconciled again after a back-off, even if the error is permanent.
+    pub(crate) is_retried: bool,
 }
 
 impl ReconcileError {
@@ -118,13 +123,23 @@ impl ReconcileError {
         Self::Inconclusive(Box::new(self))
     }
 
+    /// Retries a permanent error with the back-off of the object, ten minutes at most: what rejects a request, such as an
+    /// admission policy, may change where no watch reports it.
+    #[must_use]
+    pub(crate) fn retried(self) -> Self {
+        Self::Retried(Box::new(self))
+    }
+
     /// Returns true if a retry may succeed without a change in the cluster.
     #[must_use]
     pub fn passes_by_itself(&self) -> bool {
         match self {
             Self::Permanent { .. } => false,
             // A violation of a rule may be ended by a change of an object that this one refers to.
-            Self::Invalid(_) | Self::RequeueAfter { .. } | Self::Transient { .. } => true,
+            Self::Invalid(_)
+            | Self::RequeueAfter { .. }
+            | Self::Retried(_)
+            | Self::Transient { .. } => true,
             Self::Inconclusive(error) => error.passes_by_itself(),
         }
     }
@@ -135,7 +150,9 @@ impl ReconcileError {
         match self {
             Self::Invalid(_) => "Invalid",
             Self::Permanent { reason, .. } | Self::Transient { reason, .. } => reason,
-            Self::RequeueAfter { error, .. } | Self::Inconclusive(error) => error.reason(),
+            Self::RequeueAfter { error, .. } | Self::Inconclusive(error) | Self::Retried(error) => {
+                error.reason()
+            }
         }
     }
 
@@ -152,10 +169,15 @@ impl ReconcileError {
                 is_inconclusive: true,
                 ..error.unwrapped()
             },
+            Self::Retried(error) => WrappedError {
+                is_retried: true,
+                ..error.unwrapped()
+            },
             error => WrappedError {
                 error,
                 requeue_after: None,
                 is_inconclusive: false,
+                is_retried: false,
             },
         }
     }

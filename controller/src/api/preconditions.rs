@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::ApiResource;
 use kube::{Client, Resource};
 
 use crate::api::error::ReconcileError;
@@ -47,9 +47,9 @@ where
     let resource = ApiResource::erase::<K>(&());
     let metadata = object.meta();
     let namespace = metadata.namespace.as_deref();
-    let api = dynamic_object::api::<DynamicObject>(client, &resource, namespace);
     let name = metadata.name.as_deref().unwrap_or_default();
-    let found = api.get_metadata_opt(name).await.map_err(|error| {
+    let found = dynamic_object::metadata(client, &resource, namespace, name).await;
+    let found = found.map_err(|error| {
         let message = format!("the object cannot be read: {error}");
         ReconcileError::transient("ObjectUnreadable", message)
     })?;

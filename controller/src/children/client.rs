@@ -10,7 +10,7 @@ use kube::api::{
     Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
     PropagationPolicy, ValidationDirective,
 };
-use kube::core::{PartialObjectMeta, Request, Status};
+use kube::core::{Request, Status};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -21,9 +21,11 @@ use crate::children::owner::label;
 use crate::children::{
     AppliedChanges, CONTROLLER_LABEL, ChildCache, OWNER_LABEL, OwnedType, Owner,
 };
+use crate::custom_object::CustomMetadata;
 use crate::dynamic_object;
 use crate::field_manager::FieldManager;
 use crate::metrics::ChildWrites;
+use crate::queue::backoff::LONGEST_OF_REJECTED;
 use crate::reconcile::finalizer;
 
 /// Reason why not all children are up to date.
@@ -40,10 +42,11 @@ impl WriteError {
     pub(crate) fn into_reconcile_error(self) -> Result<ReconcileError, kube::Error> {
         match self {
             Self::Step(error) => Ok(error),
-            Self::Api(kube::Error::Api(response)) => Ok(ReconcileError::Transient {
-                reason: "ChildNotWritten",
-                message: format!("a child cannot be written: {}", response.message),
-            }),
+            Self::Api(kube::Error::Api(response)) => {
+                let message = format!("a child cannot be written: {}", response.message);
+                let error = ReconcileError::transient("ChildNotWritten", message);
+                Ok(error.requeue_after(LONGEST_OF_REJECTED))
+            }
             Self::Api(error) => Err(error),
         }
     }
@@ -89,12 +92,14 @@ impl ChildWriter<'_> {
     }
 
     /// Returns the owner as the API server has it.
-    pub(crate) async fn live_owner(
-        &self,
-    ) -> Result<Option<PartialObjectMeta<DynamicObject>>, kube::Error> {
-        let api: Api<DynamicObject> =
-            dynamic_object::api(self.client, self.owner.resource, self.owner.namespace);
-        let owner = api.get_metadata_opt(self.owner.name).await?;
+    pub(crate) async fn live_owner(&self) -> Result<Option<CustomMetadata>, kube::Error> {
+        let Owner {
+            resource,
+            namespace,
+            name,
+            ..
+        } = self.owner;
+        let owner = dynamic_object::metadata(self.client, resource, namespace, name).await?;
         let uid = Some(self.owner.uid);
         Ok(owner.filter(|owner| owner.metadata.uid.as_deref() == uid))
     }
@@ -312,7 +317,8 @@ impl ChildWriter<'_> {
         }
     }
 
-    /// Converts an error of the API server: one that a retry would get again is reported to the user.
+    /// Converts an error of the API server to one that is reported to the user. Each of them may pass without a change of ours:
+    /// admission policies and webhooks reject with any code, a permission may be granted, room may become available.
     pub(crate) fn rejected(&self, key: &ChildKey, error: kube::Error) -> WriteError {
         let kube::Error::Api(status) = &error else {
             return error.into();
@@ -329,11 +335,12 @@ impl ChildWriter<'_> {
             400 | 422 => self
                 .child_ref(key)
                 .permanent_error("ChildInvalid", &why)
+                .retried()
                 .into(),
-            // A permission may be granted, or room may become available, without a change of ours.
             403 | 404 | 413 => self
                 .child_ref(key)
                 .transient_error("ChildRejected", &why)
+                .requeue_after(LONGEST_OF_REJECTED)
                 .into(),
             _ => error.into(),
         }

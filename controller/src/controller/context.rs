@@ -10,6 +10,7 @@ use lockstep_shared_validation::{PolicyHandle, Validator};
 use crate::cache::write_through::WriteThrough;
 use crate::children::{AppliedChanges, ChildWriter, OwnedType, Owner};
 use crate::controller::deletion_timeouts::DeletionTimeouts;
+use crate::custom_object::CustomObject;
 use crate::dynamic_object;
 use crate::events::recorder::EventRecorder;
 use crate::field_manager::FieldManager;
@@ -63,7 +64,7 @@ pub(crate) struct Context<R> {
 }
 
 impl<R> Context<R> {
-    pub(crate) fn api(&self, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, namespace: Option<&str>) -> Api<CustomObject> {
         dynamic_object::api(&self.client, &self.resource, namespace)
     }
 
@@ -101,8 +102,8 @@ impl<R> Context<R> {
     /// that its CRD does not have yet.
     pub(crate) async fn exists(&self, object: &DynamicObject) -> bool {
         let namespace = object.namespace();
-        let api = self.api(namespace.as_deref());
-        match api.get_metadata_opt(&object.name_any()).await {
+        let (namespace, name) = (namespace.as_deref(), object.name_any());
+        match dynamic_object::metadata(&self.client, &self.resource, namespace, &name).await {
             Ok(Some(found)) => found.metadata.uid == object.metadata.uid,
             Ok(None) => false,
             Err(_) => true,

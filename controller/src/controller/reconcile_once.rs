@@ -32,9 +32,10 @@ impl<R: Reconciler> Controller<R> {
         name: &str,
     ) -> Result<Option<Action>, kube::Error> {
         let context = &self.context;
-        let Some(mut object) = context.api(namespace).get_opt(name).await? else {
+        let Some(stored) = context.api(namespace).get_opt(name).await? else {
             return Ok(None);
         };
+        let mut object = stored.into_inner();
         dynamic_object::set_type_meta(&mut object, &context.resource, &context.manager);
         for (type_, children) in context.owned_types.iter().enumerate() {
             let ours = format!("{CONTROLLER_LABEL}={}", context.controller);

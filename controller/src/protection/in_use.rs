@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::DynamicResourceScope;
 use kube::{Resource, ResourceExt};
 use lockstep_shared_validation::Validator;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::cache::object_key::ObjectKey;
@@ -16,6 +14,7 @@ use crate::cache::reference_index::ReferenceIndex;
 use crate::cache::related::RelatedCache;
 use crate::cache::store::{LabelPattern, Store};
 use crate::controller::context::Context;
+use crate::custom_object::CustomObject;
 use crate::dynamic_object;
 use crate::events::recorder::RENEW_AFTER;
 use crate::predicate::UpdateEvent;
@@ -166,18 +165,14 @@ impl<'a, R> InUseProtection<'a, R> {
             (object, users)
         } else {
             // The object is gone, or a selector excludes it: then it is not protected.
-            let Some(found) = self
-                .api::<DynamicObject>(key)
-                .get_metadata_opt(key.name())
-                .await?
-            else {
+            let client = &self.context.client;
+            let namespace = Self::namespace(key);
+            let found =
+                dynamic_object::metadata(client, self.resource, namespace, key.name()).await?;
+            let Some(found) = found else {
                 return Ok(None);
             };
-            let object = DynamicObject {
-                types: None,
-                metadata: found.metadata,
-                data: Value::Null,
-            };
+            let object = DynamicObject::from(found);
             (object, BTreeSet::new())
         };
         let uid = object.uid().unwrap_or_default();
@@ -231,7 +226,9 @@ impl<'a, R> InUseProtection<'a, R> {
         patch: &Patch<()>,
         is_removal: bool,
     ) -> Result<(), kube::Error> {
-        let api = self.api::<DynamicObject>(key);
+        let client = &self.context.client;
+        let api: Api<CustomObject> =
+            dynamic_object::api(client, self.resource, Self::namespace(key));
         match api.patch(key.name(), &PatchParams::default(), patch).await {
             // The object is gone or has changed: a watch event follows. A removal tests first that the finalizer
             // is at its index.
@@ -244,12 +241,9 @@ impl<'a, R> InUseProtection<'a, R> {
         }
     }
 
-    fn api<K>(&self, key: &ObjectKey) -> Api<K>
-    where
-        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
-    {
-        let namespace = Some(key.namespace()).filter(|namespace| !namespace.is_empty());
-        dynamic_object::api(&self.context.client, self.resource, namespace)
+    /// Returns the namespace of an object, or none if its kind is cluster-scoped.
+    fn namespace(key: &ObjectKey) -> Option<&str> {
+        Some(key.namespace()).filter(|namespace| !namespace.is_empty())
     }
 
     /// Returns the objects that refer to an object.

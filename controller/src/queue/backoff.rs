@@ -14,6 +14,10 @@ pub(crate) const LONGEST: Duration = Duration::from_hours(6);
 /// Shorter while an object is being deleted, since a user waits for that.
 pub(crate) const LONGEST_WHILE_DELETING: Duration = Duration::from_mins(10);
 
+/// Shorter for a request of ours that the API server rejects: an administrator changes a policy, a quota or a permission, and
+/// no watch reports that.
+pub(crate) const LONGEST_OF_REJECTED: Duration = Duration::from_mins(10);
+
 /// Back-offs of all objects.
 pub(crate) struct Backoffs {
     first: Duration,

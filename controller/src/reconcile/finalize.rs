@@ -164,7 +164,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         let patch = Patch::Merge(json!({"metadata": metadata}));
         let params = PatchParams::default();
         let patched = self.api.patch(&self.name, &params, &patch).await?;
-        self.context.written.objects.record(patched);
+        self.context.written.objects.record(patched.into_inner());
         Ok(())
     }
 
@@ -278,7 +278,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         self.forget();
         if !patched.finalizers().is_empty() {
             // The object remains because of other finalizers; nothing is left to do for it here.
-            self.context.written.objects.record(patched);
+            self.context.written.objects.record(patched.into_inner());
         }
         Ok(Conclusion::Silent(Action::AwaitChange))
     }

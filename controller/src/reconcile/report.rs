@@ -9,7 +9,7 @@ use crate::api::reconciler::{OperatorEvent, ReconcileOutput, Reconciler};
 use crate::children::AppliedChanges;
 use crate::events::recorder;
 use crate::metrics::ViolationLabels;
-use crate::queue::backoff::LONGEST_WHILE_DELETING;
+use crate::queue::backoff::{LONGEST_OF_REJECTED, LONGEST_WHILE_DELETING};
 use crate::reconcile::action::Action;
 use crate::reconcile::conclusion::Conclusion;
 use crate::reconcile::{Reconciliation, VALID};
@@ -191,6 +191,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             error,
             requeue_after: recheck_after,
             is_inconclusive,
+            is_retried,
         } = error.unwrapped();
         if is_inconclusive {
             status.keep_readiness();
@@ -209,10 +210,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
             ReconcileError::Invalid(_)
             | ReconcileError::RequeueAfter { .. }
-            | ReconcileError::Inconclusive(_) => ("Invalid", Health::Reconciling, self.backoff()),
+            | ReconcileError::Inconclusive(_)
+            | ReconcileError::Retried(_) => ("Invalid", Health::Reconciling, self.backoff()),
             // Reconciled again nevertheless: the cause may change outside, where no watch reports it.
             ReconcileError::Permanent { reason, .. } => {
                 let after = match self.deleting_since {
+                    _ if is_retried => self.retry_delay().min(LONGEST_OF_REJECTED),
                     Some(_) => LONGEST_WHILE_DELETING,
                     None => recorder::RENEW_AFTER,
                 };

@@ -6,6 +6,7 @@ use lockstep_shared_validation::LastValidated;
 use serde_json::{Map, Value, json};
 
 use crate::api::reconciler::OperatorCondition;
+use crate::custom_object::CustomObject;
 use crate::status::{conditions, merge_patch, reconcile_request};
 
 /// Status fields that the runtime writes; all others are the operator's.
@@ -210,7 +211,7 @@ impl Status {
     /// conflict if the object has changed since it was read.
     pub(crate) async fn write(
         &mut self,
-        api: &Api<DynamicObject>,
+        api: &Api<CustomObject>,
         name: &str,
         must_confirm: bool,
     ) -> Result<Option<DynamicObject>, kube::Error> {
@@ -230,7 +231,8 @@ impl Status {
             json!({"metadata": {"resourceVersion": self.resource_version}, "status": patch});
         let written = api
             .patch_status(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await?;
+            .await?
+            .into_inner();
         self.resource_version
             .clone_from(&written.metadata.resource_version);
         let stored = &written.data["status"];

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cache::index_entry::IndexEntry;
 use crate::predicate::UpdateEvent;
+use crate::watch::event_stream::Fields;
 
 /// Reference of an object to others that it depends on, in its own namespace unless stated otherwise.
 ///
@@ -197,6 +198,15 @@ impl Watch {
             tracing::error!(%name, "the references of the object are unknown: the function that computes them panicked");
         }
         references.ok()
+    }
+
+    /// Returns the fields of the objects that are read.
+    pub(crate) fn fields(&self) -> Fields {
+        if self.is_metadata_only {
+            Fields::Metadata
+        } else {
+            Fields::Unmanaged
+        }
     }
 
     pub(crate) fn is_indexed(&self) -> bool {

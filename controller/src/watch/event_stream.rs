@@ -6,18 +6,29 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt, TryStreamExt};
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher;
 use kube::runtime::watcher::{Error, Event};
-use serde_json::{Map, Value};
 
 pub(crate) use lockstep_watch::{failure_reason as reason, type_name as name};
 
 use crate::cache::store::CompressedObject;
+use crate::custom_object::{CustomMetadata, CustomObject};
 use crate::dynamic_object;
 use crate::field_manager::FieldManager;
 use crate::predicate::UpdateEvent;
+
+/// Fields of the objects of a watch that are read.
+#[derive(Clone, Copy)]
+pub(crate) enum Fields {
+    /// All, `metadata.managedFields` as well. One object that is nested too deep fails the watch of all: only for kinds
+    /// without free fields.
+    All,
+    /// All but `metadata.managedFields`.
+    Unmanaged,
+    /// The metadata without `managedFields`.
+    Metadata,
+}
 
 /// Returns the events of all objects of a kind, in one namespace or in all.
 ///
@@ -27,18 +38,21 @@ pub(crate) fn events(
     resource: &ApiResource,
     namespace: Option<&str>,
     config: &watcher::Config,
-    is_metadata_only: bool,
+    fields: Fields,
     manager: &FieldManager,
 ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + use<> {
     let all: Api<DynamicObject> = dynamic_object::api(client, resource, namespace);
-    let metadata: Api<PartialObjectMeta<DynamicObject>> =
-        dynamic_object::api(client, resource, namespace);
-    let begin = |config: watcher::Config| {
-        if is_metadata_only {
+    let custom: Api<CustomObject> = dynamic_object::api(client, resource, namespace);
+    let metadata: Api<CustomMetadata> = dynamic_object::api(client, resource, namespace);
+    let begin = |config: watcher::Config| match fields {
+        Fields::All => watcher(all.clone(), config).default_backoff().boxed(),
+        Fields::Unmanaged => {
+            let events = watcher(custom.clone(), config).default_backoff();
+            events.map_ok(into_dynamic).boxed()
+        }
+        Fields::Metadata => {
             let events = watcher(metadata.clone(), config).default_backoff();
-            events.map_ok(from_partial).boxed()
-        } else {
-            watcher(all.clone(), config).default_backoff().boxed()
+            events.map_ok(into_dynamic).boxed()
         }
     };
     let streamed = begin(config.clone().streaming_lists());
@@ -59,17 +73,12 @@ fn is_unknown(error: &Error) -> bool {
     }
 }
 
-/// Converts metadata into an object without other fields.
-fn from_partial(event: Event<PartialObjectMeta<DynamicObject>>) -> Event<DynamicObject> {
-    let whole = |object: PartialObjectMeta<DynamicObject>| DynamicObject {
-        types: None,
-        metadata: object.metadata,
-        data: Value::Object(Map::new()),
-    };
+/// Converts the object of an event.
+fn into_dynamic<K: Into<DynamicObject>>(event: Event<K>) -> Event<DynamicObject> {
     match event {
-        Event::Apply(object) => Event::Apply(whole(object)),
-        Event::Delete(object) => Event::Delete(whole(object)),
-        Event::InitApply(object) => Event::InitApply(whole(object)),
+        Event::Apply(object) => Event::Apply(object.into()),
+        Event::Delete(object) => Event::Delete(object.into()),
+        Event::InitApply(object) => Event::InitApply(object.into()),
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
     }

@@ -15,6 +15,7 @@ use crate::api::reconciler::Reconciler;
 use crate::controller::context::Context;
 use crate::dynamic_object::resource_version;
 use crate::watch::event_stream;
+use crate::watch::event_stream::Fields;
 use crate::watch::handler::EventHandler;
 use crate::watch::read_objects::{Place, Versions};
 
@@ -57,7 +58,7 @@ async fn until_unused<R>(context: &Context<R>, place: Place) -> Place {
         resource,
         namespace.as_deref(),
         &config,
-        true,
+        Fields::Metadata,
         &context.manager,
     );
     tokio::select! {

@@ -23,7 +23,7 @@ use crate::controller::context::Context;
 use crate::queue::priority_queue::Queue;
 use crate::sharding::scope::ShardedWatch;
 use crate::watch::event_stream;
-use crate::watch::event_stream::WatchEvent;
+use crate::watch::event_stream::{Fields, WatchEvent};
 use crate::watch::handler::{EventHandler, Watched, Watching};
 use crate::watch::intake;
 use crate::watch::intake::Intake;
@@ -128,7 +128,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let config = watcher::Config::default();
         let mut watch = self.handler.watch(Watched::Parents, resource);
         let client = watch.client(&self.context.client);
-        let begin = || self.events(&client, resource, &config, false);
+        let begin = || self.events(&client, resource, &config, Fields::Unmanaged);
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut watch, event);
         let store = &self.stores.parents;
         let intake = Intake {
@@ -275,7 +275,8 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let ours = format!("{CONTROLLER_LABEL}={}", self.context.controller);
         let config = watcher::Config::default().labels(&ours);
         let (client, manager) = (watch.client(&self.context.client), &self.context.manager);
-        let begin = || event_stream::events(&client, resource, namespace, &config, false, manager);
+        let begin =
+            || event_stream::events(&client, resource, namespace, &config, Fields::All, manager);
         let store = &self.stores.children[type_];
         let compress = |child: &DynamicObject| {
             // A child that a reconciliation has written is not stored a second time.
@@ -305,7 +306,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         let resource = &watch.resource;
         let mut state = self.handler.watch(Watched::Related(at), resource);
         let client = state.client(&self.context.client);
-        let events = self.events(&client, resource, &watch.config, watch.is_metadata_only);
+        let events = self.events(&client, resource, &watch.config, watch.fields());
         let handle = |event: WatchEvent<'_>| self.handler.handle(&mut state, event);
         intake::run(events, &self.stores.related[at].store, handle).await;
     }
@@ -315,7 +316,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
         client: &Client,
         resource: &ApiResource,
         config: &watcher::Config,
-        is_metadata_only: bool,
+        fields: Fields,
     ) -> impl Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + use<R> {
         let namespace = self.context.namespace.as_deref();
         event_stream::events(
@@ -323,7 +324,7 @@ impl<'a, R: Reconciler> Sources<'a, R> {
             resource,
             namespace,
             config,
-            is_metadata_only,
+            fields,
             &self.context.manager,
         )
     }

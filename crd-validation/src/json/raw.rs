@@ -3,24 +3,28 @@
 mod decode;
 mod tree;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer};
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::raw::tree::Reader;
 
-pub use crate::json::raw::tree::Tree;
+pub use crate::json::raw::tree::{MAX_DEPTH, Tree};
 
 /// Parsed object that borrows from its text.
 #[derive(Debug)]
 pub struct RawObject<'a>(Tree<'a>);
 
 impl<'a> RawObject<'a> {
-    /// Parses an object without `metadata.managedFields`.
+    /// Parses an object without `metadata.managedFields` and without what is nested in more than [`MAX_DEPTH`] maps and
+    /// lists, which is null.
     ///
     /// # Errors
     ///
-    /// If the text is nested deeper than the parser allows, or contains a number that no type can represent.
+    /// If the text contains a number that no type can represent.
     pub fn parse(text: &'a RawValue) -> serde_json::Result<Self> {
         serde_json::from_str(text.get())
     }
@@ -47,7 +51,48 @@ impl From<RawObject<'_>> for Value {
 
 impl<'de> Deserialize<'de> for RawObject<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Reader::Object.deserialize(deserializer).map(Self)
+        Reader::OBJECT.deserialize(deserializer).map(Self)
+    }
+}
+
+/// Parsed metadata of an object, without everything else.
+#[derive(Debug)]
+pub struct RawMetadata<'a>(Tree<'a>);
+
+impl<'a> RawMetadata<'a> {
+    /// Returns the metadata as a tree, from which any type can be deserialized.
+    #[must_use]
+    pub fn tree(&self) -> &Tree<'a> {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RawMetadata<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MetadataVisitor).map(Self)
+    }
+}
+
+/// Visitor of an object that skips all fields except its metadata.
+struct MetadataVisitor;
+
+impl<'de> Visitor<'de> for MetadataVisitor {
+    type Value = Tree<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tree<'de>, A::Error> {
+        let mut metadata = Tree::Object(Vec::new());
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            if name == "metadata" {
+                metadata = map.next_value_seed(Reader::METADATA)?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(metadata)
     }
 }
 
@@ -73,6 +118,30 @@ mod tests {
             "managedFields": 2,
         });
         assert_eq!(read(text).expect("JSON"), expected);
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_null_however_deep_it_is() {
+        let nested =
+            |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let as_it_is: Value = serde_json::from_str(&nested(MAX_DEPTH)).expect("JSON");
+        assert_eq!(read(&nested(MAX_DEPTH)).expect("JSON"), as_it_is);
+        for levels in [MAX_DEPTH + 1, 300, 1_000_000] {
+            let mut expected = Value::Null;
+            for _ in 0..=MAX_DEPTH {
+                expected = json!({"a": expected});
+            }
+            assert_eq!(read(&nested(levels)).expect("JSON"), expected, "{levels}");
+        }
+        let managed = format!(r#"{{"metadata": {{"managedFields": [{}]}}}}"#, nested(300));
+        assert_eq!(read(&managed).expect("JSON"), json!({"metadata": {}}));
+        let object = format!(
+            r#"{{"a": {}, "metadata": {{"name": "b", "managedFields": [{}]}}}}"#,
+            nested(300),
+            nested(300)
+        );
+        let metadata: RawMetadata<'_> = serde_json::from_str(&object).expect("JSON");
+        assert_eq!(metadata.tree().to_value(), json!({"name": "b"}));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Read-only access to the objects of a cluster.
 
 use anyhow::{Context, bail};
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource};
 use kube::core::GroupVersionKind;
 use kube::{Client, Config};
+use lockstep_controller::{CustomObject, path_segment};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -69,7 +70,8 @@ async fn fetch(
         default_namespace,
         text("/metadata/namespace"),
     );
-    let found = api.get_opt(name).await?;
+    let found = api.get_opt(&path_segment(name)).await?;
+    let found = found.map(CustomObject::into_inner);
     Ok(found.map(|found| serde_json::to_value(found).unwrap_or_default()))
 }
 
@@ -79,7 +81,7 @@ fn api(
     namespaced: bool,
     default_namespace: &str,
     namespace: &str,
-) -> Api<DynamicObject> {
+) -> Api<CustomObject> {
     if !namespaced {
         return Api::all_with(client.clone(), resource);
     }
@@ -88,5 +90,5 @@ fn api(
     } else {
         namespace
     };
-    Api::namespaced_with(client.clone(), namespace, resource)
+    Api::namespaced_with(client.clone(), &path_segment(namespace), resource)
 }

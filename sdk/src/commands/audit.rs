@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::api::{Api, ApiResource, ListParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
+use lockstep_controller::CustomObject;
 use lockstep_shared_validation::{
     LastValidated, Policy, ValidationRequest, ValidationResult, Validator, Violation,
 };
@@ -251,7 +252,7 @@ async fn list_all(
         .as_str()
         .unwrap_or_default();
     let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-    let api: Api<DynamicObject> = match namespace {
+    let api: Api<CustomObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
@@ -262,14 +263,14 @@ async fn list_all(
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
             page => page?,
         };
-        for object in &page.items {
+        count += page.items.len();
+        for object in page.items.into_iter().map(CustomObject::into_inner) {
             let namespace = object.namespace().unwrap_or_default();
             see(
                 &format!("{namespace}/{}", object.name_any()),
-                &serde_json::to_value(object)?,
+                &serde_json::to_value(&object)?,
             );
         }
-        count += page.items.len();
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),
             None => return Ok(Some(count)),

@@ -12,8 +12,8 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use lockstep_certs::CertificateManager;
 use lockstep_controller::{
-    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter, SecretAccess,
-    Watches,
+    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter, RequestLimits,
+    SecretAccess, Watches,
 };
 use lockstep_manifests::names::Names;
 use lockstep_shared_validation::ValidatorRegistry;
@@ -210,12 +210,15 @@ struct WebhookTasks {
     crd_status: CrdStatusReporter,
 }
 
-/// Returns a client that counts its calls and takes one token from the bucket for each.
+/// Returns a client that limits and counts its calls, and takes one token from the bucket for each.
 fn client(config: Config, calls: &ClientMetrics, bucket: &RateLimiter) -> anyhow::Result<Client> {
     let host = config.cluster_url.authority().map(ToString::to_string);
     let calls = calls.with_host(&host.unwrap_or_default());
     let builder = ClientBuilder::try_from(config)?;
-    Ok(builder.with_layer(&calls).with_layer(bucket).build())
+    let builder = builder
+        .with_layer(&RequestLimits::default())
+        .with_layer(&calls);
+    Ok(builder.with_layer(bucket).build())
 }
 
 impl Args {

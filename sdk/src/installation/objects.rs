@@ -1,7 +1,7 @@
 //! Listing of the objects of the installed kinds.
 
 use kube::api::{Api, DynamicObject, ListParams};
-use lockstep_controller::api_resource;
+use lockstep_controller::{CustomObject, api_resource};
 use lockstep_shared_validation::Validator;
 
 use crate::installation::Installation;
@@ -27,7 +27,7 @@ pub(crate) async fn list(
 ) -> Result<Vec<StoredObject>, kube::Error> {
     let resource = api_resource(ruleset);
     let client = || installation.client.clone();
-    let apis: Vec<Api<DynamicObject>> =
+    let apis: Vec<Api<CustomObject>> =
         if within == NamespaceSelection::Watched && installation.is_namespaced() {
             let namespaces = installation.namespaces.iter();
             namespaces
@@ -47,7 +47,7 @@ pub(crate) async fn list(
     Ok(objects)
 }
 
-async fn list_pages(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube::Error> {
+async fn list_pages(api: &Api<CustomObject>) -> Result<Vec<DynamicObject>, kube::Error> {
     let mut params = ListParams::default().limit(PAGE);
     let mut objects = Vec::new();
     loop {
@@ -55,7 +55,7 @@ async fn list_pages(api: &Api<DynamicObject>) -> Result<Vec<DynamicObject>, kube
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(objects),
             page => page?,
         };
-        objects.extend(page.items);
+        objects.extend(page.items.into_iter().map(CustomObject::into_inner));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params.continue_token = Some(token),
             None => return Ok(objects),

@@ -7,10 +7,10 @@ use anyhow::Context;
 use futures::{StreamExt, TryStreamExt, stream};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{PatchOperation, RemoveOperation, TestOperation};
-use kube::api::{
-    Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
-};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::core::Request;
 use kube::{Client, ResourceExt};
+use lockstep_controller::CustomObject;
 use lockstep_shared_validation::Validator;
 use tokio::time::Instant;
 
@@ -108,7 +108,7 @@ async fn delete_one(
     stored: &StoredObject,
     cascade: Cascade,
 ) -> Result<(), kube::Error> {
-    let api: Api<DynamicObject> = match stored.object.namespace() {
+    let api: Api<CustomObject> = match stored.object.namespace() {
         Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &stored.resource),
         None => Api::all_with(client.clone(), &stored.resource),
     };
@@ -126,7 +126,11 @@ async fn delete_one(
             }),
             ..DeleteParams::default()
         };
-        return unless_gone(api.delete(&name, &params).await.map(drop));
+        // kube would read the response as any JSON, which may be nested deeper than it can.
+        let request = Request::new(api.resource_url()).delete(&name, &params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let deleted = client.request::<CustomObject>(request).await;
+        return unless_gone(deleted.map(drop));
     }
     if cascade == Cascade::Orphan
         && let Some(patch) = release_patch(stored, ruleset)

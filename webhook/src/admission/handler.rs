@@ -14,7 +14,6 @@ use crate::admission::check::{Checks, PendingCheck};
 use crate::admission::error::RequestError;
 use crate::admission::request::{self, AdmissionRequest, LazyObject};
 use crate::admission::response::{self, AdmissionReview, Outcome, truncate};
-use crate::limits::Limit;
 use crate::metrics::{Metrics, ViolationLabels};
 
 /// Function that returns the CRD status of a kind.
@@ -124,7 +123,7 @@ impl Handler {
         let object = self
             .parse(request.object.take(), "object")?
             .ok_or_else(|| RequestError::bad_request("`request.object` is missing but required"))?;
-        let old = self.parse(request.old_object.take(), "oldObject")?;
+        let old = parse_object(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
             return Err(RequestError::bad_request(
                 "`request.oldObject` is missing; UPDATE needs it",
@@ -172,21 +171,6 @@ impl Handler {
         })
     }
 
-    fn parse<'a>(
-        &self,
-        object: Option<LazyObject<'a>>,
-        name: &str,
-    ) -> Result<Option<RawObject<'a>>, RequestError> {
-        let read = object.map(LazyObject::parse).transpose();
-        read.map_err(|error| {
-            let problem = error.to_string();
-            if problem.starts_with("recursion limit exceeded") {
-                self.metrics.rejected(Limit::Depth);
-            }
-            RequestError::bad_request(format!("cannot parse `request.{name}`: {problem}"))
-        })
-    }
-
     /// Counts violations and logs a denial: user, kind and rules, never the object.
     fn record_metrics<T>(
         &self,
@@ -225,6 +209,16 @@ impl Handler {
             );
         }
     }
+}
+
+fn parse_object<'a>(
+    object: Option<LazyObject<'a>>,
+    name: &str,
+) -> Result<Option<RawObject<'a>>, RequestError> {
+    let read = object.map(LazyObject::parse).transpose();
+    read.map_err(|error| {
+        RequestError::bad_request(format!("cannot parse `request.{name}`: {error}"))
+    })
 }
 
 /// Records the request and the response in the current span, never the object.

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::{Number, Value};
 
 /// JSON value that borrows strings from its text.
@@ -69,18 +71,56 @@ impl Tree<'_> {
     }
 }
 
-/// Parser that skips `metadata.managedFields`: no rule reads it, and it is often the larger part of an object.
+/// Largest number of maps and lists around a value that is read. An object may be nested thousands of levels deep, and the
+/// stack of a thread is finite. The parser of `serde_json` allows 128, and an object is at least two levels below a review.
+pub const MAX_DEPTH: usize = 100;
+
+/// Parser that skips `metadata.managedFields`: no rule reads it, and it is often the larger part of an object. What is
+/// deeper than [`MAX_DEPTH`] is skipped as well, and null in its place.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader {
+    place: Place,
+    /// Number of maps and lists around the value.
+    depth: usize,
+}
+
+/// Place of a value in an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+enum Place {
     Object,
     Metadata,
     Below,
+}
+
+impl Reader {
+    /// Parser of a whole object.
+    pub(crate) const OBJECT: Self = Self {
+        place: Place::Object,
+        depth: 0,
+    };
+    /// Parser of the metadata of an object.
+    pub(crate) const METADATA: Self = Self {
+        place: Place::Metadata,
+        depth: 1,
+    };
+
+    fn below(self, place: Place) -> Self {
+        Self {
+            place,
+            depth: self.depth + 1,
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Reader {
     type Value = Tree<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree<'de>, D::Error> {
+        if self.depth > MAX_DEPTH {
+            // Skipping does not recurse.
+            IgnoredAny::deserialize(deserializer)?;
+            return Ok(Tree::Null);
+        }
         deserializer.deserialize_any(self)
     }
 }
@@ -101,22 +141,22 @@ impl<'de> Visitor<'de> for Reader {
             if fields.is_empty() {
                 fields.reserve(FIELDS);
             }
-            if self == Self::Metadata && name == "managedFields" {
+            if self.place == Place::Metadata && name == "managedFields" {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let below = match (self, name.as_ref()) {
-                (Self::Object, "metadata") => Self::Metadata,
-                _ => Self::Below,
+            let place = match (self.place, name.as_ref()) {
+                (Place::Object, "metadata") => Place::Metadata,
+                _ => Place::Below,
             };
-            fields.push((name, map.next_value_seed(below)?));
+            fields.push((name, map.next_value_seed(self.below(place))?));
         }
         Ok(Tree::Object(fields))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree<'de>, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self::Below)? {
+        while let Some(item) = items.next_element_seed(self.below(Place::Below))? {
             list.push(item);
         }
         Ok(Tree::List(list))

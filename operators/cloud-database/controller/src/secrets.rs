@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
-use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SecretRights};
+use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SecretRights, path_segment};
 
 /// Access to the Secrets of all namespaces.
 #[derive(Clone, Copy)]
@@ -20,8 +20,8 @@ pub(crate) async fn read_secret(
     namespace: &str,
     name: &str,
 ) -> (Result<Option<Secret>, ReconcileError>, ReadObject) {
-    let all: Api<Secret> = Api::namespaced(secrets.client.clone(), namespace);
-    let secret = all.get_opt(name).await;
+    let all: Api<Secret> = Api::namespaced(secrets.client.clone(), &path_segment(namespace));
+    let secret = all.get_opt(&path_segment(name)).await;
     let found = secret.as_ref().ok().and_then(Option::as_ref);
     let read = ReadObject::of::<Secret>(namespace, name, found);
     let secret = secret.map_err(|error| match error {

@@ -94,7 +94,10 @@ pub struct VectorAggregatorSpec {
 pub struct ClusterVectorAggregatorSpec {
     /// Namespace in which the Pods and other resources of the aggregator are created.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(
+        length(min = 1, max = 63),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")
+    )]
     pub resource_namespace: Option<String>,
     /// Settings that both kinds of aggregators share.
     #[serde(flatten)]

@@ -63,11 +63,17 @@ pub struct SecretSource {
     #[serde(rename = "type")]
     pub kind: SecretKind,
     /// Name of the Secret.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$")
+    )]
     pub name: String,
     /// Namespace of the Secret. Only for ClusterVectorPipelines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63))]
+    #[schemars(
+        length(max = 63),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")
+    )]
     pub namespace: Option<String>,
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Assembled {
     pub(crate) secrets: BTreeMap<String, Vec<u8>>,
     /// The Secrets as they were read.
     pub(crate) reads: Vec<ReadObject>,
+    /// If true, a Secret is to be read again soon.
+    pub(crate) is_incomplete: bool,
 }
 
 impl Assembler {
@@ -83,7 +85,8 @@ impl Assembler {
             mut values,
             mut waiting,
             reads,
-        } = pipeline_secrets::read(&self.client, &self.secret_access, &assembly.parts).await?;
+            is_incomplete,
+        } = pipeline_secrets::read(&self.client, &self.secret_access, &assembly.parts).await;
         let published = names.published_secrets(request)?;
         for (key, why) in secret_budget::exceeding(&assembly.parts, &values, &before, &published) {
             waiting.entry(key).or_insert(why);
@@ -94,6 +97,7 @@ impl Assembler {
                 assembly,
                 secrets: values,
                 reads,
+                is_incomplete,
             });
         }
         before.retain(|key, part| {
@@ -118,6 +122,7 @@ impl Assembler {
             assembly,
             secrets: values,
             reads,
+            is_incomplete,
         })
     }
 

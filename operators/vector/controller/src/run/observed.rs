@@ -9,7 +9,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, Resource, ResourceExt};
-use lockstep_controller::{Children, ReconcileError};
+use lockstep_controller::{Children, ReconcileError, path_segment};
 use lockstep_vector_api::RunnerKind;
 use lockstep_vector_assembly::global_options_hash;
 use serde::Serialize;
@@ -171,8 +171,8 @@ impl Lookup<'_> {
         if cached.is_some() {
             return Ok(cached);
         }
-        let api: Api<T> = Api::namespaced(self.client.clone(), self.namespace);
-        let live = api.get_opt(name).await;
+        let api: Api<T> = Api::namespaced(self.client.clone(), &path_segment(self.namespace));
+        let live = api.get_opt(&path_segment(name)).await;
         let live = live.map_err(|error| ReconcileError::Transient {
             reason: "ChildUnreadable",
             message: format!("the {} '{name}' cannot be read: {error}", T::KIND),

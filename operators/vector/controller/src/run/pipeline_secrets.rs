@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SecretRights};
+use lockstep_controller::{ReadObject, SecretAccess, SecretRights, path_segment};
 use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
 
 /// Values, and the pipelines that wait for one.
@@ -16,36 +16,32 @@ pub(crate) struct PipelineSecrets {
     pub(crate) waiting: BTreeMap<PipelineKey, String>,
     /// All Secrets, as they were read.
     pub(crate) reads: Vec<ReadObject>,
+    /// If true, a Secret could not be read for a reason that no watch reports the end of.
+    pub(crate) is_incomplete: bool,
 }
 
-/// Reads the Secrets of parts, each by its name and once.
-///
-/// # Errors
-///
-/// The API server did not answer. The values that run now are then kept, since nothing is published.
+/// Reads the Secrets of parts, each by its name and once. One that cannot be read concerns only the pipelines that refer to it:
+/// they run as they last ran.
 pub(crate) async fn read(
     client: &Client,
     access: &SecretAccess,
     parts: &[PipelinePart],
-) -> Result<PipelineSecrets, ReconcileError> {
+) -> PipelineSecrets {
     let references = parts.iter().flat_map(|part| &part.secrets);
     let names: BTreeSet<_> = references.map(|it| (&it.namespace, &it.name)).collect();
     let mut result = PipelineSecrets::default();
     let mut found = BTreeMap::new();
     for (namespace, name) in names {
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
-        let secret = match secrets.get_opt(name).await {
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), &path_segment(namespace));
+        let secret = match secrets.get_opt(&path_segment(name)).await {
             Ok(secret) => secret.ok_or_else(|| "does not exist".to_owned()),
             Err(kube::Error::Api(status)) if status.is_forbidden() => {
                 let remedy = access.remedy(SecretRights::View, namespace);
                 Err(format!("cannot be read by the controller; {remedy}"))
             }
             Err(error) => {
-                let message = format!("the Secret '{namespace}/{name}' cannot be read: {error}");
-                return Err(ReconcileError::Transient {
-                    reason: "SecretUnreadable",
-                    message,
-                });
+                result.is_incomplete = true;
+                Err(format!("cannot be read: {error}"))
             }
         };
         let read = ReadObject::of(namespace, name, secret.as_ref().ok());
@@ -74,5 +70,5 @@ pub(crate) async fn read(
             }
         }
     }
-    Ok(result)
+    result
 }

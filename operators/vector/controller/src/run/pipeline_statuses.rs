@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt};
+use lockstep_controller::CustomObject;
 use lockstep_vector_api::PipelineWorkload;
 use lockstep_vector_api::selection::SelectablePipeline;
 use lockstep_vector_assembly::PipelineKey;
@@ -92,7 +93,7 @@ pub(crate) async fn write(
             let resource = resources
                 .iter()
                 .find(|resource| (resource.kind == "VectorPipeline") == is_namespaced)?;
-            let api: Api<DynamicObject> = match &pipeline.namespace {
+            let api: Api<CustomObject> = match &pipeline.namespace {
                 Some(namespace) => Api::namespaced_with(client.clone(), namespace, resource),
                 None => Api::all_with(client.clone(), resource),
             };
@@ -114,7 +115,7 @@ pub(crate) async fn write(
 /// Replaces the entry of a workload in the status of a pipeline. Other workloads write their entries at the same time, so
 /// the write is rejected if the pipeline has changed since it was read.
 async fn write_entry(
-    api: &Api<DynamicObject>,
+    api: &Api<CustomObject>,
     name: &str,
     workload: &str,
     entry: Option<PipelineWorkload>,
@@ -123,6 +124,7 @@ async fn write_entry(
         let Some(pipeline) = api.get_opt(name).await? else {
             return Ok(());
         };
+        let pipeline = pipeline.into_inner();
         let status = &pipeline.data["status"];
         let before = entries(status);
         let mut workloads = before.clone();
@@ -166,13 +168,14 @@ pub(crate) async fn remove(
 ) -> Result<bool, kube::Error> {
     let mut reports = Vec::new();
     for resource in resources {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+        let api: Api<CustomObject> = Api::all_with(client.clone(), resource);
         let all = match api.list(&ListParams::default()).await {
             Ok(all) => all,
             Err(kube::Error::Api(status)) if status.is_not_found() => continue,
             Err(error) => return Err(error),
         };
-        let reported = all.items.into_iter().filter(|pipeline| {
+        let all = all.items.into_iter().map(CustomObject::into_inner);
+        let reported = all.filter(|pipeline| {
             let entries = entries(&pipeline.data["status"]);
             entries.iter().any(|it| it.workload == workload)
         });

@@ -118,6 +118,7 @@ mod tests {
             assembly: of(names),
             secrets: BTreeMap::new(),
             reads: Vec::new(),
+            is_incomplete: false,
         });
         Plan::of(
             &options,

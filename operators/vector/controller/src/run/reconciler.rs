@@ -377,6 +377,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             assembly,
             secrets,
             reads,
+            is_incomplete,
         } = assembled;
         let published = (&before, &names.published_secrets(request)?);
         let changes = published_changes(raw, published, &assembly, &secrets);
@@ -430,7 +431,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         Ok(ReconcileOutput {
             status: outcome.status(raw),
             requeue_after: requeue_after(
-                is_reported && is_refreshed,
+                is_reported && is_refreshed && !is_incomplete,
                 [checks.next, validator.renewal_in, learning.next],
             ),
             children,
