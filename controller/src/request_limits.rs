@@ -178,7 +178,7 @@ fn is_name(segment: &str) -> bool {
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris>.
 fn is_collection(segments: &[&str]) -> bool {
     let resource = match segments {
-        ["api", _version, resource @ ..] | ["apis", _, _, resource @ ..] => resource,
+        ["api", _, resource @ ..] | ["apis", _, _, resource @ ..] => resource,
         _ => return false,
     };
     matches!(resource, [_] | ["namespaces", _, _])

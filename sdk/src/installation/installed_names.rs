@@ -44,7 +44,7 @@ impl InstalledNames {
     pub(crate) fn with_lease(lease: &str, manifests: Names) -> Self {
         let args = InstalledNameArgs {
             leader_election_id: Some(lease.to_owned()),
-            tls_secret: None,
+            ..InstalledNameArgs::default()
         };
         Self::new(args, manifests)
     }

@@ -187,7 +187,6 @@ impl ExactCheck {
         };
         let access = &self.secret_access;
         let secrets = pipeline_secrets::read(&self.client, access, &assembly.parts).await;
-        let secrets = secrets.map_err(|error| error.to_string())?;
         if let Some(why) = secrets.waiting.into_values().next() {
             return Err(why);
         }
