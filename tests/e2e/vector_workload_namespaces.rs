@@ -166,7 +166,7 @@ async fn agents_in_an_unmarked_namespace_get_nothing_until_an_administrator_mark
 
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_run_on_with_their_last_configuration_when_the_mark_is_removed() {
-    let env = start_without_pods(KINDS).await;
+    let env = start_without_nodes(&[]).await;
     env.create_team().await;
     allow_workloads(&env.cluster, TEAM);
     env.apply(&agents());
@@ -216,7 +216,11 @@ async fn agents_run_on_with_their_last_configuration_when_the_mark_is_removed() 
         "--timeout=60s",
     ])
     .unwrap_or_else(|error| env.fail(&error));
-    assert_eq!(env.owned_in_team(), [""; 0]);
+    let gone = eventually("the deletion of the owned objects", async || {
+        env.owned_in_team().is_empty().then_some(())
+    });
+    gone.await
+        .unwrap_or_else(|error| env.fail(&format!("{error}: {:?}", env.owned_in_team())));
     env.runs("new", Some(1), &[("Vector default/logs", Some(1))])
         .await;
 }
