@@ -121,7 +121,7 @@ pub use crate::api::preconditions::require_existing;
 pub use crate::api::read_object::ReadObject;
 pub use crate::api::reconciler::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OperatorEvent, Readiness,
-    ReconcileOutput, Reconciler,
+    ReconcileOutput, Reconciler, Stalled,
 };
 pub use crate::api::request::SyncRequest;
 pub use crate::api::sync::{SyncHandler, SyncReconciler, SyncResponse};

@@ -138,6 +138,13 @@ pub trait Reconciler: Send + Sync + 'static {
         Ok(Map::new())
     }
 
+    /// Returns status fields that are written before the finalizer is added, and at no other time: as long as they are
+    /// there, the status has not been erased since nothing had been created outside the cluster. An object without
+    /// them may have had an earlier status, which a backup or a user has not kept.
+    fn initial_status(&self, _object: &Value) -> Map<String, Value> {
+        Map::new()
+    }
+
     /// Returns what the rules of the kind receive as [others](lockstep_shared_validation::RuleContext::related):
     /// information about other objects, which only the controller has. If it has changed, the object is validated
     /// again. Null passes nothing.
@@ -273,6 +280,9 @@ pub struct ReconcileOutput {
     pub conditions: Vec<OperatorCondition>,
     /// Events to publish, in addition to those of the runtime.
     pub events: Vec<OperatorEvent>,
+    /// What makes no progress until somebody changes something, although the object may be ready for use: the condition
+    /// `Stalled`. It is used in a reconcile step without an error.
+    pub stalled: Option<Stalled>,
     /// Error that ended the step. If set, no child is changed, and of the other fields only the status, the conditions and
     /// the Events are used: they are written together with the error.
     pub error: Option<ReconcileError>,
@@ -325,6 +335,7 @@ impl Default for ReconcileOutput {
             reads: Vec::new(),
             conditions: Vec::new(),
             events: Vec::new(),
+            stalled: None,
             error: None,
         }
     }
@@ -350,6 +361,15 @@ pub struct Readiness {
     /// Reason for programs, one CamelCase word.
     pub reason: &'static str,
     /// Message for people, one sentence.
+    pub message: String,
+}
+
+/// The condition `Stalled` of an object that may be ready for use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stalled {
+    /// Reason for programs, one CamelCase word.
+    pub reason: &'static str,
+    /// Message for people, with what to do.
     pub message: String,
 }
 

@@ -56,6 +56,15 @@ impl<'a, K> SyncRequest<'a, K> {
         }
     }
 
+    /// Returns the same request, as if a user had requested the reconciliation: for tests.
+    #[must_use]
+    pub fn requested_by_user(self) -> Self {
+        Self {
+            is_requested: true,
+            ..self
+        }
+    }
+
     /// Returns the object.
     pub fn parent(&self) -> &'a K {
         self.parent

@@ -148,6 +148,7 @@ impl SyncResponse {
             reads: Vec::new(),
             conditions: Vec::new(),
             events: Vec::new(),
+            stalled: None,
         }
     }
 }

@@ -96,6 +96,7 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             reads_children,
             conditions,
             events,
+            stalled,
             reads: _,
             error: _,
         } = progress;
@@ -110,6 +111,9 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Health::Reconciling
         };
         status.set_health(health, readiness.reason, &readiness.message);
+        if let Some(stalled) = stalled {
+            status.set_stalled(stalled.reason, &stalled.message);
+        }
         match self.write_report(&mut status).await {
             Err(kube::Error::Api(response)) if response.is_invalid() => {
                 // Retried without the operator's own fields.

@@ -126,12 +126,16 @@ impl<R: Reconciler> Reconciliation<'_, R> {
 
     /// Persists the defaults and the finalizer, if they are missing.
     async fn initialized(&self, validated: Validated<R::Kind>) -> Result<Validated<R::Kind>, Stop> {
-        let Some(operations) = self.initialization(&validated.result) else {
+        let mut operations = self.initialization(&validated.result);
+        if operations.is_empty() {
             return Ok(validated);
-        };
+        }
+        let version = self.initial_status_written().await?;
+        let precondition = finalizer::resource_version_precondition(version.as_deref());
+        operations.insert(0, precondition);
         match self.patch(operations).await {
             // The watch event triggers the next reconciliation, with the changed object.
-            Ok(patched) if patched.metadata.resource_version != self.resource_version() => {
+            Ok(patched) if patched.metadata.resource_version != version => {
                 Err(Conclusion::Silent(Action::AwaitChange).into())
             }
             // The CRD in the cluster is of another release and prunes the added fields: no event will come,
@@ -150,6 +154,26 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Writes the first status fields of an object that does not have the finalizer yet, for which nothing was created, and
+    /// returns the resource version of the object. If this process ends before it adds the finalizer, they are there
+    /// already.
+    async fn initial_status_written(&self) -> Result<Option<String>, kube::Error> {
+        let mut status = self.status();
+        let fields = self.context.reconciler.initial_status(&self.stored.object);
+        if self.is_finalizer_missing() && !fields.is_empty() {
+            status.set_fields(fields);
+            // Nothing has been done about this generation.
+            status.keep_observed_generation();
+            self.write_status(&mut status).await?;
+        }
+        Ok(status.resource_version().map(String::from))
+    }
+
+    fn is_finalizer_missing(&self) -> bool {
+        let mut finalizer = self.context.finalizer.iter();
+        finalizer.any(|it| finalizer::add_patch(&self.finalizers, it).is_some())
     }
 
     /// Adds the last validated values to the status, and the fields that identify what the object manages outside the
@@ -258,24 +282,11 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(Conclusion::Failed { status, error })
     }
 
-    /// Returns one patch with the defaults to persist and our finalizer, or none if all of them are set.
-    fn initialization(&self, result: &ValidationResult) -> Option<Vec<PatchOperation>> {
-        let mut operations = result.defaults.0.clone();
+    /// Returns the operations that persist the defaults and our finalizer, or none if all of them are set.
+    fn initialization(&self, result: &ValidationResult) -> Vec<PatchOperation> {
         let finalizer = self.context.finalizer.iter();
-        operations.extend(finalizer.filter_map(|it| finalizer::add_patch(&self.finalizers, it)));
-        if operations.is_empty() {
-            return None;
-        }
-        operations.insert(
-            0,
-            finalizer::resource_version_precondition(self.resource_version().as_deref()),
-        );
-        Some(operations)
-    }
-
-    fn resource_version(&self) -> Option<String> {
-        let version = self.stored.object.pointer("/metadata/resourceVersion");
-        version.and_then(Value::as_str).map(String::from)
+        let finalizer = finalizer.filter_map(|it| finalizer::add_patch(&self.finalizers, it));
+        result.defaults.0.iter().cloned().chain(finalizer).collect()
     }
 }
 

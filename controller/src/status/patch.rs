@@ -105,6 +105,12 @@ impl Status {
         }
     }
 
+    /// Sets the condition `Stalled` of an object whose readiness does not change.
+    pub(crate) fn set_stalled(&mut self, reason: &str, message: &str) {
+        self.set_condition(STALLED, true, reason, message);
+        self.remove_condition(RECONCILING);
+    }
+
     pub(crate) fn remove_condition(&mut self, type_: &str) {
         conditions::remove(&mut self.after, type_);
     }
@@ -233,6 +239,11 @@ impl Status {
     /// without them.
     pub(crate) fn dropped(&self) -> &[String] {
         &self.dropped
+    }
+
+    /// Returns the resource version of the object when it was last read or written.
+    pub(crate) fn resource_version(&self) -> Option<&str> {
+        self.resource_version.as_deref()
     }
 
     /// Returns the reason of the condition `Stalled`, if the object has it.
