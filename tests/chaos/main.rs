@@ -1,7 +1,7 @@
 //! Chaos test: whatever fails meanwhile, in the end cluster and AWS match the objects, and Vector would start with each
 //! configuration that was published. Two hundred objects are created, changed and deleted while controllers are killed and
-//! frozen, the lease is taken from them, the API server restarts, watches break, calls fail or get no response, and
-//! instances have all kinds of statuses.
+//! frozen, the lease is taken from them, the API server restarts, watches break, calls fail or get no response, RDS shows
+//! nothing of what exists for a moment, and instances have all kinds of statuses.
 //!
 //! Two seeds run by default, twenty with `-- --include-ignored`, and any other seed with `CHAOS_SEED=N`.
 
@@ -47,6 +47,9 @@ const ALL: u64 = 20;
 /// Percentage of calls that get a fault.
 const API_FAULTS: u32 = 10;
 const AWS_FAULTS: u32 = 20;
+
+/// Percentage of the descriptions of instances, snapshots and backups that show nothing, as if nothing existed.
+const LAPSES: u32 = 5;
 
 /// Number of times that the AWS SDK retries a call before it gives up.
 const AWS_REPEATS: u32 = 2;
@@ -120,6 +123,7 @@ async fn survives(seed: u64) {
     let statuses = InstanceStatuses::start(rds.clone(), seed);
     before_apiserver.start_faults();
     before_aws.start_faults();
+    rds.set_lapses(Simulator::ACCESS_KEY, LAPSES, seed + 4_000);
 
     let publications = Publications::watch(env.cluster.client());
     let mut author = Author::new(&env, seed);
@@ -144,6 +148,7 @@ async fn survives(seed: u64) {
     };
     before_apiserver.stop_faults();
     before_aws.stop_faults();
+    rds.set_lapses(Simulator::ACCESS_KEY, 0, 0);
     statuses.stop();
     println!(
         "{} s; operations on objects: {:?}; process faults: {counts:?}; calls to the API server: {:?}, to AWS: {:?}",
@@ -167,6 +172,8 @@ async fn survives(seed: u64) {
     assert_eq!(refused, 0);
     convergence::nothing_was_unsafe(&rds);
     publications.all_start(&env);
+    // A deletion orphans no instance that one answer does not show.
+    rds.set_lapses(Simulator::ACCESS_KEY, LAPSES, seed + 5_000);
     author.deletes_all().await;
     convergence::all_gone(&env).await;
     println!(

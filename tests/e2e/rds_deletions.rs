@@ -1,7 +1,9 @@
 //! Deletions of instances, on a simulator of RDS.
 
+use std::time::Duration;
+
 use lockstep_envtest::eventually;
-use rds_simulator::Disturbance;
+use rds_simulator::{Disturbance, Outcome};
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, TestEnv, database};
@@ -90,4 +92,40 @@ async fn an_object_without_an_instance_goes_at_once() {
     env.kubectl(&["delete", "cdb/billing", "--timeout=20s"])
         .unwrap_or_else(|error| env.fail(&error));
     assert_eq!(rds.instance_ids(), Vec::<String>::new());
+}
+
+/// Otherwise the object would go with its finalizer, and the instance would run on.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_without_the_instance_orphan_nothing() {
+    let options = EnvOptions {
+        controller_args: vec!["--rds-not-found-grace-period=1m".to_owned()],
+        ..EnvOptions::default()
+    };
+    let (env, rds) = TestEnv::start_on_simulator_with(options).await;
+    let names = ["orders", "billing", "stock"];
+    for name in names {
+        let mut object = database(name);
+        object["spec"]["deletionPolicy"] = json!("Delete");
+        env.kubectl_apply(&object)
+            .unwrap_or_else(|error| env.fail(&error));
+    }
+    for name in names {
+        env.condition(name, "Ready", "True").await;
+    }
+    // The controller sees the instances as `deleting`, and need not wait for the grace period.
+    rds.set_timing(|timing| timing.state = Duration::from_secs(2));
+    // The first answers to the deletion show nothing.
+    rds.inject("DescribeDBInstances", Disturbance::Nothing, 2);
+    for name in names {
+        let target = format!("cdb/{name}");
+        env.kubectl(&["delete", &target, "--wait=false"])
+            .unwrap_or_else(|error| env.fail(&error));
+    }
+    for name in names {
+        env.gone(name).await;
+    }
+    assert_eq!(rds.instance_ids(), Vec::<String>::new(), "an orphan");
+    let calls = rds.calls("DeleteDBInstance").into_iter();
+    let accepted = calls.filter(|it| it.outcome == Outcome::Succeeded);
+    assert_eq!(accepted.count(), names.len());
 }

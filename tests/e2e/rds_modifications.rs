@@ -289,6 +289,55 @@ async fn changes_wait_for_the_maintenance_window_if_the_spec_demands_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_rds_takes_back_is_told_and_not_requested_again() {
+    let (mut env, rds) = start().await;
+    let id = {
+        let exact = json!({"engineVersion": "16.4"});
+        let orders = Orders::create(&env, &rds, "orders", &exact).await;
+        rds.set_timing(|timing| timing.state = Duration::from_secs(1));
+        rds.roll_back(&orders.id, &["EngineVersion"]);
+        orders.patch(&json!({"engineVersion": "16.9"}));
+        let message = orders.synced_because("UpgradeFailed").await;
+        assert!(message.contains("16.9"), "{message}");
+        env.condition("orders", "Ready", "True").await;
+        env.condition_because("orders", "Stalled", "UpgradeFailed")
+            .await;
+        env.has_event("reason=UpgradeFailed", "16.9").await;
+        orders.id
+    };
+    let upgrades = || {
+        let calls = rds.calls("ModifyDBInstance").into_iter();
+        calls
+            .filter(|it| !it.parameters["EngineVersion"].is_null())
+            .count()
+    };
+    assert_eq!(upgrades(), 1);
+    env.installation.controller().kill();
+    env.installation.start_controller().expect("a controller");
+    let before = rds.calls("DescribeDBInstances").len();
+    let asked = eventually("descriptions after the restart", async || {
+        (rds.calls("DescribeDBInstances").len() > before + 5).then_some(())
+    });
+    asked
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    assert_eq!(upgrades(), 1, "each attempt is an outage");
+    env.condition_because("orders", "Stalled", "UpgradeFailed")
+        .await;
+
+    // The user requests it once the cause is gone.
+    rds.roll_back(&id, &[]);
+    let annotation = "lockstep.dev/reconcile-requested-at=now";
+    env.kubectl(&["annotate", "cdb/orders", annotation])
+        .unwrap_or_else(|error| env.fail(&error));
+    env.condition("orders", "Synced", "True").await;
+    assert_eq!(upgrades(), 2);
+    let stored = env.databases().get("orders").await.expect("the object");
+    assert_eq!(stored.data["status"]["engineVersion"], "16.9");
+    assert!(condition(&stored, "Stalled").is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_change_is_kept_unless_the_spec_says_otherwise() {
     let (env, rds) = start().await;
     let tagged = json!({"tags": {"team": "shop", "stage": "prod"}});

@@ -42,8 +42,8 @@ pub use spec::{
     StorageType,
 };
 pub use status::{
-    AppliedStorage, Certificate, CloudDatabaseStatus, DeletionRequest, Endpoint, LastChange,
-    MasterUserSecret,
+    AcceptedChange, AppliedStorage, Certificate, CloudDatabaseStatus, DeletionRequest, Endpoint,
+    LastChange, MasterUserSecret,
 };
 
 /// Finalizer that keeps an object until its instance is deleted.

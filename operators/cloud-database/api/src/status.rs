@@ -143,6 +143,52 @@ pub struct CloudDatabaseStatus {
     /// Request to delete the instance, recorded before it is sent and removed if RDS rejects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion_request: Option<DeletionRequest>,
+
+    /// UID of the object, recorded before the finalizer is added. While it is there, the status records every request to
+    /// RDS for the object. Without it, the status may have been erased, and proves nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub complete_for: Option<String>,
+
+    /// Changes that can interrupt clients and that RDS has accepted, until the instance has them. One that RDS takes back
+    /// is not requested again before the field or its consent changes, or a user requests a reconciliation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 16))]
+    pub accepted_changes: Vec<AcceptedChange>,
+}
+
+/// Change that can interrupt clients and that RDS has accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AcceptedChange {
+    /// Changed field of the spec.
+    #[schemars(length(max = 64))]
+    pub field: String,
+
+    /// Requested value.
+    #[schemars(length(max = 255))]
+    pub target: String,
+
+    /// Consent in the spec: `applyChanges`, and `allowMajorVersionUpgrade` for the version.
+    #[schemars(length(max = 64))]
+    pub consent: String,
+
+    /// Time at which RDS has accepted it.
+    #[schemars(length(max = 64), extend("format" = "date-time"))]
+    pub accepted_at: String,
+
+    /// If true, RDS has shown that the change waits or is in progress.
+    #[serde(default)]
+    pub began: bool,
+
+    /// Time since which RDS shows an idle instance without the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("format" = "date-time"))]
+    pub absent_since: Option<String>,
+
+    /// If true, RDS has taken the change back.
+    #[serde(default)]
+    pub failed: bool,
 }
 
 /// Server certificate of an instance.
@@ -209,6 +255,15 @@ pub struct DeletionRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub final_snapshot_id: Option<String>,
+
+    /// Time at which RDS has accepted the request. Until then, it may not have been executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("format" = "date-time"))]
+    pub accepted_at: Option<String>,
+
+    /// If true, RDS has shown the instance as `deleting` since it accepted the request.
+    #[serde(default)]
+    pub seen_deleting: bool,
 }
 
 /// Endpoint that clients connect to.

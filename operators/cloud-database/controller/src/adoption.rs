@@ -10,13 +10,14 @@ use std::time::Duration;
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec};
 use lockstep_controller::{OperatorEvent, ReconcileError, ReconcileOutput};
+use serde_json::json;
 
 use crate::drift;
-use crate::instance_reconciler::{InstanceReconciler, observed};
+use crate::instance_reconciler::{InstanceReconciler, fields, observed};
 use crate::master_user::MasterUser;
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::StepError;
-use crate::tags::{self, OWNER_TAG, ObjectTags};
+use crate::tags::{self, OWNER_TAG};
 
 impl InstanceReconciler {
     /// Adds the owner tags of an object to an instance that no object owns, and that can match the spec.
@@ -60,6 +61,9 @@ impl InstanceReconciler {
                 ),
             ));
         }
+        if record.region.is_none() || record.account_id.is_none() {
+            return self.located_adoption(id).await;
+        }
         self.require_current(object).await?;
         let arn = instance.db_instance_arn().unwrap_or_default();
         let owner_tags = tags::of_owner(object, self.rds.cluster_name());
@@ -81,8 +85,24 @@ impl InstanceReconciler {
         Ok(progress)
     }
 
+    /// Records the location of an instance that is about to be adopted: if the process ends after the call that tags it,
+    /// the status says that the instance may be the object's. The next reconciliation adopts it.
+    async fn located_adoption(&self, id: &str) -> Result<ReconcileOutput, StepError> {
+        let location = self.rds.location().await?;
+        let message = format!("the RDS instance '{id}' is about to be adopted");
+        let status = fields([
+            ("region", json!(location.region)),
+            ("accountId", json!(location.account_id)),
+            ("message", json!(message)),
+        ]);
+        Ok(ReconcileOutput {
+            requeue_after: Duration::ZERO,
+            ..self.in_progress(status, message)
+        })
+    }
+
     /// Returns the state of an object whose instance does not exist, and for which none is created.
-    pub(crate) async fn absent(
+    pub(crate) fn absent(
         &self,
         id: &str,
         object: &CloudDatabase,
@@ -99,8 +119,6 @@ impl InstanceReconciler {
                 format!("the RDS instance '{id}' does not exist in the region and account of the controller, and {why}"),
             ));
         };
-        self.require_not_renamed(id, record, &ObjectTags::of(object))
-            .await?;
         if !self.is_past_grace_period(id) {
             return Ok(self.unseen(id));
         }

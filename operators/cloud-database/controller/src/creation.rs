@@ -26,7 +26,7 @@ use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::step_error::{StepError, with_status};
-use crate::tags::{self, ObjectTags};
+use crate::tags;
 
 /// Origin of an instance that is about to be created.
 enum Origin<'a> {
@@ -105,12 +105,10 @@ impl InstanceReconciler {
         source: Option<Result<String, ReconcileError>>,
     ) -> Result<ReconcileOutput, StepError> {
         if let Some(shown) = record.listed_id() {
-            let owner = ObjectTags::of(object);
-            self.require_not_renamed(id, record, &owner).await?;
+            if !self.is_past_grace_period(id) {
+                return Ok(self.unseen(id));
+            }
             if !replaced(object).contains(shown) {
-                if !self.is_past_grace_period(id) {
-                    return Ok(self.unseen(id));
-                }
                 return Err(self.missing(id, shown));
             }
         }
@@ -198,7 +196,11 @@ impl InstanceReconciler {
             ),
         };
         self.require_allowed(object, &name, &source.tags).await?;
-        match source.problem {
+        let unencrypted = || {
+            let is_so = object.spec.encryption.enabled && source.is_encrypted == Some(false);
+            is_so.then(|| without_encryption(&name))
+        };
+        match source.problem.clone().or_else(unencrypted) {
             Some(problem) => Err(self.stalled("SourceNotUsable", problem)),
             None => Ok(()),
         }
@@ -250,35 +252,6 @@ impl InstanceReconciler {
             requeue_after: Duration::ZERO,
             ..self.in_progress(status, message)
         })
-    }
-
-    /// Returns an error if an instance that RDS does not find by its identifier has been renamed.
-    pub(crate) async fn require_not_renamed(
-        &self,
-        id: &str,
-        record: &RecordedInstance<'_>,
-        owner: &ObjectTags,
-    ) -> Result<(), StepError> {
-        let Some(resource_id) = record.resource_id else {
-            return Ok(());
-        };
-        let found = self.rds.by_resource_id(resource_id).await?;
-        // An instance without tags still counts; one with a tag of another object does not.
-        let mut found = found.iter().filter(|it| !owner.contradict(it));
-        let Some(instance) = found.next() else {
-            return Ok(());
-        };
-        let now = instance.db_instance_identifier().unwrap_or_default();
-        // RDS lists it again in the meantime.
-        if now == id {
-            return Ok(());
-        }
-        Err(self.stalled(
-            "InstanceRenamed",
-            format!(
-                "the RDS instance '{id}' ({resource_id}) was renamed to '{now}' and is not modified; rename it to '{id}' in RDS"
-            ),
-        ))
     }
 
     /// Returns the error for an instance that RDS has listed before and no longer finds. A new instance would be
@@ -362,4 +335,11 @@ impl InstanceReconciler {
         }
         error.into()
     }
+}
+
+/// Returns the problem of a source without encryption for an object whose instance is to be encrypted.
+fn without_encryption(source: &str) -> String {
+    format!(
+        "{source} is not encrypted, and RDS makes only unencrypted instances from it, which can never be encrypted. Take a snapshot, copy it with a KMS key, and create the object with `spec.restoreFrom.snapshot` of the copy; or, to have an instance without encryption, create the object with `spec.encryption.enabled: false`"
+    )
 }

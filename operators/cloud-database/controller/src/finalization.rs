@@ -2,21 +2,24 @@
 //!
 //! locate → describe → record the request → delete → confirm that it is gone
 //!
-//! The process may stop after every step. The request is recorded before it is sent, so that an instance that this
-//! controller has deleted is distinguished from one that another client has deleted.
+//! The process may stop after every step. The request is recorded before it is sent, and apart from that, whether RDS has
+//! accepted it: what is recorded has not happened yet. What proves that an instance is gone is in
+//! [`absence`](crate::absence).
 
 use std::time::Duration;
 
-use aws_sdk_rds::types::{DbInstance, DbSnapshot};
+use aws_sdk_rds::types::DbInstance;
+use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::{ApplyChanges, DeletionPolicy, DeletionRequest};
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, OperatorEvent, ReconcileError, ReconcileOutput,
 };
 use serde_json::{Value, json};
 
+use crate::absence::{Deletion, Requested};
 use crate::call_error::{CallError, ROLE_NOT_ASSUMED};
-use crate::deletion_policy::{self, deletion_began};
-use crate::drift;
+use crate::deleted_instance::Found;
+use crate::deletion_policy;
 use crate::final_snapshot;
 use crate::identity::Identity;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
@@ -25,7 +28,7 @@ use crate::modification::Modification;
 use crate::recorded_instance::RecordedInstance;
 use crate::release::{self, deletion_age};
 use crate::step_error::{StepError, with_status};
-use crate::tags::{self, ObjectTags};
+use crate::tags;
 
 impl InstanceReconciler {
     pub(crate) async fn finalize(
@@ -52,13 +55,17 @@ impl InstanceReconciler {
                 let done = release::without_access(deleted, error);
                 return Ok(done.map_err(|error| self.requeue(error))?);
             }
-            Err(error) if was_never_requested(&identity, &record) => {
+            Err(error) if record.requested() == Requested::Never => {
                 return self.leave_unrequested(&id, deleted, error);
             }
             Err(error) => return Err(error.into()),
         };
-        let Some(instance) = instance else {
-            return self.finalize_absent(&id, deleted, policy, &record).await;
+        let instance = match instance {
+            Some(instance) => instance,
+            None => match Box::pin(self.look_again(&id, deleted, policy, &record)).await? {
+                Found::Instance(instance) => *instance,
+                Found::Nothing(outcome) => return Ok(*outcome),
+            },
         };
         if identity.is_adopted && !tags::is_owned_by(&instance, uid) {
             self.forget(&id);
@@ -78,8 +85,8 @@ impl InstanceReconciler {
         }
     }
 
-    /// Ends the finalization of an object for which no instance was requested, although RDS does not answer. It is waited for, in
-    /// case that the status was erased.
+    /// Ends the finalization of an object for which no instance was requested, as its complete status proves, although RDS
+    /// does not answer. It is waited for, as an answer costs nothing.
     fn leave_unrequested(
         &self,
         id: &str,
@@ -91,7 +98,7 @@ impl InstanceReconciler {
         }
         self.forget(id);
         Ok(FinalizeOutcome::Retained(format!(
-            "no RDS instance was requested for the object, as its status says, and RDS could not be asked: {error}. If the status was erased, the instance '{id}' may exist"
+            "no RDS instance was requested for the object, as its status says, and RDS could not be asked for '{id}': {error}"
         )))
     }
 
@@ -115,8 +122,7 @@ impl InstanceReconciler {
     ) -> Result<ReconcileOutput, StepError> {
         let phase = instance.db_instance_status().unwrap_or_default();
         if phase == "deleting" {
-            let request = record.deletion_request.as_ref();
-            return Ok(self.deleting(id, request.and_then(|it| it.final_snapshot_id.as_deref())));
+            return Ok(self.seen_deleting(id, record));
         }
         if instance.deletion_protection() == Some(true) {
             if !deletion_policy::lifts_protection(deleted) {
@@ -163,6 +169,14 @@ impl InstanceReconciler {
                 );
                 // RDS has only accepted the request; the next reconciliation confirms the deletion.
                 let mut progress = self.deleting(id, snapshot.as_deref());
+                let accepted = DeletionRequest {
+                    final_snapshot_id: snapshot.clone(),
+                    accepted_at: Some(Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+                    seen_deleting: false,
+                };
+                progress
+                    .status
+                    .insert("deletionRequest".to_owned(), json!(accepted));
                 progress.events.push(OperatorEvent {
                     is_warning: false,
                     reason: "Deleting",
@@ -199,8 +213,8 @@ impl InstanceReconciler {
                 let status = fields([("phase", json!(phase)), ("message", json!(message))]);
                 Ok(self.in_progress(status, message))
             }
-            // RDS has rejected the request, so it will not delete the instance.
-            Err(error) if error.is_rejected() => {
+            // RDS has rejected the request, so it will not delete the instance, unless it has accepted one before.
+            Err(error) if error.is_rejected() && record.deletion() <= Deletion::Recorded => {
                 let message = format!("RDS rejects the deletion: {}", error.text());
                 let status = fields([
                     ("deletionRequest", Value::Null),
@@ -210,6 +224,24 @@ impl InstanceReconciler {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the progress of an instance that RDS reports as `deleting`, and records that it has, if it has accepted the
+    /// request of the controller before.
+    fn seen_deleting(&self, id: &str, record: &RecordedInstance<'_>) -> ReconcileOutput {
+        let request = record.deletion_request.as_ref();
+        let snapshot = request.and_then(|request| request.final_snapshot_id.as_deref());
+        let mut progress = self.deleting(id, snapshot);
+        if let Some(request) = request.filter(|request| request.accepted_at.is_some()) {
+            let seen = DeletionRequest {
+                seen_deleting: true,
+                ..request.clone()
+            };
+            progress
+                .status
+                .insert("deletionRequest".to_owned(), json!(seen));
+        }
+        progress
     }
 
     /// Returns the progress of an instance that RDS is deleting.
@@ -227,92 +259,12 @@ impl InstanceReconciler {
         let mut progress = self.waiting(id, phase);
         let request = DeletionRequest {
             final_snapshot_id: snapshot,
+            ..DeletionRequest::default()
         };
         let request = fields([("deletionRequest", json!(request))]);
         progress.status.extend(request);
         progress.requeue_after = Duration::ZERO;
         progress
-    }
-
-    /// Decides whether the finalization of an instance that RDS does not find is complete.
-    async fn finalize_absent(
-        &self,
-        id: &str,
-        deleted: &FinalizeRequest<'_>,
-        policy: DeletionPolicy,
-        record: &RecordedInstance<'_>,
-    ) -> Result<FinalizeOutcome, StepError> {
-        // The identifier is recorded before the first call to RDS, so without it no instance was created.
-        // Region and account are recorded before the instance is created, so without them none was created either.
-        let was_requested = record.region.is_some() || record.listed_id().is_some();
-        if record.instance_id.is_none() || !was_requested {
-            self.forget(id);
-            return Ok(FinalizeOutcome::Done);
-        }
-        if !self.is_past_grace_period(id) && record.deletion_request.is_none() {
-            return Ok(FinalizeOutcome::Waiting(self.unseen(id)));
-        }
-        let Some(shown) = record.listed_id() else {
-            self.forget(id);
-            return Ok(FinalizeOutcome::Done);
-        };
-        self.require_not_renamed(id, record, &ObjectTags::of_deleted(deleted.object))
-            .await?;
-        let deletion_time = deletion_began(deleted);
-        if self
-            .is_deleted_by_us(id, deleted, policy, record, deletion_time)
-            .await?
-        {
-            self.forget(id);
-            return Ok(FinalizeOutcome::Done);
-        }
-        Err(StepError::from(ReconcileError::Permanent {
-            reason: "InstanceMissing",
-            message: format!(
-                "the RDS instance '{id}' ({shown}) no longer exists, and there is no proof that this controller deleted it: the final snapshot '{}' does not exist. Restore the data if needed, then set `spec.deletionPolicy` to Retain so that the object can be deleted",
-                final_snapshot::name(id)
-            ),
-        }))
-    }
-
-    /// Returns true if the instance was deleted according to the deletion policy. A final snapshot proves it. With the
-    /// policy `Delete`, the recorded request proves it, because it would have been removed if RDS had rejected it.
-    async fn is_deleted_by_us(
-        &self,
-        id: &str,
-        deleted: &FinalizeRequest<'_>,
-        policy: DeletionPolicy,
-        record: &RecordedInstance<'_>,
-        deletion_time: i64,
-    ) -> Result<bool, ReconcileError> {
-        if policy == DeletionPolicy::Delete && record.deletion_request.is_some() {
-            return Ok(true);
-        }
-        let snapshots = self.rds.snapshots(id).await?;
-        let mut snapshots = snapshots.iter();
-        let Some(snapshot) = snapshots.find(|it| is_final(it, id, deletion_time)) else {
-            return Ok(false);
-        };
-        self.tag_snapshot(deleted.object, snapshot).await?;
-        Ok(true)
-    }
-
-    /// Adds the tags of the instance to its final snapshot, if RDS has not: it copies them only if the instance is
-    /// configured so.
-    async fn tag_snapshot(&self, object: &Value, snapshot: &DbSnapshot) -> Result<(), CallError> {
-        let expected = tags::of_deleted(object, self.rds.cluster_name());
-        let missing = drift::missing_tags(expected, snapshot.tag_list());
-        match snapshot.db_snapshot_arn() {
-            Some(arn) if !missing.is_empty() => match self.rds.tag(arn, &missing).await {
-                // The data is safe, and must not keep the object for ever.
-                Err(error) if error.is_rejected() => {
-                    tracing::warn!(arn, error = error.text(), "the final snapshot gets no tags");
-                    Ok(())
-                }
-                result => result,
-            },
-            _ => Ok(()),
-        }
     }
 }
 
@@ -354,53 +306,7 @@ fn refused_in_status(
     }
 }
 
-/// Returns true if the status shows that no instance was ever requested: region and account are recorded before one is created.
-fn was_never_requested(identity: &Identity, record: &RecordedInstance<'_>) -> bool {
-    let was_requested = record.region.is_some() || record.listed_id().is_some();
-    !was_requested && !identity.is_adopted
-}
-
 fn uid_of<'a>(deleted: &FinalizeRequest<'a>) -> Option<&'a str> {
     let uid = deleted.object.pointer("/metadata/uid");
     uid.and_then(Value::as_str)
-}
-
-/// Maximum expected clock skew between the API server and RDS, in seconds.
-const CLOCK_SKEW: i64 = 60;
-
-/// Returns true if a snapshot is the final snapshot of a deletion that began at `deletion_time`, in seconds since the
-/// Unix epoch. An older snapshot is from an earlier instance with the same identifier, or from another client.
-fn is_final(snapshot: &DbSnapshot, id: &str, deletion_time: i64) -> bool {
-    let name = snapshot.db_snapshot_identifier().unwrap_or_default();
-    let is_ours = name.starts_with(&final_snapshot::name(id));
-    let has_failed = snapshot.status() == Some("failed");
-    // A snapshot that is still being taken has no creation time.
-    let time = snapshot.snapshot_create_time();
-    let is_of_before = time.is_some_and(|time| time.secs() < deletion_time - CLOCK_SKEW);
-    is_ours && !has_failed && !is_of_before
-}
-
-#[cfg(test)]
-mod tests {
-    use aws_sdk_rds::primitives::DateTime;
-
-    use super::*;
-
-    #[test]
-    fn a_final_snapshot_is_not_older_than_the_deletion() {
-        let snapshot = |name: &str, status: &str, time: Option<i64>| {
-            let snapshot = DbSnapshot::builder()
-                .db_snapshot_identifier(name)
-                .status(status)
-                .set_snapshot_create_time(time.map(DateTime::from_secs))
-                .build();
-            is_final(&snapshot, "cdb-1", 1_000)
-        };
-        assert!(snapshot("cdb-1-final", "available", Some(1_200)));
-        assert!(snapshot("cdb-1-final-20261124", "creating", None));
-        assert!(snapshot("cdb-1-final", "available", Some(990)), "skewed");
-        assert!(!snapshot("cdb-1-final", "available", Some(900)), "earlier");
-        assert!(!snapshot("cdb-1-final", "failed", Some(1_200)));
-        assert!(!snapshot("cdb-1-by-hand", "available", Some(1_200)));
-    }
 }

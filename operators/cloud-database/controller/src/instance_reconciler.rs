@@ -319,7 +319,7 @@ pub(crate) fn require_ours(
 }
 
 /// Status fields that record an instance, besides its identifier.
-pub(crate) const RECORDED: [&str; 26] = [
+pub(crate) const RECORDED: [&str; 27] = [
     "arn",
     "resourceId",
     "region",
@@ -346,6 +346,7 @@ pub(crate) const RECORDED: [&str; 26] = [
     "ownedSecrets",
     "replicaOf",
     "deletionRequest",
+    "acceptedChanges",
 ];
 
 /// Returns the status fields that record an instance as RDS describes it.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
+mod absence;
 mod access;
 mod access_check;
 mod access_pool;
@@ -16,6 +17,7 @@ mod circumstances;
 mod connection_secret;
 mod creation;
 mod credentials;
+mod deleted_instance;
 mod deletion_policy;
 mod descriptions;
 mod drift;
@@ -49,6 +51,7 @@ mod release;
 mod replacement;
 mod replica_source;
 mod replication;
+mod second_description;
 mod secrets;
 mod source_owner;
 mod source_policy;

@@ -1,5 +1,6 @@
 //! Modifications of an instance, with the parameters of `ModifyDBInstance`.
 
+pub(crate) mod accepted_changes;
 pub(crate) mod groups;
 pub(crate) mod monitoring;
 pub(crate) mod outcomes;

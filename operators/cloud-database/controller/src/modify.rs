@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use lockstep_cloud_database_api::ApplyChanges;
 use lockstep_cloud_database_api::effects::{Circumstance, Timing, effect_of};
+use lockstep_cloud_database_api::{AcceptedChange, ApplyChanges};
 
 use crate::call_error::{CallError, OTHERS_AGAIN_AFTER};
 use crate::error_code::Class;
 use crate::instance_reconciler::InstanceReconciler;
 use crate::instance_status::Accepts;
 use crate::modification::Modification;
+use crate::modification::accepted_changes;
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::requested::Answer;
 
@@ -41,6 +42,8 @@ pub(crate) struct Target<'a> {
     pub(crate) storage_modified_at: Option<Timestamp>,
     /// Circumstances on which the effects of changes depend.
     pub(crate) circumstances: Vec<Circumstance>,
+    /// Changes that RDS has accepted before.
+    pub(crate) accepted: &'a [AcceptedChange],
 }
 
 impl InstanceReconciler {
@@ -61,12 +64,15 @@ impl InstanceReconciler {
                     None => open.push(group),
                 }
             }
-            self.request(target, open, outcomes).await;
+            Box::pin(self.request(target, open, outcomes)).await;
         }
     }
 
     /// Returns the outcome of a group of fields that is not requested now.
     fn known(&self, target: &Target<'_>, group: &Modification) -> Option<Outcome> {
+        if let Some(outcome) = accepted_changes::outcome(target.accepted, group) {
+            return Some(outcome);
+        }
         let is_storage = !group.storage.is_empty();
         let is_tags = group.tags.is_some();
         match (target.accepts, is_storage) {
@@ -127,7 +133,7 @@ impl InstanceReconciler {
         let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "requesting a modification from RDS");
         let Some(tags) = &change.tags else {
-            return self.rds.modify(id, &change, when).await.map(drop);
+            return Box::pin(self.rds.modify(id, &change, when)).await.map(drop);
         };
         if !tags.set.is_empty() {
             self.rds.tag(target.arn, &tags.set).await?;
@@ -251,6 +257,7 @@ mod tests {
             when: ApplyChanges::MaintenanceWindow,
             storage_modified_at: None,
             circumstances: vec![Circumstance::MultiAz],
+            accepted: &[],
         };
         let words = |field| target.effects(&[field])[0].1.clone();
         assert_eq!(
@@ -280,6 +287,7 @@ mod tests {
                 when: ApplyChanges::Immediately,
                 storage_modified_at: at,
                 circumstances: Vec::new(),
+                accepted: &[],
             };
             target.cooldown().map(|left| left.as_secs().div_ceil(60))
         };

@@ -156,11 +156,17 @@ impl RdsClient {
         &self,
         resource_id: &str,
     ) -> Result<Vec<DbInstance>, CallError> {
+        self.filtered("dbi-resource-id", resource_id).await
+    }
+
+    /// Returns the instance with an identifier, by another question than [`describe`](Self::describe).
+    pub(crate) async fn by_identifier(&self, id: &str) -> Result<Vec<DbInstance>, CallError> {
+        self.filtered("db-instance-id", id).await
+    }
+
+    async fn filtered(&self, filter: &str, value: &str) -> Result<Vec<DbInstance>, CallError> {
         self.acquire().await;
-        let filter = Filter::builder()
-            .name("dbi-resource-id")
-            .values(resource_id)
-            .build();
+        let filter = Filter::builder().name(filter).values(value).build();
         let response = self.client.describe_db_instances().filters(filter);
         match response.send().await {
             Ok(response) => Ok(response.db_instances.unwrap_or_default()),
@@ -227,6 +233,19 @@ impl RdsClient {
             if marker.is_none() {
                 return Ok(found);
             }
+        }
+    }
+
+    /// Returns the snapshot with a name, if it exists.
+    pub(crate) async fn snapshot(&self, name: &str) -> Result<Option<DbSnapshot>, CallError> {
+        self.acquire().await;
+        let call = self.client.describe_db_snapshots();
+        match call.db_snapshot_identifier(name).send().await {
+            Ok(page) => Ok(page.db_snapshots.unwrap_or_default().into_iter().next()),
+            Err(error) => match CallError::from(error) {
+                error if error.is("DBSnapshotNotFound") => Ok(None),
+                error => Err(error),
+            },
         }
     }
 

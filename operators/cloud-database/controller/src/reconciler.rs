@@ -152,6 +152,10 @@ impl Reconciler for CloudDatabaseReconciler {
         Some(FINALIZER)
     }
 
+    fn initial_status(&self, object: &Value) -> Map<String, Value> {
+        fields([("completeFor", object["metadata"]["uid"].clone())])
+    }
+
     async fn status_identity(
         &self,
         request: &SyncRequest<'_, CloudDatabase>,

@@ -1,9 +1,11 @@
 //! Status fields that record the instance of an object and the requests to RDS for it.
 
 use k8s_openapi::jiff::Timestamp;
-use lockstep_cloud_database_api::{AppliedStorage, DeletionRequest};
+use lockstep_cloud_database_api::{AcceptedChange, AppliedStorage, DeletionRequest};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::absence::{Deletion, Requested};
 
 /// Recorded fields of an object. They are parsed one by one, so that an invalid field does not hide the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +37,10 @@ pub(crate) struct RecordedInstance<'a> {
     /// Last size of the storage that RDS has accepted.
     pub(crate) accepted_storage_gib: Option<i32>,
     pub(crate) deletion_request: Option<DeletionRequest>,
+    /// If true, the status has not been erased since nothing had been requested for the object.
+    pub(crate) is_complete: bool,
+    /// Changes that RDS has accepted and may not have applied yet.
+    pub(crate) accepted_changes: Vec<AcceptedChange>,
 }
 
 impl<'a> RecordedInstance<'a> {
@@ -77,6 +83,14 @@ impl<'a> RecordedInstance<'a> {
                 .and_then(|size| size.try_into().ok()),
             storage_modified_at: text("storageModifiedAt").and_then(|time| time.parse().ok()),
             deletion_request: DeletionRequest::deserialize(&status["deletionRequest"]).ok(),
+            is_complete: text("completeFor")
+                .is_some_and(|uid| object["metadata"]["uid"].as_str() == Some(uid)),
+            accepted_changes: status["acceptedChanges"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|change| AcceptedChange::deserialize(change).ok())
+                .collect(),
         }
     }
 
@@ -85,6 +99,29 @@ impl<'a> RecordedInstance<'a> {
     pub(crate) fn listed_id(&self) -> Option<&'a str> {
         let identifier = self.instance_id.filter(|_| self.has_endpoint);
         self.resource_id.or(identifier)
+    }
+
+    /// Returns what the status says about requests for the instance. The location is recorded before the first one.
+    pub(crate) fn requested(&self) -> Requested {
+        if self.listed_id().is_some() {
+            Requested::Listed
+        } else if self.region.is_some() {
+            Requested::Located
+        } else if self.is_complete {
+            Requested::Never
+        } else {
+            Requested::Unknown
+        }
+    }
+
+    /// Returns the progress of the deletion that the controller has requested.
+    pub(crate) fn deletion(&self) -> Deletion {
+        match &self.deletion_request {
+            None => Deletion::None,
+            Some(request) if request.accepted_at.is_none() => Deletion::Recorded,
+            Some(request) if request.seen_deleting => Deletion::Deleting,
+            Some(_) => Deletion::Accepted,
+        }
     }
 }
 
@@ -121,6 +158,23 @@ mod tests {
         assert_eq!(shown(&earlier).as_deref(), Some("cdb-1"));
         let now = json!({"instanceId": "cdb-1", "endpoint": endpoint, "resourceId": "db-A"});
         assert_eq!(shown(&now).as_deref(), Some("db-A"));
+    }
+
+    #[test]
+    fn only_a_status_that_was_not_erased_proves_that_nothing_was_requested() {
+        let requested = |status: &Value| {
+            let object = json!({"metadata": {"uid": "1"}, "status": status});
+            RecordedInstance::from_status(&object, "cdb-1").requested()
+        };
+        assert_eq!(requested(&json!({})), Requested::Unknown);
+        assert_eq!(requested(&json!({"completeFor": "2"})), Requested::Unknown);
+        assert_eq!(requested(&json!({"completeFor": "1"})), Requested::Never);
+        let located = json!({"completeFor": "1", "region": "eu-central-1"});
+        assert_eq!(requested(&located), Requested::Located);
+        let listed = json!({"instanceId": "cdb-1", "resourceId": "db-A"});
+        assert_eq!(requested(&listed), Requested::Listed);
+        let copied = json!({"completeFor": "1", "instanceId": "cdb-2"});
+        assert_eq!(requested(&copied), Requested::Unknown);
     }
 
     #[test]

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::DeletionPolicy;
 use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError};
 
+use crate::absence::Requested;
 use crate::deletion_policy::{self, deletion_began};
 use crate::identity::Identity;
 use crate::instance_reconciler::InstanceReconciler;
 use crate::recorded_instance::RecordedInstance;
-use crate::tags;
+use crate::second_description::SecondDescription;
+use crate::tags::{self, ObjectTags};
 
 impl InstanceReconciler {
     /// Removes the owner tag of the instance, and ends the finalization. The instance is kept in any case: an object whose
@@ -27,7 +30,8 @@ impl InstanceReconciler {
         let mut message = format!(
             "the RDS instance '{id}'{description} is retained because of the deletion policy Retain"
         );
-        match self.untag(identity, record, uid).await {
+        let owner = ObjectTags::of_deleted(deleted.object);
+        match self.untag(identity, record, uid, &owner).await {
             Ok(()) => {}
             Err(ReconcileError::Transient { reason, message })
                 if deletion_age(deleted) < self.shared.config.not_found_grace_period =>
@@ -49,16 +53,17 @@ impl InstanceReconciler {
         identity: &Identity,
         record: &RecordedInstance<'_>,
         uid: Option<&str>,
+        owner: &ObjectTags,
     ) -> Result<(), ReconcileError> {
-        // Without a region, no instance was ever requested. One may have been adopted just now.
-        if record.region.is_none() && !identity.is_adopted {
+        if record.requested() == Requested::Never {
             return Ok(());
         }
         let id = &identity.id;
         let location = self.rds.location().await?;
         location.require(id, record)?;
-        let Some(instance) = self.rds.describe(id).await? else {
-            return Ok(());
+        let instance = match self.rds.describe(id).await? {
+            Some(instance) => instance,
+            None => self.described_again(id, owner, record).await?,
         };
         if !tags::is_owned_by(&instance, uid) {
             return Ok(());
@@ -71,6 +76,30 @@ impl InstanceReconciler {
                 message: error.text(),
             }),
             result => Ok(result?),
+        }
+    }
+
+    /// Returns an instance that RDS has not found by its identifier, and that may have the tags of the object.
+    ///
+    /// # Errors
+    ///
+    /// RDS does not list the instance. It may do so later.
+    async fn described_again(
+        &self,
+        id: &str,
+        owner: &ObjectTags,
+        record: &RecordedInstance<'_>,
+    ) -> Result<DbInstance, ReconcileError> {
+        match self.describe_again(id, record, owner).await? {
+            SecondDescription::Listed(instance) => Ok(*instance),
+            SecondDescription::Absent => Err(ReconcileError::Transient {
+                reason: "InstanceNotFoundYet",
+                message: format!("RDS does not list the instance '{id}'"),
+            }),
+            SecondDescription::Renamed(now) => Err(ReconcileError::Permanent {
+                reason: "InstanceRenamed",
+                message: format!("it was renamed to '{now}'"),
+            }),
         }
     }
 }
@@ -89,12 +118,10 @@ pub(crate) fn without_access(
             "the RDS instance '{id}' is retained: it was only observed"
         )));
     }
-    let was_requested = record.region.is_some() || record.listed_id().is_some();
-    if !was_requested && !identity.is_adopted {
+    if record.requested() == Requested::Never {
         return Ok(FinalizeOutcome::Done);
     }
-    let is_retained = deletion_policy::safer_policy(deleted) == DeletionPolicy::Retain;
-    if is_retained || !was_requested {
+    if deletion_policy::safer_policy(deleted) == DeletionPolicy::Retain {
         return Ok(FinalizeOutcome::Retained(format!(
             "the RDS instance '{id}' is retained. Its tags are kept, if it has any, so that no other object can adopt it before they are removed in RDS: {error}"
         )));

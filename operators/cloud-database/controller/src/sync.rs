@@ -9,7 +9,7 @@ use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{
-    ApplyChanges, CloudDatabase, CloudDatabaseSpec, LastChange, REPLACES_INSTANCE,
+    AcceptedChange, ApplyChanges, CloudDatabase, CloudDatabaseSpec, LastChange, REPLACES_INSTANCE,
 };
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
@@ -20,13 +20,16 @@ use crate::circumstances;
 use crate::connection_secret::{self, Published};
 use crate::drift;
 use crate::identity::Identity;
-use crate::instance_reconciler::{InstanceReconciler, observed, require_ours};
+use crate::instance_reconciler::{
+    InstanceReconciler, fields as instance_fields, observed, require_ours,
+};
 use crate::instance_status::{self, Accepts, Meaning};
 use crate::master_password::{
     ComparedUser, accepts_password, has_pending_password, is_changing_password, is_known, is_noted,
     is_unknown_password, published_by,
 };
 use crate::master_user::{MasterPassword, MasterUser};
+use crate::modification::accepted_changes::Comparison;
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::{MAX_SIZE, Modification, PASSWORD, SIZE, TagChange};
 use crate::modify::Target;
@@ -63,9 +66,10 @@ impl InstanceReconciler {
         let id = identity.id.as_str();
         let object = request.parent();
         let uid = object.uid();
-        let record = RecordedInstance::from_status(request.raw_parent(), id);
+        let mut record = RecordedInstance::from_status(request.raw_parent(), id);
         let instance = if request.is_requested() {
             self.requested.forget_refusals(id);
+            record.accepted_changes.retain(|change| !change.failed);
             self.rds.describe(id).await
         } else {
             self.describe(id, object, &record, &user, change.as_ref())
@@ -76,18 +80,25 @@ impl InstanceReconciler {
         if let Some(change) = &mut change {
             change.set_seen();
         }
+        // One answer of RDS does not prove that an instance that it has listed before is absent.
+        let instance = match instance {
+            None if record.listed_id().is_some() => {
+                Box::pin(self.found_again(id, object, &record)).await?
+            }
+            described => described,
+        };
         let is_observed = is_observed(object);
         let Some(instance) = instance else {
             if identity.is_adopted || is_observed {
-                return self.absent(id, object, &record).await;
+                return self.absent(id, object, &record);
             }
-            return self.create(id, object, &record, user, source).await;
+            return Box::pin(self.create(id, object, &record, user, source)).await;
         };
         self.record_seen(id);
         if !identity.is_adopted {
             require_ours(&instance, id, uid.as_deref()).map_err(|error| self.requeue(error))?;
         } else if !is_observed && !tags::is_owned_by(&instance, uid.as_deref()) {
-            return self.adopt(id, object, &instance, &record, user).await;
+            return Box::pin(self.adopt(id, object, &instance, &record, user)).await;
         }
         let mut outcomes = Outcomes::default();
         let mut status = observed(&instance);
@@ -100,8 +111,8 @@ impl InstanceReconciler {
                 published: None,
             }
         } else {
-            self.apply(id, object, &instance, &record, user, &mut outcomes)
-                .await
+            let applied = self.apply(id, object, &instance, &record, user, &mut outcomes);
+            Box::pin(applied).await
         };
         status.extend(applied.status);
         let mut output = self.report(id, object, &instance, status, outcomes)?;
@@ -161,6 +172,10 @@ impl InstanceReconciler {
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
+        let wanted = change.clone();
+        let poll = self.shared.config.poll_interval;
+        let comparison = Comparison::new(spec, instance, &wanted, poll);
+        let mut accepted = self.reviewed(id, &comparison, record);
         let target = Target {
             id,
             arn,
@@ -168,6 +183,7 @@ impl InstanceReconciler {
             when,
             storage_modified_at: record.storage_modified_at,
             circumstances: circumstances::of(spec, when, instance, &change),
+            accepted: &accepted.clone(),
         };
         if fields.contains(&PASSWORD) {
             // If the answer is lost, or this process ends, the instance may have either.
@@ -188,7 +204,9 @@ impl InstanceReconciler {
             let waiting = waiting.filter(|it| it != PASSWORD && it != "dedicatedLogVolume");
             outcomes.add_applied_early(waiting.filter(|it| !it.starts_with("storage.")));
         }
-        let mut status = Map::new();
+        comparison.add_accepted(&mut accepted, outcomes);
+        let accepted = Some(accepted).filter(|accepted| !accepted.is_empty());
+        let mut status = instance_fields([("acceptedChanges", json!(accepted))]);
         if let Ok(user) = &user
             && outcomes.has_accepted(PASSWORD)
         {
@@ -219,6 +237,25 @@ impl InstanceReconciler {
             ("replicaOf".to_owned(), json!(replication.recorded())),
         ]);
         Applied { status, published }
+    }
+
+    /// Returns the changes that RDS has accepted before, as it shows them now.
+    fn reviewed(
+        &self,
+        id: &str,
+        comparison: &Comparison<'_>,
+        record: &RecordedInstance<'_>,
+    ) -> Vec<AcceptedChange> {
+        let accepted = comparison.review(&record.accepted_changes);
+        let failed = accepted.iter().filter(|change| change.failed);
+        let failed: Vec<_> = failed.map(|change| change.field.as_str()).collect();
+        let was_failed = |field: &str| {
+            let mut before = record.accepted_changes.iter();
+            before.any(|it| it.failed && it.field == field)
+        };
+        let newly: Vec<_> = failed.into_iter().filter(|it| !was_failed(it)).collect();
+        self.requested.forget_accepted(id, &newly);
+        accepted
     }
 
     /// Requests the promotion of a replica, or what else differs.
@@ -317,6 +354,7 @@ impl InstanceReconciler {
             output.requeue_after = output.requeue_after.min(left);
         }
         output.status.extend(status);
+        output.stalled = outcomes.stalled();
         output.conditions = vec![outcomes.condition()];
         output.events = outcomes.events();
         if let Some((condition, event)) = certificate::report(instance, Timestamp::now()) {

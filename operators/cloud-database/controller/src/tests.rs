@@ -1,7 +1,9 @@
 //! Reconciliations on the simulator of RDS, without an API server.
 
+mod absence;
 mod credentials;
 mod deletions;
+mod encryption;
 mod environment;
 mod errors;
 mod modifications;
@@ -12,3 +14,4 @@ mod retained_backups;
 mod sources;
 mod statuses;
 mod steady;
+mod taken_back;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lockstep_controller::{OperatorCondition, OperatorEvent};
+use lockstep_controller::{OperatorCondition, OperatorEvent, Stalled};
+
+use crate::modification::accepted_changes::ENGINE_VERSION;
 
 /// Condition: the spec is applied.
 pub(crate) const SYNCED: &str = "Synced";
@@ -16,6 +18,12 @@ const REQUESTED: &str = "ModificationRequested";
 /// Reason of the Event about changes that RDS applies before the maintenance window.
 const APPLIED_EARLY: &str = "AppliedBeforeMaintenanceWindow";
 
+/// Reason of an upgrade that RDS has accepted and taken back, in conditions and an Event.
+const UPGRADE_FAILED: &str = "UpgradeFailed";
+
+/// The same for another change.
+const CHANGE_TAKEN_BACK: &str = "ChangeTakenBack";
+
 /// Outcome of a group of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -27,6 +35,8 @@ pub(crate) enum Outcome {
     Busy(Option<String>),
     /// RDS has rejected it, with this code and message.
     Rejected(String),
+    /// RDS has accepted it before, and has taken it back, with what to do.
+    TakenBack(String),
     /// There was no answer that says whether RDS accepts it.
     Failed(String),
     /// The storage was changed a short time ago. With the time left, if it is known.
@@ -145,7 +155,10 @@ impl Outcomes {
             | Outcome::Busy(_)
             | Outcome::Failed(_)
             | Outcome::Next => true,
-            Outcome::Rejected(_) | Outcome::Cooldown(_) | Outcome::Observed => false,
+            Outcome::Rejected(_)
+            | Outcome::TakenBack(_)
+            | Outcome::Cooldown(_)
+            | Outcome::Observed => false,
         };
         fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
     }
@@ -186,6 +199,7 @@ impl Outcomes {
             Outcome::Rejected(message) => {
                 format!("RDS has rejected the change of {fields}: {message}")
             }
+            Outcome::TakenBack(message) => message.clone(),
             Outcome::Failed(message) => {
                 format!("the change of {fields} could not be requested, and is requested again: {message}")
             }
@@ -219,6 +233,11 @@ impl Outcomes {
         for (fields, outcome) in &self.fields {
             match outcome {
                 Outcome::Requested(effects) => requested.extend_from_slice(effects),
+                Outcome::TakenBack(message) => events.push(OperatorEvent {
+                    is_warning: true,
+                    reason: taken_back_reason(fields),
+                    note: message.clone(),
+                }),
                 Outcome::Rejected(message) => events.push(OperatorEvent {
                     is_warning: true,
                     reason: REJECTED,
@@ -249,6 +268,18 @@ impl Outcomes {
         events
     }
 
+    /// Returns the condition `Stalled` for changes that RDS has taken back.
+    pub(crate) fn stalled(&self) -> Option<Stalled> {
+        let mut fields = self.fields.iter();
+        fields.find_map(|(fields, outcome)| match outcome {
+            Outcome::TakenBack(message) => Some(Stalled {
+                reason: taken_back_reason(fields),
+                message: message.clone(),
+            }),
+            _ => None,
+        })
+    }
+
     /// Returns the most important reason why the instance does not match the spec.
     fn reason(&self) -> &'static str {
         let has = |is: fn(&Outcome) -> bool| self.fields.iter().any(|(_, it)| is(it));
@@ -262,7 +293,9 @@ impl Outcomes {
                 "Observed"
             };
         }
-        if has(|it| matches!(it, Outcome::Rejected(_))) {
+        if let Some(stalled) = self.stalled() {
+            stalled.reason
+        } else if has(|it| matches!(it, Outcome::Rejected(_))) {
             "Rejected"
         } else if has(|it| matches!(it, Outcome::Failed(_))) {
             "CallFailed"
@@ -281,6 +314,15 @@ impl Outcomes {
         } else {
             "Synced"
         }
+    }
+}
+
+/// Returns the reason of changes of these joined fields that RDS has taken back.
+fn taken_back_reason(fields: &str) -> &'static str {
+    if has_field(fields, ENGINE_VERSION) {
+        UPGRADE_FAILED
+    } else {
+        CHANGE_TAKEN_BACK
     }
 }
 
@@ -368,6 +410,22 @@ mod tests {
         let message = waiting.condition().message;
         assert!(message.ends_with("in the maintenance window sun:05:00-sun:06:00"));
         assert!(!waiting.is_in_progress(), "it may take a week");
+    }
+
+    #[test]
+    fn a_change_that_rds_has_taken_back_stalls_the_object_and_is_a_warning() {
+        for (field, reason) in [
+            ("engineVersion", UPGRADE_FAILED),
+            ("multiAz", CHANGE_TAKEN_BACK),
+        ] {
+            let mut all = Outcomes::default();
+            all.add(&[field], Outcome::TakenBack("see RDS".to_owned()));
+            assert_eq!(all.stalled().map(|it| it.reason), Some(reason));
+            assert_eq!(all.condition().reason, reason);
+            let events = all.events();
+            assert!(events[0].is_warning && events[0].reason == reason);
+            assert!(!all.is_in_progress());
+        }
     }
 
     #[test]

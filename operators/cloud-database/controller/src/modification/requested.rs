@@ -128,6 +128,16 @@ impl RequestedModifications {
         }
     }
 
+    /// Forgets that RDS has accepted groups with one of these fields: it has taken them back.
+    pub(crate) fn forget_accepted(&self, id: &str, fields: &[&str]) {
+        if let Some(all) = self.lock().get_mut(id) {
+            all.retain(|it| {
+                let is_of_fields = it.group.fields().iter().any(|it| fields.contains(it));
+                it.answer != Answer::Accepted || !is_of_fields
+            });
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Requested>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

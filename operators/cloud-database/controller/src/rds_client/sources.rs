@@ -1,6 +1,6 @@
 //! Sources of data: their tags, or those of what they were made from, and what keeps RDS from using them.
 
-use aws_sdk_rds::types::{DbInstance, DbSnapshot, Tag};
+use aws_sdk_rds::types::{DbInstance, DbInstanceAutomatedBackup, DbSnapshot, Tag};
 use lockstep_cloud_database_api::PointInTime;
 
 use crate::call_error::CallError;
@@ -15,12 +15,17 @@ pub(crate) struct Source {
     pub(crate) tags: Vec<Tag>,
     /// Reason why RDS does not use it, which does not pass by itself. RDS has the same error code for those that pass.
     pub(crate) problem: Option<String>,
+    /// If false, an instance that is made from it is not encrypted, and never will be. None if it is not known, as of a
+    /// snapshot that another account shares.
+    pub(crate) is_encrypted: Option<bool>,
 }
 
 impl Source {
-    fn of_tags(tags: Vec<Tag>) -> Self {
+    /// Returns an instance as a source of an earlier state.
+    fn of_earlier_state(instance: DbInstance) -> Self {
         Self {
-            tags,
+            is_encrypted: instance.storage_encrypted(),
+            tags: instance.tag_list.unwrap_or_default(),
             problem: None,
         }
     }
@@ -49,6 +54,7 @@ impl RdsClient {
         let mut source = Source {
             tags: snapshot.tag_list.clone().unwrap_or_default(),
             problem: problem_of_snapshot(&snapshot),
+            is_encrypted: snapshot.encrypted(),
         };
         if self.has_owner(&source.tags) {
             return Ok(source);
@@ -96,13 +102,15 @@ impl RdsClient {
         Ok(newest.and_then(|it| it.tag_list).unwrap_or_default())
     }
 
-    /// Returns the tags of the automated backups of a deleted instance. They have only tags of their own: without an owner
-    /// among them, the object counts whose UID is in the identifier of the instance.
+    /// Returns the automated backups of a deleted instance.
     ///
     /// # Errors
     ///
     /// No automated backups are retained, or the error of the call.
-    async fn tags_of_automated_backups(&self, resource_id: &str) -> Result<Vec<Tag>, CallError> {
+    async fn automated_backups(
+        &self,
+        resource_id: &str,
+    ) -> Result<Vec<DbInstanceAutomatedBackup>, CallError> {
         self.acquire().await;
         let call = self.client.describe_db_instance_automated_backups();
         let page = call.dbi_resource_id(resource_id).send().await?;
@@ -112,6 +120,12 @@ impl RdsClient {
                 "RDS does not list the automated backups",
             ));
         }
+        Ok(backups)
+    }
+
+    /// Returns the tags of automated backups of a deleted instance. They have only tags of their own: without an owner
+    /// among them, the object counts whose UID is in the identifier of the instance.
+    fn tags_of_backups(&self, backups: Vec<DbInstanceAutomatedBackup>) -> Vec<Tag> {
         for backup in backups {
             let id = backup.db_instance_identifier.unwrap_or_default();
             let mut tags = backup.tag_list.unwrap_or_default();
@@ -121,32 +135,40 @@ impl RdsClient {
                 tags.push(tags::tag(OWNER_TAG, uid));
             }
             if self.has_owner(&tags) {
-                return Ok(tags);
+                return tags;
             }
         }
-        Ok(Vec::new())
+        Vec::new()
     }
 
     /// Returns the instance whose earlier state is restored as a source. The tags of a deleted one are taken from its snapshots,
-    /// or else from its automated backups.
+    /// or else from its automated backups. These alone say whether it was encrypted: a snapshot may be an encrypted copy.
     pub(crate) async fn source_point_in_time(
         &self,
         source: &PointInTime,
     ) -> Result<Source, CallError> {
         if let Some(resource_id) = &source.source_resource_id {
-            if let Some(tags) = tags_of(self.by_resource_id(resource_id).await?) {
-                return Ok(Source::of_tags(tags));
+            let found = self.by_resource_id(resource_id).await?;
+            if let Some(instance) = found.into_iter().next() {
+                return Ok(Source::of_earlier_state(instance));
             }
             let mut tags = self.tags_of_snapshots(resource_id).await?;
+            let backups = self.automated_backups(resource_id).await?;
+            let is_encrypted = backups
+                .iter()
+                .find_map(DbInstanceAutomatedBackup::encrypted);
             if !self.has_owner(&tags) {
-                tags = self.tags_of_automated_backups(resource_id).await?;
+                tags = self.tags_of_backups(backups);
             }
-            return Ok(Source::of_tags(tags));
+            return Ok(Source {
+                tags,
+                problem: None,
+                is_encrypted,
+            });
         }
         let id = source.source_instance.as_deref().unwrap_or_default();
         let instance = self.existing(id).await?;
-        let tags = instance.and_then(|instance| instance.tag_list);
-        Ok(Source::of_tags(tags.unwrap_or_default()))
+        Ok(instance.map_or_else(Source::default, Source::of_earlier_state))
     }
 
     /// Returns true if tags name an object of this cluster.
@@ -166,6 +188,7 @@ impl RdsClient {
             .unwrap_or_else(|| DbInstance::builder().build());
         let problem = problem_of_instance(id, &instance);
         Ok(Source {
+            is_encrypted: instance.storage_encrypted(),
             tags: instance.tag_list.unwrap_or_default(),
             problem,
         })

@@ -120,6 +120,8 @@ impl Environment {
                 "engine": "postgres", "engineVersion": "16", "instanceClass": "db.t4g.micro",
                 "storage": {"sizeGib": 20}, "credentials": {"username": "app", "secretName": "s"},
             },
+            // The runtime writes it before the finalizer.
+            "status": {"completeFor": name},
         });
         for (field, value) in fields.as_object().into_iter().flatten() {
             object["spec"][field] = value.clone();
@@ -182,12 +184,24 @@ impl Environment {
 
     /// The same, without the first step of the runtime, which compares the identity with the one that is recorded.
     pub(super) async fn reconcile_identified(&self, name: &str) -> ReconcileOutput {
+        self.reconcile_as(name, false).await
+    }
+
+    /// The same, as a user has requested it.
+    pub(super) async fn reconcile_requested(&self, name: &str) -> ReconcileOutput {
+        self.reconcile_as(name, true).await
+    }
+
+    async fn reconcile_as(&self, name: &str, is_requested: bool) -> ReconcileOutput {
         let raw = self.object(name);
         let object: CloudDatabase = serde_json::from_value(raw.clone()).expect("a database");
-        let output = self
-            .reconciler
-            .reconcile(&SyncRequest::of(&object, &raw))
-            .await;
+        let plain = SyncRequest::of(&object, &raw);
+        let request = if is_requested {
+            plain.requested_by_user()
+        } else {
+            plain
+        };
+        let output = self.reconciler.reconcile(&request).await;
         let output = output.unwrap_or_else(|error| ReconcileOutput {
             error: Some(error),
             ..ReconcileOutput::default()
@@ -290,6 +304,14 @@ impl Environment {
 
     /// Finalizes an object once, and stores the status fields of the result.
     pub(super) async fn finalize(&self, name: &str) -> Option<ReconcileOutput> {
+        match self.finalization(name).await {
+            FinalizeOutcome::Waiting(output) => Some(output),
+            _ => None,
+        }
+    }
+
+    /// The same, with the outcome.
+    pub(super) async fn finalization(&self, name: &str) -> FinalizeOutcome {
         self.edit(name, |object| {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-02T03:04:05Z");
         });
@@ -302,13 +324,11 @@ impl Environment {
             related: RelatedObjects::default(),
         };
         let outcome = Reconciler::finalize(&self.reconciler, &request).await;
-        match outcome.expect("an outcome") {
-            FinalizeOutcome::Waiting(output) => {
-                self.merge(name, output.status.clone());
-                Some(output)
-            }
-            _ => None,
+        let outcome = outcome.expect("an outcome");
+        if let FinalizeOutcome::Waiting(output) = &outcome {
+            self.merge(name, output.status.clone());
         }
+        outcome
     }
 
     fn merge(&self, name: &str, fields: serde_json::Map<String, Value>) {

@@ -145,6 +145,8 @@ async fn an_instance_that_another_namespace_has_released_is_adopted_only_if_that
     assert_eq!((told.is_stalled, told.reason), (true, "SourceNotAllowed"));
     assert!(env.rds.writes().is_empty());
     env.share("billing", "*");
+    // The location is recorded first.
+    env.reconcile("orders").await;
     let output = env.reconcile("orders").await;
     assert!(output.error.is_none(), "{:?}", output.error);
     assert_eq!(env.calls("AddTagsToResource").len(), 1);
