@@ -9,6 +9,10 @@ use crate::reconcile::action::Action;
 use crate::status::patch::Status;
 
 /// Report at the end of a reconciliation, in the status and in Events.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one exists at a time, and it is boxed where a step stops"
+)]
 pub(crate) enum Conclusion {
     /// Nothing.
     Silent(Action),

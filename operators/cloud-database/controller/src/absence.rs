@@ -194,10 +194,11 @@ mod tests {
                 evidence.policy == DeletionPolicy::Delete && evidence.deletion != Deletion::None;
             let is_proven = is_wanted || evidence.has_final_snapshot == Some(true);
             match (evidence.requested, decision) {
-                (Requested::Listed, Decision::Gone) => assert!(is_proven, "{evidence:?}"),
+                (Requested::Listed | Requested::Unknown, Decision::Gone) => {
+                    assert!(is_proven, "{evidence:?}");
+                }
                 (Requested::Listed, Decision::Missing) => assert!(!is_proven, "{evidence:?}"),
                 (_, Decision::Missing) => panic!("{evidence:?} was never listed"),
-                (Requested::Unknown, Decision::Gone) => assert!(is_proven, "{evidence:?}"),
                 (Requested::Unknown, Decision::GoneUnrecorded) => assert!(!is_proven),
                 (_, Decision::GoneUnrecorded) => panic!("{evidence:?} is recorded"),
                 _ => {}

@@ -21,7 +21,7 @@ pub(crate) enum Found {
     /// RDS lists the instance.
     Instance(Box<DbInstance>),
     /// RDS does not list it, with what that means for the object.
-    Nothing(FinalizeOutcome),
+    Nothing(Box<FinalizeOutcome>),
 }
 
 impl InstanceReconciler {
@@ -55,7 +55,8 @@ impl InstanceReconciler {
             Decision::Renamed(now) => return Err(self.renamed(id, record, now)),
             Decision::Missing => return Err(missing(id, record).into()),
             Decision::Wait | Decision::DescribeAgain | Decision::FindFinalSnapshot => {
-                return Ok(Found::Nothing(FinalizeOutcome::Waiting(self.unseen(id))));
+                let waiting = FinalizeOutcome::Waiting(self.unseen(id));
+                return Ok(Found::Nothing(Box::new(waiting)));
             }
             Decision::Gone => FinalizeOutcome::Done,
             Decision::GoneUnrecorded => FinalizeOutcome::Retained(format!(
@@ -64,7 +65,7 @@ impl InstanceReconciler {
             )),
         };
         self.forget(id);
-        Ok(Found::Nothing(outcome))
+        Ok(Found::Nothing(Box::new(outcome)))
     }
 
     /// Returns true if a final snapshot of this deletion exists, which gets the tags of the instance.

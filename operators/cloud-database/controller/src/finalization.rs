@@ -64,7 +64,7 @@ impl InstanceReconciler {
             Some(instance) => instance,
             None => match Box::pin(self.look_again(&id, deleted, policy, &record)).await? {
                 Found::Instance(instance) => *instance,
-                Found::Nothing(outcome) => return Ok(outcome),
+                Found::Nothing(outcome) => return Ok(*outcome),
             },
         };
         if identity.is_adopted && !tags::is_owned_by(&instance, uid) {

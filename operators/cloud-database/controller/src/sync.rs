@@ -173,14 +173,8 @@ impl InstanceReconciler {
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
         let wanted = change.clone();
-        let comparison = Comparison {
-            spec,
-            instance,
-            change: &wanted,
-            now: Timestamp::now(),
-            idle_for: SignedDuration::try_from(self.shared.config.poll_interval)
-                .unwrap_or(SignedDuration::MAX),
-        };
+        let poll = self.shared.config.poll_interval;
+        let comparison = Comparison::new(spec, instance, &wanted, poll);
         let mut accepted = self.reviewed(id, &comparison, record);
         let target = Target {
             id,

@@ -5,6 +5,8 @@
 //! the user: one that RDS has taken back is reported, and requested again only if the field or its consent changes, or a
 //! user requests a reconciliation.
 
+use std::time::Duration;
+
 use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use lockstep_cloud_database_api::{
@@ -61,7 +63,23 @@ pub(crate) struct Comparison<'a> {
     pub(crate) idle_for: SignedDuration,
 }
 
-impl Comparison<'_> {
+impl<'a> Comparison<'a> {
+    /// Creates the comparison at the present time. An instance must be idle for a poll interval.
+    pub(crate) fn new(
+        spec: &'a CloudDatabaseSpec,
+        instance: &'a DbInstance,
+        change: &'a Modification,
+        poll_interval: Duration,
+    ) -> Self {
+        Self {
+            spec,
+            instance,
+            change,
+            now: Timestamp::now(),
+            idle_for: SignedDuration::try_from(poll_interval).unwrap_or(SignedDuration::MAX),
+        }
+    }
+
     /// Returns the accepted changes as this comparison shows them. Those that are applied, and those whose field or consent
     /// has changed, are left out.
     pub(crate) fn review(&self, records: &[AcceptedChange]) -> Vec<AcceptedChange> {
