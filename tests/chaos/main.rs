@@ -118,13 +118,7 @@ async fn survives(seed: u64) {
     // The policy is that of the controller.
     let key = Simulator::CONSOLE_ACCESS_KEY;
     env.rds = env::rds_as(key, &rds.endpoint(), Simulator::REGION).await;
-    env.kubectl(&[
-        "annotate",
-        "namespace",
-        env::NAMESPACE,
-        database_origins::CONSENT,
-    ])
-    .unwrap_or_else(|error| env.fail(&error));
+    allow_sources(&env);
     database_origins::prepare(&rds, &env.rds, workload::DATABASES).await;
     refusals::start(&rds);
     let statuses = InstanceStatuses::start(rds.clone(), seed);
@@ -187,6 +181,13 @@ async fn survives(seed: u64) {
         "everything is deleted after {} s",
         started.elapsed().as_secs()
     );
+}
+
+/// Lets the objects use the instances that exist before them.
+fn allow_sources(env: &TestEnv) {
+    let annotate = ["annotate", "namespace", env::NAMESPACE];
+    env.kubectl(&[&annotate[..], &[database_origins::CONSENT]].concat())
+        .unwrap_or_else(|error| env.fail(&error));
 }
 
 /// Returns the permissions that users are to give to the controller.
