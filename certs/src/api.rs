@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 
 use crate::ca::authority::CertKeyPair;
 use crate::error::CertError;
+use crate::inject::notices::Notices;
 use crate::inject::target::{InjectOutcome, InjectTarget};
 use crate::replica_probe::ReplicaProbe;
 use crate::store::files;
@@ -18,7 +19,7 @@ pub(crate) trait ClusterApi: Sync {
     /// Returns the current time.
     fn now(&self) -> OffsetDateTime;
 
-    /// Returns a configuration, or `None` if it does not exist.
+    /// Returns a configuration, or `None` if it does not exist or refers only to other installations.
     fn get_target(
         &self,
         target: &InjectTarget,
@@ -41,6 +42,9 @@ pub(crate) trait ClusterApi: Sync {
         secret: &Secret,
     ) -> impl Future<Output = Result<InjectOutcome, CertError>> + Send;
 
+    /// Records that damaged content of the Secret was replaced.
+    fn on_secret_repaired(&self, damage: &str);
+
     /// Returns true if every replica serves a certificate of this CA.
     fn all_replicas_serve(&self, ca: &str) -> impl Future<Output = Result<bool, CertError>> + Send;
 
@@ -58,6 +62,7 @@ pub(crate) struct KubeApi<'a> {
     pub(crate) secret: &'a str,
     pub(crate) directory: &'a Path,
     pub(crate) replicas: &'a ReplicaProbe,
+    pub(crate) notices: &'a Notices,
 }
 
 impl ClusterApi for KubeApi<'_> {
@@ -66,7 +71,13 @@ impl ClusterApi for KubeApi<'_> {
     }
 
     async fn get_target(&self, target: &InjectTarget) -> Result<Option<DynamicObject>, CertError> {
-        Ok(target.get(self.client).await?)
+        let Some(found) = target.get(self.client).await? else {
+            return Ok(None);
+        };
+        self.notices
+            .set_foreign_servers(target, target.foreign_servers(&found));
+        let is_own = !target.injected_cas(&found).is_empty();
+        Ok(is_own.then_some(found))
     }
 
     async fn inject_ca(
@@ -75,7 +86,16 @@ impl ClusterApi for KubeApi<'_> {
         found: &DynamicObject,
         trusted: &str,
     ) -> Result<InjectOutcome, CertError> {
-        Ok(target.inject_ca(self.client, found, trusted).await?)
+        let outcome = target.inject_ca(self.client, found, trusted).await?;
+        match outcome {
+            InjectOutcome::Already => self.notices.set_current(target, trusted),
+            InjectOutcome::Now => {
+                let before = target.injected_cas(found);
+                self.notices.injected(target, &before, trusted);
+            }
+            InjectOutcome::Conflict => {}
+        }
+        Ok(outcome)
     }
 
     async fn get_secret(&self) -> Result<Option<Secret>, CertError> {
@@ -94,6 +114,10 @@ impl ClusterApi for KubeApi<'_> {
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(InjectOutcome::Conflict),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn on_secret_repaired(&self, damage: &str) {
+        self.notices.secret_repaired(damage);
     }
 
     async fn all_replicas_serve(&self, ca: &str) -> Result<bool, CertError> {

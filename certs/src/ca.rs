@@ -2,4 +2,5 @@
 
 pub(crate) mod authority;
 pub(crate) mod bundle;
+pub(crate) mod repair;
 pub(crate) mod rotation;

@@ -39,12 +39,17 @@ pub enum CertError {
     /// The Secret that the certificate issuer fills is incomplete.
     #[error("the Secret has no {0}; the certificate issuer must complete it")]
     MissingKey(&'static str),
-    /// The CA, its key and the serving certificate in the Secret do not belong together.
+    /// The CA, its key and the serving certificate in the Secret do not belong together, and are not from Lockstep.
     #[error(
-        "the Secret contains certificates that Lockstep did not create ({0}) and was not modified. \
-         Delete it to let Lockstep generate new ones, or use `--cert-source=secret`"
+        "the Secret cannot be used ({damage}), belongs to another owner ({reason}) and was not modified. \
+         Delete it to let Lockstep generate new certificates, or use `--cert-source=secret`"
     )]
-    UnmanagedSecret(&'static str),
+    UnmanagedSecret {
+        /// Sign of the other owner.
+        reason: &'static str,
+        /// Reason why the content cannot be used.
+        damage: &'static str,
+    },
     /// The Secret that the certificate issuer fills contains a pair that cannot be served.
     #[error("the TLS key pair in the Secret is invalid: {0}; the previous pair remains in use")]
     InvalidKeyPair(String),

@@ -23,6 +23,7 @@ mod store;
 pub use crate::ca::authority::{AuthorityError, CertKeyPair, CertificateAuthority};
 pub use crate::ca::rotation::RotationPolicy;
 pub use crate::inject::target::{InjectTarget, InjectTargetKind};
+pub use crate::inject::webhook_service::WebhookService;
 pub use crate::replica_probe::ReplicaProbe;
 pub use error::CertError;
 pub use manager::{CertificateManager, CertificateSource};

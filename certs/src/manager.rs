@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::future::ready;
 use futures::stream::{BoxStream, select_all};
 use k8s_openapi::api::core::v1::Secret;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::watch_object;
-use kube::{Api, Client};
+use kube::Client;
+use kube::api::{Api, ApiResource};
+use lockstep_watch::{WatchedObject, Watches};
 
 use crate::api::{ClusterApi, KubeApi};
 use crate::ca::rotation::RotationPolicy;
 use crate::error::CertError;
 use crate::events::EventRecorder;
+use crate::inject::notices::{Notice, Notices};
+use crate::inject::repair_pace::RepairPace;
 use crate::inject::target::{InjectOutcome, InjectTarget};
 use crate::metrics::Metrics;
 use crate::replica_probe::ReplicaProbe;
@@ -66,6 +67,8 @@ pub struct CertificateManager {
     pub sync_interval: Duration,
     /// Metrics of certificates and CA rotation.
     pub metrics: Metrics,
+    /// Watches of the process, to which those on the Secret and on the targets are added.
+    pub watches: Watches,
 }
 
 impl CertificateManager {
@@ -74,43 +77,60 @@ impl CertificateManager {
     pub async fn run(self) {
         let (controller, namespace) = (&self.controller, &self.namespace);
         let recorder = EventRecorder::new(&self.client, controller, namespace, &self.secret);
+        self.metrics.add_targets(&self.targets);
+        let notices = Notices::new(self.metrics.clone());
         let mut changes = select_all(self.changes());
         let mut state = external::SyncState::default();
+        let (mut pace, mut is_periodic) = (RepairPace::default(), true);
         loop {
-            let pause = match self.sync(&mut state).await {
-                Ok(()) => {
-                    recorder.forget();
-                    jittered(self.sync_interval)
-                }
-                Err(error) => {
-                    self.metrics.errors.inc();
-                    tracing::error!(%error, "cannot synchronize the certificates of the webhook; retrying");
-                    if let CertError::InvalidKeyPair(_)
-                    | CertError::MissingKey(_)
-                    | CertError::UnmanagedSecret(_) = error
-                    {
-                        recorder
-                            .warning("InvalidServingCertificate", &error.to_string())
-                            .await;
-                    }
-                    RETRY_AFTER.min(self.sync_interval)
-                }
-            };
+            let result = self.sync(&mut state, &notices).await;
+            let reported = notices.take();
+            let has_repaired = reported.iter().any(Notice::is_repair);
+            pace.record(has_repaired, is_periodic && result.is_ok());
+            for notice in reported {
+                recorder.publish(&notice).await;
+            }
+            let pause = self.report(&recorder, result).await;
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(pause) => is_periodic = true,
                 // The delay limits the write rate if another client keeps overwriting a target.
-                Some(()) = changes.next() => tokio::time::sleep(DEBOUNCE).await,
+                Some(()) = changes.next() => {
+                    is_periodic = false;
+                    tokio::time::sleep(pace.delay(DEBOUNCE, self.sync_interval)).await;
+                }
             }
         }
     }
 
-    async fn sync(&self, state: &mut external::SyncState) -> Result<(), CertError> {
+    /// Reports the result of a check. Returns the pause before the next one.
+    async fn report(&self, recorder: &EventRecorder, result: Result<(), CertError>) -> Duration {
+        let Err(error) = result else {
+            recorder.forget_failure();
+            return jittered(self.sync_interval);
+        };
+        self.metrics.errors.inc();
+        tracing::error!(%error, "cannot synchronize the certificates of the webhook; retrying");
+        if let CertError::InvalidKeyPair(_)
+        | CertError::MissingKey(_)
+        | CertError::UnmanagedSecret { .. } = error
+        {
+            recorder.failure(&error.to_string()).await;
+        }
+        RETRY_AFTER.min(self.sync_interval)
+    }
+
+    async fn sync(
+        &self,
+        state: &mut external::SyncState,
+        notices: &Notices,
+    ) -> Result<(), CertError> {
         let cluster = KubeApi {
             client: &self.client,
             secrets: Api::namespaced(self.client.clone(), &self.namespace),
             secret: &self.secret,
             directory: &self.directory,
             replicas: &self.replica_probe,
+            notices,
         };
         match &self.source {
             CertificateSource::SelfSigned(plan) => {
@@ -135,21 +155,20 @@ impl CertificateManager {
     }
 
     fn changes(&self) -> Vec<BoxStream<'static, ()>> {
-        let mut changes: Vec<_> = self
-            .targets
-            .iter()
-            .map(|target| target.changes(&self.client).boxed())
-            .collect();
-        if !matches!(self.source, CertificateSource::Files { .. }) {
-            let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
-            let secret = watch_object(secrets, &self.secret).default_backoff();
-            changes.push(
-                secret
-                    .filter_map(|event| ready(event.ok().map(|_| ())))
-                    .boxed(),
-            );
-        }
-        changes
+        let secret = WatchedObject {
+            resource: ApiResource::erase::<Secret>(&()),
+            namespace: Some(self.namespace.clone()),
+            name: self.secret.clone(),
+        };
+        let has_secret = !matches!(self.source, CertificateSource::Files { .. });
+        let targets = self.targets.iter().map(InjectTarget::watched);
+        targets
+            .chain(has_secret.then_some(secret))
+            .map(|object| {
+                let changes = object.changes(&self.client, &self.watches, &self.controller);
+                changes.boxed()
+            })
+            .collect()
     }
 }
 

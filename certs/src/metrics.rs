@@ -8,6 +8,7 @@ use prometheus_client::registry::Registry;
 
 use crate::ca::authority::Validity;
 use crate::ca::bundle::{CertificateBundle, RotationPhase};
+use crate::inject::target::InjectTarget;
 
 /// Metrics of certificates and CA rotation.
 #[derive(Clone)]
@@ -15,6 +16,8 @@ pub struct Metrics {
     phase: Family<PhaseLabels, Gauge>,
     expiry: Family<CertificateLabels, Gauge>,
     pub(crate) errors: Counter,
+    repairs: Family<TargetLabels, Counter>,
+    foreign: Family<TargetLabels, Gauge>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -27,6 +30,21 @@ struct CertificateLabels {
     certificate: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TargetLabels {
+    kind: String,
+    name: String,
+}
+
+impl TargetLabels {
+    fn new(target: &InjectTarget) -> Self {
+        Self {
+            kind: target.kind.resource().kind,
+            name: target.name.clone(),
+        }
+    }
+}
+
 impl Metrics {
     /// Registers the metrics.
     #[must_use]
@@ -35,6 +53,8 @@ impl Metrics {
             phase: Family::default(),
             expiry: Family::default(),
             errors: Counter::default(),
+            repairs: Family::default(),
+            foreign: Family::default(),
         };
         registry.register(
             "lockstep_ca_rotation_phase",
@@ -51,7 +71,33 @@ impl Metrics {
             "Failed synchronizations of certificates and CA bundles",
             metrics.errors.clone(),
         );
+        registry.register(
+            "lockstep_ca_bundle_repairs",
+            "Total number of times a CA bundle that another client had changed was restored",
+            metrics.repairs.clone(),
+        );
+        registry.register(
+            "lockstep_webhook_configuration_foreign",
+            "1 if a configuration refers to the Service of another installation, which maintains it, 0 otherwise",
+            metrics.foreign.clone(),
+        );
         metrics
+    }
+
+    /// Creates the samples of the targets. Alerts see an increase only of a counter that exists before.
+    pub(crate) fn add_targets(&self, targets: &[InjectTarget]) {
+        for target in targets {
+            drop(self.repairs.get_or_create(&TargetLabels::new(target)));
+        }
+    }
+
+    pub(crate) fn count_repair(&self, target: &InjectTarget) {
+        self.repairs.get_or_create(&TargetLabels::new(target)).inc();
+    }
+
+    pub(crate) fn set_foreign(&self, target: &InjectTarget, is_foreign: bool) {
+        let gauge = self.foreign.get_or_create_owned(&TargetLabels::new(target));
+        gauge.set(i64::from(is_foreign));
     }
 
     pub(crate) fn set(&self, keys: &CertificateBundle) {

@@ -39,6 +39,7 @@ struct World {
     configurations: Vec<Configuration>,
     served: Vec<Option<CertKeyPair>>,
     writes: u64,
+    repairs: usize,
     /// Time until which the node of each replica is suspended.
     suspended: [Option<OffsetDateTime>; REPLICAS],
 }
@@ -101,7 +102,10 @@ impl ClusterApi for Replica {
             let bundle = ByteString(configuration.bundle.clone().into_bytes());
             json!({
                 "metadata": {"resourceVersion": configuration.version.to_string()},
-                "webhooks": [{"name": "one", "clientConfig": {"caBundle": bundle}}],
+                "webhooks": [{"name": "one", "clientConfig": {
+                    "service": {"namespace": "system", "name": "webhook"},
+                    "caBundle": bundle,
+                }}],
             })
         });
         Ok(serde_json::from_value(found.await).ok())
@@ -152,6 +156,10 @@ impl ClusterApi for Replica {
         Ok(written.await)
     }
 
+    fn on_secret_repaired(&self, _: &str) {
+        self.world().repairs += 1;
+    }
+
     async fn all_replicas_serve(&self, ca: &str) -> Result<bool, CertError> {
         for index in 0..REPLICAS {
             let shown = self.call(|world| world.served[index].clone()).await;
@@ -195,12 +203,39 @@ impl World {
             configurations: vec![configuration(), configuration()],
             served: vec![None; REPLICAS],
             writes: 0,
+            repairs: 0,
             suspended: [None; REPLICAS],
         }
     }
 
+    /// Returns the keys in the Secret, if it is not damaged.
     fn keys(&self) -> Option<CertificateBundle> {
-        secret::read(self.secret.as_ref()?)
+        let keys = secret::read(self.secret.as_ref()?)?;
+        keys.check().ok().map(|()| keys)
+    }
+
+    /// Damages one entry of the Secret, unless another one is still damaged, or lost with its CA not yet replaced.
+    fn damage(&mut self, random: &mut Rng) {
+        let keys = self.keys();
+        if keys.is_none_or(|keys| keys.current_ca.is_without_key()) {
+            return;
+        }
+        self.writes += 1;
+        let stored = self.secret.as_mut().expect("the Secret contains the keys");
+        stored.metadata.resource_version = Some(self.writes.to_string());
+        let data = stored.data.as_mut().expect("the Secret contains the keys");
+        let names = ["ca.crt", "ca.key", "tls.crt", "tls.key", "next-ca.key"];
+        let Some(entry) = data.get_mut(names[random.usize(..names.len())]) else {
+            return;
+        };
+        match random.u32(..3) {
+            0 => entry.0.clear(),
+            1 => entry.0.truncate(10),
+            _ => {
+                let half = entry.0.len() / 2;
+                entry.0.truncate(half);
+            }
+        }
     }
 
     fn deliver(&mut self, api_server: usize) {
@@ -278,14 +313,9 @@ fn new_sync(world: &Arc<Mutex<World>>, index: usize) -> SyncFuture {
         index,
     };
     Box::pin(async move {
-        let target = |kind| InjectTarget {
-            kind,
-            name: "webhook".to_owned(),
-            field_manager: "ca-injector".to_owned(),
-        };
         let targets = [
-            target(InjectTargetKind::Validating),
-            target(InjectTargetKind::Mutating),
+            InjectTarget::sample(InjectTargetKind::Validating),
+            InjectTarget::sample(InjectTargetKind::Mutating),
         ];
         let plan = RotationPolicy {
             dns_names: vec!["webhook".to_owned()],
@@ -297,8 +327,18 @@ fn new_sync(world: &Arc<Mutex<World>>, index: usize) -> SyncFuture {
     })
 }
 
-/// Runs one history. Returns how many CAs have signed in it, and how often a replica was interrupted.
-fn history(seed: u64) -> (usize, usize) {
+/// Numbers of a history.
+#[derive(Default)]
+struct History {
+    /// CAs that have signed.
+    cas: usize,
+    /// Replicas that were interrupted at work.
+    interrupted: usize,
+    repairs: usize,
+}
+
+/// Runs one history.
+fn history(seed: u64) -> History {
     let mut random = Rng::with_seed(seed);
     let world = Arc::new(Mutex::new(World::new()));
     let mut syncs: Vec<Option<SyncFuture>> = (0..REPLICAS).map(|_| None).collect();
@@ -335,6 +375,7 @@ fn history(seed: u64) -> (usize, usize) {
                 world.suspended[index] = Some(world.now + period);
             }
             // While no replica is about to write: one that has already read could not detect the change.
+            68..70 => world.lock().expect("whole").damage(&mut random),
             65..68 => {
                 syncs.fill_with(|| None);
                 world.lock().expect("whole").overwrite();
@@ -369,7 +410,11 @@ fn history(seed: u64) -> (usize, usize) {
     }
     drop(syncs);
     assert_comes_to_rest(&world, seed);
-    (cas.len(), cut_off)
+    History {
+        cas: cas.len(),
+        interrupted: cut_off,
+        repairs: world.lock().expect("whole").repairs,
+    }
 }
 
 /// Asserts that without further faults the rotation ends: with one CA, and a certificate of it at every replica.
@@ -403,14 +448,23 @@ fn histories() -> u64 {
 
 #[test]
 fn no_api_server_meets_a_certificate_that_it_does_not_trust() {
-    let (mut cas, mut cut_off) = (0, 0);
+    let mut all = History::default();
     for seed in 0..histories() {
-        let (signed, killed) = history(seed);
-        cas += signed;
-        cut_off += killed;
+        let one = history(seed);
+        all.cas += one.cas;
+        all.interrupted += one.interrupted;
+        all.repairs += one.repairs;
     }
-    println!("{cas} CAs have signed, {cut_off} replicas were interrupted at work");
+    let History {
+        cas,
+        interrupted,
+        repairs,
+    } = all;
+    println!(
+        "{cas} CAs have signed, {interrupted} replicas were interrupted at work, {repairs} repairs"
+    );
     // Otherwise the test would prove nothing.
     assert!(cas > 60, "only {cas} CAs");
-    assert!(cut_off > 100, "only {cut_off} replicas interrupted");
+    assert!(interrupted > 100, "only {interrupted} replicas interrupted");
+    assert!(repairs > 20, "only {repairs} repairs");
 }

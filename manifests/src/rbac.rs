@@ -209,6 +209,9 @@ pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<
     if install.no_webhook {
         return rules;
     }
+    if install.webhook_only {
+        rules.push(configuration_event_rule());
+    }
     rules.push(json!({
         "apiGroups": ["admissionregistration.k8s.io"],
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -237,6 +240,12 @@ pub(crate) fn cluster_rules(install: &InstallOptions<'_>, names: &Names) -> Vec<
     }
     rules.extend(admission_probe_rules(install, false));
     rules
+}
+
+/// Returns the right to publish Events on the Secret with the certificates and on webhook configurations. Those on
+/// cluster-scoped objects are in the namespace `default`.
+fn configuration_event_rule() -> Value {
+    json!({"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]})
 }
 
 fn role(names: &Names, kind: &str, namespace: Option<&str>, rules: &[Value]) -> Value {

@@ -98,6 +98,13 @@ impl<'a> Installation<'a> {
         })
     }
 
+    /// Returns the namespace of the installation for that of the manifests, and any other one unchanged.
+    pub(crate) fn namespace_of(&self, in_manifests: &str) -> String {
+        let is_home = in_manifests == self.names.manifests().namespace;
+        let namespace = if is_home { &self.home } else { in_manifests };
+        namespace.to_owned()
+    }
+
     /// Returns true if the installation is limited to some namespaces.
     pub(crate) fn is_namespaced(&self) -> bool {
         !self.namespaces.is_empty()

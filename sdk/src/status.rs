@@ -7,6 +7,8 @@ pub(crate) mod objects;
 pub(crate) mod pods;
 pub(crate) mod queue;
 pub(crate) mod report;
+pub(crate) mod rights;
 pub(crate) mod section;
 pub(crate) mod visible;
+pub(crate) mod watches;
 pub(crate) mod webhooks;

@@ -6,6 +6,7 @@ mod apply;
 mod audit;
 mod cases;
 mod catalogue;
+mod certificate_repair;
 mod certificate_sources;
 mod chart;
 mod check;

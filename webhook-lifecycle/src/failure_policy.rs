@@ -5,15 +5,15 @@
 
 use std::time::Duration;
 
-use futures::future::{BoxFuture, ready};
+use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::watch_object;
+use lockstep_certs::WebhookService;
 use lockstep_shared_validation::ValidatorRegistry;
+use lockstep_watch::{WatchedObject, Watches};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -44,6 +44,9 @@ pub struct FailurePolicyController {
     pub configuration: String,
     /// Name of the webhook in it.
     pub webhook: String,
+    /// Service of the webhook. If the configuration refers to another server, it belongs to another installation, and
+    /// its failure policy is not changed.
+    pub service: WebhookService,
     /// Namespace of the installation. The probes would be stored there if anything went wrong.
     pub namespace: String,
     /// Name of the webhook's Deployment.
@@ -57,6 +60,29 @@ pub struct FailurePolicyController {
     pub backend_probe: Option<BackendProbe>,
     /// Metrics to update.
     pub metrics: FailurePolicyMetrics,
+    /// Watches of the process, to which the one on the configuration is added.
+    pub watches: Watches,
+}
+
+/// Webhook of this installation in the configuration.
+struct FoundWebhook {
+    index: usize,
+    /// If true, its failure policy is `Fail`.
+    fail_closed: bool,
+}
+
+impl FoundWebhook {
+    /// Returns the webhook of this name, if the API server calls this Service for it.
+    fn find(configuration: &Value, name: &str, service: &WebhookService) -> Option<Self> {
+        let webhooks = configuration["webhooks"].as_array()?;
+        let index = webhooks.iter().position(|webhook| {
+            webhook["name"] == name && service.is_called_by(&webhook["clientConfig"])
+        })?;
+        Some(Self {
+            index,
+            fail_closed: webhooks[index]["failurePolicy"] == "Fail",
+        })
+    }
 }
 
 /// Function that returns true if any replica of the webhook accepts connections.
@@ -125,37 +151,47 @@ impl FailurePolicyController {
     }
 
     async fn probe_repeatedly(&self) {
-        let changes = watch_object(self.configurations(), &self.configuration).default_backoff();
-        let mut changes = std::pin::pin!(changes.filter_map(|event| ready(event.ok())));
+        let configuration = WatchedObject {
+            resource: resource(),
+            namespace: None,
+            name: self.configuration.clone(),
+        };
+        let changes = configuration.changes(&self.client, &self.watches, &self.field_manager);
+        let mut changes = std::pin::pin!(changes);
         let mut misses = 0;
         loop {
-            if let Err(error) = self.sync(&mut misses).await {
+            let is_called = self.sync(&mut misses).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "cannot check the failure policy of the webhook");
-            }
+                true
+            });
             let pause = match self.metrics.fail_closed.get() {
-                1 => self.probe_interval,
                 // The webhook may become available at any moment.
-                _ => RETRY_AFTER.min(self.probe_interval),
+                0 if is_called => RETRY_AFTER.min(self.probe_interval),
+                // A change of the configuration triggers a check.
+                _ => self.probe_interval,
             };
             let pause = pause.mul_f64(fastrand::f64().mul_add(0.2, 0.9));
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                Some(_) = changes.next() => tokio::time::sleep(DEBOUNCE).await,
+                Some(()) = changes.next() => tokio::time::sleep(DEBOUNCE).await,
             }
         }
     }
 
-    async fn sync(&self, misses: &mut u32) -> Result<(), kube::Error> {
+    /// Sends probes and sets the failure policy. Returns false if the configuration does not refer to this installation.
+    async fn sync(&self, misses: &mut u32) -> Result<bool, kube::Error> {
         let found = self.configurations().get_opt(&self.configuration).await?;
         let found = found.and_then(|found| Some((self.find_webhook(&found)?, found)));
-        let Some(((index, fail_closed), found)) = found else {
+        let Some((FoundWebhook { index, fail_closed }, found)) = found else {
             tracing::warn!(
                 configuration = self.configuration,
                 webhook = self.webhook,
-                "the configuration does not contain the webhook; its failure policy cannot be set"
+                service = format!("{}/{}", self.service.namespace, self.service.name),
+                "the configuration does not contain the webhook, or refers to the Service of another installation; \
+                 its failure policy is not set"
             );
             self.metrics.fail_closed.set(0);
-            return Ok(());
+            return Ok(false);
         };
         self.metrics.fail_closed.set(i64::from(fail_closed));
         let outcome = self.probes().send_all().await;
@@ -171,7 +207,7 @@ impl FailurePolicyController {
                     tracing::info!(
                         "the webhook denied an admission probe; failurePolicy is now Fail"
                     );
-                    return Ok(());
+                    return Ok(true);
                 }
             }
             ProbeResult::Allowed => {
@@ -197,11 +233,12 @@ impl FailurePolicyController {
                     tracing::error!(
                         "no replica of the webhook accepts connections; failurePolicy is now Ignore"
                     );
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
-        self.release_field(&found).await
+        self.release_field(&found).await?;
+        Ok(true)
     }
 
     async fn fail_open(&self) -> Result<(), kube::Error> {
@@ -217,7 +254,9 @@ impl FailurePolicyController {
         let Some(found) = self.configurations().get_opt(&self.configuration).await? else {
             return Ok(());
         };
-        if let Some((index, true)) = self.find_webhook(&found) {
+        if let Some(FoundWebhook { index, fail_closed }) = self.find_webhook(&found)
+            && fail_closed
+        {
             self.set_failure_policy(&found, index, "Ignore").await?;
             tracing::warn!(
                 "the webhook's Deployment is gone or scaled to zero; failurePolicy is now Ignore"
@@ -244,21 +283,11 @@ impl FailurePolicyController {
     }
 
     fn configurations(&self) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk(
-            "admissionregistration.k8s.io",
-            "v1",
-            "ValidatingWebhookConfiguration",
-        );
-        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
+        Api::all_with(self.client.clone(), &resource())
     }
 
-    /// Returns the index of the webhook in the configuration, and true if its failure policy is `Fail`.
-    fn find_webhook(&self, found: &DynamicObject) -> Option<(usize, bool)> {
-        let webhooks = found.data["webhooks"].as_array()?;
-        let index = webhooks
-            .iter()
-            .position(|webhook| webhook["name"] == self.webhook)?;
-        Some((index, webhooks[index]["failurePolicy"] == "Fail"))
+    fn find_webhook(&self, found: &DynamicObject) -> Option<FoundWebhook> {
+        FoundWebhook::find(&found.data, &self.webhook, &self.service)
     }
 
     async fn set_failure_policy(
@@ -311,5 +340,37 @@ impl FailurePolicyController {
         self.configurations()
             .patch(&self.configuration, &params, &patch)
             .await
+    }
+}
+
+fn resource() -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_webhook_of_another_installation_is_not_found() {
+        let service = WebhookService {
+            namespace: "system".to_owned(),
+            name: "webhook".to_owned(),
+            dns_names: Vec::new(),
+        };
+        let webhook = |name: &str, namespace: &str| {
+            let service = json!({"namespace": namespace, "name": "webhook"});
+            json!({"name": name, "clientConfig": {"service": service}, "failurePolicy": "Fail"})
+        };
+        let configuration =
+            json!({"webhooks": [webhook("other", "system"), webhook("validate", "system")]});
+        let found = FoundWebhook::find(&configuration, "validate", &service);
+        assert!(found.is_some_and(|found| found.index == 1 && found.fail_closed));
+        let configuration = json!({"webhooks": [webhook("validate", "other")]});
+        assert!(FoundWebhook::find(&configuration, "validate", &service).is_none());
     }
 }

@@ -7,8 +7,10 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use time::OffsetDateTime;
-use x509_parser::extensions::GeneralName;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::{GeneralName, KeyIdentifier, ParsedExtension};
 use x509_parser::pem::parse_x509_pem;
+use x509_parser::x509::X509Name;
 
 /// Allowance for clock skew between nodes: a certificate is valid from this long before it was created.
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_mins(5);
@@ -63,9 +65,7 @@ impl CertificateAuthority {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
         let mut params = CertificateParams::default();
         // A unique name: the issuer field of a certificate must identify one CA.
-        let identifier = params.key_identifier(&key).into_iter().take(4);
-        let serial = identifier.fold(0_u32, |serial, byte| serial << 8 | u32::from(byte));
-        params.distinguished_name = common_name(&format!("webhook CA {serial:08x}"));
+        params.distinguished_name = common_name(&ca_name(&params.key_identifier(&key)));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         (params.not_before, params.not_after) = (now - CLOCK_SKEW, now + lifetime);
@@ -103,10 +103,74 @@ impl CertificateAuthority {
 }
 
 impl CertificateAuthority {
+    /// Returns a CA whose key is lost: it is trusted, and signs nothing.
+    pub(crate) fn without_key(certificate: String) -> Self {
+        Self {
+            certificate,
+            key: String::new(),
+        }
+    }
+
+    /// Returns true if the key is lost.
+    pub(crate) fn is_without_key(&self) -> bool {
+        self.key.is_empty()
+    }
+
     /// Returns true if the key matches the certificate, and false if one of them cannot be parsed.
     pub(crate) fn has_matching_key(&self) -> bool {
         is_key_of(&self.key, &self.certificate)
     }
+}
+
+/// Returns the name of a generated CA, which contains the beginning of its key identifier.
+fn ca_name(key_identifier: &[u8]) -> String {
+    let beginning = key_identifier.iter().take(4);
+    let serial = beginning.fold(0_u32, |serial, byte| serial << 8 | u32::from(*byte));
+    format!("webhook CA {serial:08x}")
+}
+
+/// Returns true if [`CertificateAuthority::generate`] has made a CA certificate: its name contains its key identifier.
+pub(crate) fn is_generated_ca(certificate: &str) -> bool {
+    is_parsed_and(certificate, |certificate| {
+        let mut extensions = certificate.iter_extensions();
+        extensions.any(|extension| match extension.parsed_extension() {
+            ParsedExtension::SubjectKeyIdentifier(identifier) => {
+                is_ca_name(certificate.subject(), identifier)
+            }
+            _ => false,
+        })
+    })
+}
+
+/// Returns true if such a CA has signed a certificate: the name of the issuer contains the identifier of its key.
+pub(crate) fn is_of_generated_ca(certificate: &str) -> bool {
+    is_parsed_and(certificate, |certificate| {
+        let mut extensions = certificate.iter_extensions();
+        extensions.any(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(authority) => {
+                let identifier = authority.key_identifier.as_ref();
+                identifier.is_some_and(|identifier| is_ca_name(certificate.issuer(), identifier))
+            }
+            _ => false,
+        })
+    })
+}
+
+fn is_parsed_and(certificate: &str, check: impl FnOnce(&X509Certificate<'_>) -> bool) -> bool {
+    let Ok((_, pem)) = parse_x509_pem(certificate.as_bytes()) else {
+        return false;
+    };
+    pem.parse_x509()
+        .is_ok_and(|certificate| check(&certificate))
+}
+
+/// Returns true if a name is the one of a generated CA with this key.
+fn is_ca_name(name: &X509Name<'_>, identifier: &KeyIdentifier<'_>) -> bool {
+    let mut names = name.iter_common_name();
+    names.any(|name| {
+        name.as_str()
+            .is_ok_and(|name| name == ca_name(identifier.0))
+    })
 }
 
 impl CertKeyPair {

@@ -2,7 +2,7 @@
 
 use time::OffsetDateTime;
 
-use crate::ca::authority::{CertKeyPair, CertificateAuthority};
+use crate::ca::authority::{CertKeyPair, CertificateAuthority, Validity, is_key_of};
 
 /// CAs and TLS key pair of an installation.
 ///
@@ -75,15 +75,24 @@ impl CertificateBundle {
         })
     }
 
-    /// Checks that the CAs, their keys and the serving certificate belong together. If they do not, another client
-    /// has written them, and signing with them would break the webhook.
+    /// Checks that the CAs, their keys and the serving certificate belong together. If they do not, signing with them
+    /// would break the webhook: another client has written them, or they are damaged.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
-        let next_ca = self.next_ca.iter().map(|next_ca| &next_ca.ca);
-        if !std::iter::once(&self.current_ca)
-            .chain(next_ca)
-            .all(CertificateAuthority::has_matching_key)
-        {
+        // A CA without its key needs another one that replaces it.
+        let is_being_replaced = self.current_ca.is_without_key() && self.next_ca.is_some();
+        if !is_being_replaced && !self.current_ca.has_matching_key() {
             return Err("`ca.key` does not match the first certificate in `ca.crt`");
+        }
+        if let Some(next_ca) = &self.next_ca
+            && !next_ca.ca.has_matching_key()
+        {
+            return Err("`next-ca.key` does not match the second certificate in `ca.crt`");
+        }
+        if self.previous_cas.iter().any(|ca| Validity::of(ca).is_err()) {
+            return Err("`ca.crt` contains a block that is not a certificate");
+        }
+        if !is_key_of(&self.serving.key, &self.serving.certificate) {
+            return Err("`tls.key` does not match `tls.crt`");
         }
         let previous_cas = self.previous_cas.iter().map(String::as_str);
         let mut cas = std::iter::once(self.current_ca.certificate.as_str()).chain(previous_cas);

@@ -63,8 +63,10 @@ impl RotationPolicy {
                 next.next_ca = None;
                 return Ok(Some((next, "removing the next CA that has expired")));
             }
-            // Clients reject every certificate of an expired CA, so waiting would not help.
-            let must_wait = !is_over(&keys.current_ca.certificate);
+            // Clients reject every certificate of an expired CA, so waiting would not help. Neither does it if the
+            // serving certificate has expired and the key that could renew it is lost.
+            let is_lost = keys.current_ca.is_without_key() && is_over(&keys.serving.certificate);
+            let must_wait = !is_lost && !is_over(&keys.current_ca.certificate);
             let since = next_ca.injected_at.filter(|since| *since <= now);
             if must_wait && since.is_none() {
                 next.next_ca = Some(NextCa {
@@ -117,10 +119,11 @@ impl RotationPolicy {
         let serving = &keys.serving;
         let is_due =
             Validity::of(&serving.certificate).map_or(true, |period| period.needs_renewal(now));
-        if !is_due && serving.covers_dns_names(&self.dns_names) {
+        let signing = &keys.current_ca;
+        // The next CA signs in the place of one whose key is lost.
+        if signing.is_without_key() || (!is_due && serving.covers_dns_names(&self.dns_names)) {
             return Ok(None);
         }
-        let signing = &keys.current_ca;
         let next = CertificateBundle {
             serving: signing.sign(&self.dns_names, self.cert_duration, now)?,
             ..keys.clone()

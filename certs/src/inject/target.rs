@@ -1,13 +1,15 @@
 //! CA injection into the configurations that refer to the webhook.
 
-use futures::{Stream, StreamExt};
+use std::collections::BTreeSet;
+
 use k8s_openapi::ByteString;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::watch_object;
 use kube::{Client, core::GroupVersionKind};
+use lockstep_watch::WatchedObject;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+
+use crate::inject::webhook_service::WebhookService;
 
 /// Configuration that refers to the webhook and must trust its serving certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,10 +20,13 @@ pub struct InjectTarget {
     pub name: String,
     /// Field manager of `caBundle`.
     pub field_manager: String,
+    /// Service of the webhook. A `clientConfig` that refers to another server belongs to another installation, and
+    /// keeps its CA bundle.
+    pub service: WebhookService,
 }
 
 /// Kind of configuration with a `caBundle`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InjectTargetKind {
     /// `ValidatingWebhookConfiguration`.
     Validating,
@@ -43,17 +48,13 @@ pub(crate) enum InjectOutcome {
 }
 
 impl InjectTarget {
-    /// Returns a stream of changes of the configuration, by any client.
-    pub(crate) fn changes(&self, client: &Client) -> impl Stream<Item = ()> + Send + use<> {
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &self.kind.resource());
-        watch_object(api, &self.name)
-            .default_backoff()
-            .filter_map(|event| async move {
-                if let Err(error) = &event {
-                    tracing::debug!(%error, "cannot watch a configuration");
-                }
-                event.ok().map(|_| ())
-            })
+    /// Returns the configuration as an object to watch.
+    pub(crate) fn watched(&self) -> WatchedObject {
+        WatchedObject {
+            resource: self.kind.resource(),
+            namespace: None,
+            name: self.name.clone(),
+        }
     }
 
     /// Returns the configuration, or `None` if it does not exist.
@@ -70,17 +71,25 @@ impl InjectTarget {
         Ok(found)
     }
 
-    /// Returns the current CA bundle of each `clientConfig`.
+    /// Returns the current CA bundle of each `clientConfig` that refers to the webhook.
     pub(crate) fn injected_cas(&self, found: &DynamicObject) -> Vec<Option<String>> {
         let injected = |client_config: &Value| {
             let bundle = client_config["caBundle"].clone();
             let bundle: ByteString = serde_json::from_value(bundle).ok()?;
             String::from_utf8(bundle.0).ok()
         };
-        self.client_configs(found).map(injected).collect()
+        self.own_client_configs(found).map(injected).collect()
     }
 
-    /// Injects the CA bundle into every `clientConfig` of the configuration that lacks it.
+    /// Returns the servers of other installations that the configuration refers to.
+    pub(crate) fn foreign_servers(&self, found: &DynamicObject) -> BTreeSet<String> {
+        let all = self.client_configs(found);
+        all.filter(|client_config| !self.service.is_called_by(client_config))
+            .map(WebhookService::server)
+            .collect()
+    }
+
+    /// Injects the CA bundle into every `clientConfig` of the configuration that refers to the webhook and lacks it.
     ///
     /// # Guarantees
     ///
@@ -94,7 +103,7 @@ impl InjectTarget {
     ) -> Result<InjectOutcome, kube::Error> {
         let ca_bundle = json!(ByteString(trusted.as_bytes().to_vec()));
         if self
-            .client_configs(found)
+            .own_client_configs(found)
             .all(|client_config| client_config["caBundle"] == ca_bundle)
         {
             return Ok(InjectOutcome::Already);
@@ -128,6 +137,11 @@ impl InjectTarget {
         OffsetDateTime::from_unix_timestamp(time.0.as_second()).ok()
     }
 
+    fn own_client_configs<'a>(&self, found: &'a DynamicObject) -> impl Iterator<Item = &'a Value> {
+        let all = self.client_configs(found);
+        all.filter(|client_config| self.service.is_called_by(client_config))
+    }
+
     fn client_configs<'a>(&self, found: &'a DynamicObject) -> impl Iterator<Item = &'a Value> {
         let (webhooks, conversion) = match self.kind {
             InjectTargetKind::Validating | InjectTargetKind::Mutating => {
@@ -150,7 +164,16 @@ impl InjectTarget {
             InjectTargetKind::Validating | InjectTargetKind::Mutating => {
                 let webhooks = found.data["webhooks"].as_array().into_iter().flatten();
                 let webhooks: Vec<_> = webhooks
-                    .map(|webhook| json!({"name": webhook["name"], "clientConfig": client_config}))
+                    .filter_map(|webhook| {
+                        let client_config = if self.service.is_called_by(&webhook["clientConfig"]) {
+                            client_config.clone()
+                        } else {
+                            // Another installation has the same field manager. What is missing from the patch would be
+                            // removed, so its CA bundle is applied as it is.
+                            json!({ "caBundle": webhook["clientConfig"].get("caBundle")? })
+                        };
+                        Some(json!({"name": webhook["name"], "clientConfig": client_config}))
+                    })
                     .collect();
                 json!({ "webhooks": webhooks })
             }
@@ -162,7 +185,7 @@ impl InjectTarget {
 }
 
 impl InjectTargetKind {
-    fn resource(self) -> ApiResource {
+    pub(crate) fn resource(self) -> ApiResource {
         let (group, kind) = match self {
             Self::Validating => (
                 "admissionregistration.k8s.io",
@@ -175,5 +198,78 @@ impl InjectTargetKind {
             Self::Conversion => ("apiextensions.k8s.io", "CustomResourceDefinition"),
         };
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind))
+    }
+}
+
+#[cfg(test)]
+impl InjectTarget {
+    /// Returns a target for tests, whose webhook has the Service `system/webhook`.
+    pub(crate) fn sample(kind: InjectTargetKind) -> Self {
+        Self {
+            kind,
+            name: "lockstep".to_owned(),
+            field_manager: "ca-injector".to_owned(),
+            service: WebhookService {
+                namespace: "system".to_owned(),
+                name: "webhook".to_owned(),
+                dns_names: Vec::new(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client_config(namespace: &str, bundle: &str) -> Value {
+        let bundle = ByteString(bundle.as_bytes().to_vec());
+        json!({"service": {"namespace": namespace, "name": "webhook"}, "caBundle": bundle})
+    }
+
+    fn found(data: Value) -> DynamicObject {
+        let resource = InjectTargetKind::Validating.resource();
+        DynamicObject::new("lockstep", &resource).data(data)
+    }
+
+    #[test]
+    fn the_ca_bundle_of_another_installation_is_neither_read_nor_replaced() {
+        let target = InjectTarget::sample(InjectTargetKind::Validating);
+        let (own, other) = (
+            client_config("system", "own"),
+            client_config("other", "other"),
+        );
+        let found = found(json!({"webhooks": [
+            {"name": "a", "clientConfig": own},
+            {"name": "b", "clientConfig": other},
+            {"name": "c", "clientConfig": {"url": "https://example.com"}},
+        ]}));
+        assert_eq!(target.injected_cas(&found), [Some("own".to_owned())]);
+        let servers: Vec<_> = target.foreign_servers(&found).into_iter().collect();
+        assert_eq!(
+            servers,
+            ["the Service other/webhook", "the URL https://example.com"]
+        );
+        let patch = target.apply_patch(&found, &json!("new"));
+        let expected = json!({"webhooks": [
+            {"name": "a", "clientConfig": {"caBundle": "new"}},
+            {"name": "b", "clientConfig": {"caBundle": other["caBundle"]}},
+        ]});
+        assert_eq!(patch, expected);
+    }
+
+    #[test]
+    fn a_conversion_webhook_of_another_installation_has_no_target() {
+        let target = InjectTarget::sample(InjectTargetKind::Conversion);
+        let crd = |namespace: &str| {
+            let client_config = client_config(namespace, "bundle");
+            let webhook = json!({ "clientConfig": client_config });
+            found(json!({"spec": {"conversion": {"webhook": webhook}}}))
+        };
+        assert_eq!(target.injected_cas(&crd("system")).len(), 1);
+        assert!(target.injected_cas(&crd("other")).is_empty());
+        assert_eq!(target.foreign_servers(&crd("other")).len(), 1);
+        let without = found(json!({"spec": {"conversion": {"strategy": "None"}}}));
+        assert!(target.foreign_servers(&without).is_empty());
     }
 }

@@ -234,11 +234,7 @@ mod tests {
         }
 
         async fn sync_once(&self, state: &mut SyncState) -> Result<bool, CertError> {
-            let target = InjectTarget {
-                kind: InjectTargetKind::Validating,
-                name: "lockstep".to_owned(),
-                field_manager: "ca-injector".to_owned(),
-            };
+            let target = InjectTarget::sample(InjectTargetKind::Validating);
             sync(
                 self,
                 NAME,
@@ -267,7 +263,10 @@ mod tests {
                 "metadata": {"managedFields": [
                     {"manager": "ca-injector", "time": written.expect("a time").to_string()},
                 ]},
-                "webhooks": [{"clientConfig": {"caBundle": ByteString(trusted.into_bytes())}}],
+                "webhooks": [{"clientConfig": {
+                    "service": {"namespace": "system", "name": "webhook"},
+                    "caBundle": ByteString(trusted.into_bytes()),
+                }}],
             });
             Ok(Some(serde_json::from_value(found).expect("an object")))
         }
@@ -290,6 +289,10 @@ mod tests {
         }
 
         async fn put_secret(&self, _: &Secret) -> Result<InjectOutcome, CertError> {
+            panic!("only the certificate issuer may write the Secret");
+        }
+
+        fn on_secret_repaired(&self, _: &str) {
             panic!("only the certificate issuer may write the Secret");
         }
 

@@ -2,9 +2,11 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
+use time::OffsetDateTime;
 
 use crate::api::ClusterApi;
 use crate::ca::bundle::CertificateBundle;
+use crate::ca::repair::Witnesses;
 use crate::ca::rotation::RotationPolicy;
 use crate::error::CertError;
 use crate::inject::target::{InjectOutcome, InjectTarget};
@@ -38,21 +40,7 @@ pub(crate) async fn sync(
                 Err(error) => failure = Some(error),
             }
         }
-        let (mut stored, keys) = match cluster.get_secret().await? {
-            None => (empty(name), None),
-            // A Secret that an installer created empty, or that is incomplete, contains no keys.
-            Some(stored) => {
-                let keys = secret::read(&stored);
-                if let Some(keys) = &keys {
-                    keys.check().map_err(CertError::UnmanagedSecret)?;
-                }
-                (stored, keys)
-            }
-        };
-        let Some(keys) = keys else {
-            tracing::info!(secret = name, "generating a new CA and serving certificate");
-            secret::write(&mut stored, &policy.generate(cluster.now())?);
-            cluster.put_secret(&stored).await?;
+        let Some((mut stored, keys)) = load(cluster, name, policy, targets).await? else {
             continue;
         };
         // The stored pair may be served at any time, even before its CA is injected where it is missing: it is
@@ -108,6 +96,83 @@ pub(crate) async fn sync(
         }
     }
     Err(CertError::Conflict)
+}
+
+/// Returns the Secret and its keys, or `None` once new or repaired keys have been written.
+///
+/// # Errors
+///
+/// The Secret cannot be read or written, or its content belongs to another owner.
+async fn load(
+    cluster: &impl ClusterApi,
+    name: &str,
+    policy: &RotationPolicy,
+    targets: &[InjectTarget],
+) -> Result<Option<(Secret, CertificateBundle)>, CertError> {
+    let Some(mut stored) = cluster.get_secret().await? else {
+        tracing::info!(secret = name, "generating a new CA and serving certificate");
+        let mut stored = empty(name);
+        secret::write(&mut stored, &policy.generate(cluster.now())?);
+        cluster.put_secret(&stored).await?;
+        return Ok(None);
+    };
+    let damage = match read(&stored) {
+        Ok(keys) => return Ok(Some((stored, keys))),
+        Err(damage) => damage,
+    };
+    let witnesses = Witnesses {
+        injected: injected_cas(cluster, targets).await?,
+        served: cluster.read_served(),
+    };
+    // An installer may have created the Secret without content.
+    let is_damaged = !secret::is_empty(&stored);
+    let keys = repair(policy, &stored, &witnesses, damage, cluster.now())?;
+    secret::write(&mut stored, &keys);
+    if cluster.put_secret(&stored).await? == InjectOutcome::Now && is_damaged {
+        cluster.on_secret_repaired(damage);
+    }
+    Ok(None)
+}
+
+/// Returns the keys in the Secret, or the damage.
+fn read(stored: &Secret) -> Result<CertificateBundle, &'static str> {
+    let keys = secret::read(stored);
+    let keys = keys.ok_or("a certificate or a key is missing or not readable")?;
+    keys.check().map(|()| keys)
+}
+
+/// Returns keys that replace the damaged ones.
+///
+/// # Errors
+///
+/// The Secret has another owner.
+fn repair(
+    policy: &RotationPolicy,
+    stored: &Secret,
+    witnesses: &Witnesses,
+    damage: &'static str,
+    now: OffsetDateTime,
+) -> Result<CertificateBundle, CertError> {
+    let remains = secret::remains(stored);
+    if let Some(reason) = remains.foreign_content() {
+        return Err(CertError::UnmanagedSecret { reason, damage });
+    }
+    Ok(policy.repair(&remains, witnesses, now)?)
+}
+
+/// Returns the CA certificates in the configurations.
+async fn injected_cas(
+    cluster: &impl ClusterApi,
+    targets: &[InjectTarget],
+) -> Result<Vec<String>, CertError> {
+    let mut certificates = Vec::new();
+    for target in targets {
+        if let Some(found) = cluster.get_target(target).await? {
+            let bundles = target.injected_cas(&found).into_iter().flatten();
+            certificates.extend(bundles.flat_map(|it| secret::readable_certificates(&it)));
+        }
+    }
+    Ok(certificates)
 }
 
 fn empty(name: &str) -> Secret {

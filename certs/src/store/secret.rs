@@ -10,8 +10,9 @@ use k8s_openapi::api::core::v1::Secret;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::ca::authority::{CertKeyPair, CertificateAuthority};
+use crate::ca::authority::{CertKeyPair, CertificateAuthority, Validity};
 use crate::ca::bundle::{CertificateBundle, NextCa};
+use crate::ca::repair::Remains;
 
 /// Annotation with the time since which every configuration has contained the next CA.
 const INJECTED_AT: &str = "certs.lockstep.dev/injected-at";
@@ -25,33 +26,83 @@ const NEXT_CA_KEY: &str = "next-ca.key";
 pub(crate) const CERTIFICATE: &str = "tls.crt";
 pub(crate) const KEY: &str = "tls.key";
 
-/// Reads the keys in a Secret. Returns `None` if it is incomplete.
+/// Reads the keys in a Secret. Returns `None` if it is incomplete, or if a certificate is not readable.
 pub(crate) fn read(secret: &Secret) -> Option<CertificateBundle> {
-    let trusted = text(secret, CA_BUNDLE)?;
+    let trusted = text(secret, CA_BUNDLE).filter(|trusted| contains_only_certificates(trusted))?;
     let mut trusted = certificates(&trusted)?.into_iter();
+    let next_ca_key = text(secret, NEXT_CA_KEY);
     let signing = CertificateAuthority {
         certificate: trusted.next()?,
-        key: text(secret, CURRENT_CA_KEY)?,
+        // A key that is lost is missing until the next CA signs.
+        key: match text(secret, CURRENT_CA_KEY) {
+            None if next_ca_key.is_some() => String::new(),
+            key => key?,
+        },
     };
-    let annotation = |name: &str| secret.metadata.annotations.as_ref()?.get(name);
-    let next_ca = match text(secret, NEXT_CA_KEY) {
+    let next_ca = match next_ca_key {
         None => None,
         Some(key) => Some(NextCa {
             ca: CertificateAuthority {
                 certificate: trusted.next()?,
                 key,
             },
-            injected_at: annotation(INJECTED_AT)
-                .and_then(|since| OffsetDateTime::parse(since, &Rfc3339).ok()),
+            injected_at: injected_at(secret),
         }),
     };
-    Some(CertificateBundle {
+    let serving = pair(secret)?;
+    contains_only_certificates(&serving.certificate).then(|| CertificateBundle {
         current_ca: signing,
         next_ca,
         previous_cas: trusted.collect(),
-        serving: pair(secret)?,
-        rotation_requested: annotation(ROTATE).is_some(),
+        serving,
+        rotation_requested: annotation(secret, ROTATE).is_some(),
     })
+}
+
+/// Reads the parts of a Secret that are readable.
+pub(crate) fn remains(secret: &Secret) -> Remains {
+    let certificate = text(secret, CERTIFICATE);
+    let trusted = text(secret, CA_BUNDLE).unwrap_or_default();
+    Remains {
+        has_lost_cas: !contains_only_certificates(&trusted),
+        cas: readable_certificates(&trusted),
+        ca_key: text(secret, CURRENT_CA_KEY),
+        next_ca_key: text(secret, NEXT_CA_KEY),
+        injected_at: injected_at(secret),
+        certificate: certificate.filter(|text| contains_only_certificates(text)),
+        key: text(secret, KEY),
+        rotation_requested: annotation(secret, ROTATE).is_some(),
+        has_other_owner: has_other_owner(secret),
+    }
+}
+
+/// Returns true if the Secret contains neither certificates nor keys.
+pub(crate) fn is_empty(secret: &Secret) -> bool {
+    let mut names = [CA_BUNDLE, CURRENT_CA_KEY, NEXT_CA_KEY, CERTIFICATE, KEY].iter();
+    names.all(|name| text(secret, name).is_none())
+}
+
+/// Returns true if another controller has written the Secret: it has an owner, or a label or an annotation of
+/// cert-manager.
+fn has_other_owner(secret: &Secret) -> bool {
+    let metadata = &secret.metadata;
+    let owners = metadata.owner_references.iter().flatten();
+    let annotations = metadata.annotations.iter().flatten();
+    let mut marks = annotations.chain(metadata.labels.iter().flatten());
+    let is_cert_manager = |key: &str| {
+        let prefix = key.split_once('/').map(|(prefix, _)| prefix);
+        prefix.is_some_and(|it| it == "cert-manager.io" || it.ends_with(".cert-manager.io"))
+    };
+    owners.count() > 0 || marks.any(|(key, _)| is_cert_manager(key))
+}
+
+fn annotation<'a>(secret: &'a Secret, name: &str) -> Option<&'a String> {
+    secret.metadata.annotations.as_ref()?.get(name)
+}
+
+fn injected_at(secret: &Secret) -> Option<OffsetDateTime> {
+    let since = annotation(secret, INJECTED_AT)?;
+    OffsetDateTime::parse(since, &Rfc3339).ok()
 }
 
 /// Returns the TLS key pair in a Secret.
@@ -74,12 +125,19 @@ pub(crate) fn write(secret: &mut Secret, keys: &CertificateBundle) {
         data.insert(name.to_owned(), ByteString(text.as_bytes().to_vec()));
     };
     put(CA_BUNDLE, &keys.ca_bundle());
-    put(CURRENT_CA_KEY, &keys.current_ca.key);
     put(CERTIFICATE, &keys.serving.certificate);
     put(KEY, &keys.serving.key);
-    match &keys.next_ca {
-        Some(next_ca) => put(NEXT_CA_KEY, &next_ca.ca.key),
-        None => drop(data.remove(NEXT_CA_KEY)),
+    if !keys.current_ca.is_without_key() {
+        put(CURRENT_CA_KEY, &keys.current_ca.key);
+    }
+    if let Some(next_ca) = &keys.next_ca {
+        put(NEXT_CA_KEY, &next_ca.ca.key);
+    }
+    if keys.current_ca.is_without_key() {
+        data.remove(CURRENT_CA_KEY);
+    }
+    if keys.next_ca.is_none() {
+        data.remove(NEXT_CA_KEY);
     }
     let annotations = secret.metadata.annotations.get_or_insert_default();
     if keys.rotation_requested {
@@ -104,6 +162,35 @@ pub(crate) fn certificates(text: &str) -> Option<Vec<String>> {
             .map(|block| pem::encode_config(block, unix))
             .collect(),
     )
+}
+
+/// Returns the certificates in a text, without what is not one.
+pub(crate) fn readable_certificates(text: &str) -> Vec<String> {
+    blocks(text).into_iter().flatten().collect()
+}
+
+/// Returns true if a text contains a certificate and no block that is not one.
+fn contains_only_certificates(text: &str) -> bool {
+    let blocks = blocks(text);
+    !blocks.is_empty() && blocks.iter().all(Option::is_some)
+}
+
+/// Returns the certificate of each PEM block, and `None` for a block that is not a whole certificate. A text without
+/// any block is not valid either.
+fn blocks(text: &str) -> Vec<Option<String>> {
+    const BEGIN: &str = "-----BEGIN";
+    let starts: Vec<_> = text.match_indices(BEGIN).map(|(at, _)| at).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let blocks = starts
+        .iter()
+        .zip(ends)
+        .map(|(start, end)| &text[*start..end]);
+    blocks
+        .map(|block| {
+            let certificate = certificates(block)?.into_iter().next()?;
+            Validity::of(&certificate).is_ok().then_some(certificate)
+        })
+        .collect()
 }
 
 fn text(secret: &Secret, name: &str) -> Option<String> {

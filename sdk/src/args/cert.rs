@@ -8,8 +8,9 @@ use clap::ValueEnum;
 use kube::Client;
 use lockstep_certs::{
     CertificateManager, CertificateSource, InjectTarget, InjectTargetKind, Metrics, ReplicaProbe,
-    RotationPolicy,
+    RotationPolicy, WebhookService,
 };
+use lockstep_controller::Watches;
 
 use crate::server::runtime;
 
@@ -82,6 +83,15 @@ impl CertArgs {
         }
     }
 
+    /// Returns the Service of the webhook, and the names that configurations with a URL may contain.
+    pub(crate) fn service(&self, namespace: &str) -> WebhookService {
+        WebhookService {
+            namespace: namespace.to_owned(),
+            name: self.webhook_service.clone(),
+            dns_names: self.dns_names(namespace),
+        }
+    }
+
     /// Returns the directory with the serving certificate.
     pub(crate) fn directory(&self) -> &Path {
         &self.cert_dir
@@ -98,12 +108,14 @@ impl CertArgs {
         program: &str,
         namespace: &str,
         metrics: Metrics,
+        watches: Watches,
     ) -> anyhow::Result<CertificateManager> {
         let injector = format!("{program}-ca-injector");
         let target = |kind, name: &String| InjectTarget {
             kind,
             name: name.clone(),
             field_manager: injector.clone(),
+            service: self.service(namespace),
         };
         let configuration = &self.webhook_configuration;
         let conversions = self.inject_conversion_crd.iter();
@@ -122,11 +134,20 @@ impl CertArgs {
             replica_probe: self.replica_probe(client, namespace),
             sync_interval: self.cert_check_interval,
             metrics,
+            watches,
         })
     }
 
     fn service_name(&self, namespace: &str) -> String {
         format!("{}.{namespace}.svc", self.webhook_service)
+    }
+
+    /// Returns the DNS names of the webhook.
+    fn dns_names(&self, namespace: &str) -> Vec<String> {
+        let service = self.service_name(namespace);
+        let in_cluster = [service.clone(), format!("{service}.cluster.local")];
+        let extra = self.cert_extra_dns_name.iter().cloned();
+        in_cluster.into_iter().chain(extra).collect()
     }
 
     fn source(&self, namespace: &str) -> anyhow::Result<CertificateSource> {
@@ -161,11 +182,8 @@ impl CertArgs {
                 self.ca_propagation_delay
             );
         }
-        let service = self.service_name(namespace);
-        let mut dns_names = vec![service.clone(), format!("{service}.cluster.local")];
-        dns_names.extend(self.cert_extra_dns_name.iter().cloned());
         Ok(RotationPolicy {
-            dns_names,
+            dns_names: self.dns_names(namespace),
             ca_duration: ca,
             cert_duration: leaf,
             propagation_delay: self.ca_propagation_delay,

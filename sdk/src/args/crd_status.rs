@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kube::Client;
+use lockstep_controller::Watches;
 use lockstep_shared_validation::ValidatorRegistry;
 use lockstep_webhook_lifecycle::{CrdStatusCache, CrdStatusMetrics, CrdStatusReporter};
 use prometheus_client::registry::Registry;
@@ -43,6 +44,7 @@ impl CrdStatusReporterArgs {
         client: &Client,
         validators: ValidatorRegistry,
         registry: &mut Registry,
+        watches: Watches,
     ) -> CrdStatusReporter {
         CrdStatusReporter {
             client: client.clone(),
@@ -50,6 +52,7 @@ impl CrdStatusReporterArgs {
             file: self.crds.crd_status_file.clone(),
             propagation_delay: self.crd_propagation_delay,
             metrics: CrdStatusMetrics::register(registry),
+            watches,
         }
     }
 }

@@ -12,7 +12,7 @@ use kube::client::ClientBuilder;
 use kube::{Client, Config};
 use lockstep_certs::CertificateManager;
 use lockstep_controller::{
-    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter,
+    ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter, Watches,
 };
 use lockstep_manifests::names::Names;
 use lockstep_shared_validation::ValidatorRegistry;
@@ -162,8 +162,8 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let mut registry = of_operators.take();
     let names = environment.names();
     let has_webhook = args.scope.has_webhook();
-    let webhook_tasks =
-        has_webhook.then(|| args.webhook_tasks(&client, validators, &names, &mut registry));
+    let webhook_tasks = has_webhook
+        .then(|| args.webhook_tasks(&client, validators, &names, &metrics, &mut registry));
     let webhook_tasks = webhook_tasks.transpose()?;
     // A replica on standby is ready. This endpoint is for diagnosis: the readiness of the Pod depends only on the
     // webhook.
@@ -230,20 +230,29 @@ impl Args {
         client: &Client,
         validators: ValidatorRegistry,
         names: &Names,
+        metrics: &Metrics,
         registry: &mut Registry,
     ) -> anyhow::Result<WebhookTasks> {
         let certs = lockstep_certs::Metrics::register(registry);
+        let watches = metrics.watches().clone();
         Ok(WebhookTasks {
-            certificates: self
-                .certs
-                .manager(client, &names.program, &self.namespace, certs)?,
+            certificates: self.certs.manager(
+                client,
+                &names.program,
+                &self.namespace,
+                certs,
+                watches.clone(),
+            )?,
             failure_policy: self.failure_policy(
                 client,
                 validators.clone(),
                 names,
                 FailurePolicyMetrics::register(registry),
+                watches.clone(),
             ),
-            crd_status: self.crd_status.reporter(client, validators, registry),
+            crd_status: self
+                .crd_status
+                .reporter(client, validators, registry, watches),
         })
     }
 
@@ -253,6 +262,7 @@ impl Args {
         validators: ValidatorRegistry,
         names: &Names,
         metrics: FailurePolicyMetrics,
+        watches: Watches,
     ) -> FailurePolicyController {
         let replicas = self.certs.replica_probe(client, &self.namespace);
         let any_listens: BackendProbe = Box::new(move || {
@@ -264,12 +274,14 @@ impl Args {
             configuration: self.certs.webhook_configuration().to_owned(),
             field_manager: format!("{}-failure-policy", names.program),
             webhook: names.validating_webhook.clone(),
+            service: self.certs.service(&self.namespace),
             namespace: self.namespace.clone(),
             deployment: self.webhook_deployment.clone(),
             validators,
             probe_interval: self.webhook_probe_interval,
             backend_probe: self.fail_open_when_unavailable.then_some(any_listens),
             metrics,
+            watches,
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::server::runtime;
 use crate::status::leader::LeaderReport;
 use crate::status::report::Report;
 use crate::status::visible::Visible;
-use crate::status::{certificate, crds, leader, objects, pods, queue, webhooks};
+use crate::status::{certificate, crds, leader, objects, pods, queue, rights, watches, webhooks};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,7 +51,7 @@ async fn status(args: &Args, environment: &Environment) -> anyhow::Result<bool> 
     let client = args.cluster.client().await?;
     let found = installation::deployments(&client, &args.installation, &environment.names()).await;
     let deployments = Visible::of(found).context("cannot read the cluster")?;
-    let known = deployments.known().map(Vec::as_slice).unwrap_or_default();
+    let known = known(&deployments);
     let installation = Installation::new(client, &args.installation, known, environment)?;
     let report = read(&installation, deployments).await;
     let report = report.context("cannot read the cluster")?;
@@ -70,6 +70,8 @@ async fn read(
     let has_own_files = deployments
         .known()
         .is_some_and(|found| has_argument(found, "--cert-source=files"));
+    let rights = rights::read(installation, known(&deployments)).await?;
+    let missing_rights = rights.into_content(&mut problems);
     let deployments = pods::deployments(deployments, &installation.home);
     let deployments = deployments.into_content(&mut problems);
     let (mut leader, mut queues) = (None, None);
@@ -83,6 +85,8 @@ async fn read(
         queues = Some(queue::read(installation, &pods, &reconciling).await?);
         leader = Some(found);
     }
+    let watches = watches::read(installation, &pods).await?;
+    let watches = watches.into_content(&mut problems);
     let mut webhooks = None;
     if installation.has_webhook {
         let secret = certificate::read_secret(installation).await?;
@@ -103,8 +107,15 @@ async fn read(
         webhooks,
         leader,
         queues,
+        watches,
+        missing_rights,
         objects,
     })
+}
+
+/// Returns the Deployments that are visible.
+fn known(deployments: &Visible<Vec<Deployment>>) -> &[Deployment] {
+    deployments.known().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns true if a container has an argument.

@@ -10,6 +10,8 @@ pub(crate) struct InstalledNameArgs {
     leader_election_id: Option<String>,
     #[arg(long, hide = true)]
     tls_secret: Option<String>,
+    #[arg(long, hide = true)]
+    webhook_service: Option<String>,
 }
 
 /// Names of the objects of an installation.
@@ -18,6 +20,7 @@ pub(crate) struct InstalledNames {
     manifests: Names,
     lease: String,
     tls_secret: String,
+    webhook_service: String,
 }
 
 impl InstalledNames {
@@ -29,6 +32,9 @@ impl InstalledNames {
             tls_secret: args
                 .tls_secret
                 .unwrap_or_else(|| manifests.tls_secret.clone()),
+            webhook_service: args
+                .webhook_service
+                .unwrap_or_else(|| manifests.service.clone()),
             manifests,
         }
     }
@@ -48,11 +54,27 @@ impl InstalledNames {
         &self.tls_secret
     }
 
+    /// Returns the name of the webhook's Service.
+    pub(crate) fn webhook_service(&self) -> &str {
+        &self.webhook_service
+    }
+
     /// Returns the name of the Deployment, and of most of the other objects.
     pub(crate) fn full_name(&self) -> &str {
         let suffix = &self.manifests.lease[self.manifests.program.len()..];
         let full = self.lease.strip_suffix(suffix);
         full.unwrap_or(&self.manifests.program)
+    }
+
+    /// Returns the name that an object of the manifests or of the controller has in this installation.
+    pub(crate) fn installed(&self, in_manifests: &str) -> String {
+        if in_manifests == self.manifests.tls_secret {
+            self.tls_secret.clone()
+        } else if in_manifests == self.manifests.lease {
+            self.lease.clone()
+        } else {
+            self.of(in_manifests)
+        }
     }
 
     /// Returns the name that an object of the manifests has in this installation.
@@ -75,9 +97,11 @@ mod tests {
         let args = InstalledNameArgs {
             leader_election_id: Some("prod-lockstep-controller".to_owned()),
             tls_secret: Some("issued".to_owned()),
+            ..InstalledNameArgs::default()
         };
         let installed = InstalledNames::new(args, Names::new("lockstep", "lockstep.dev"));
         assert_eq!(installed.full_name(), "prod-lockstep");
+        assert_eq!(installed.webhook_service(), "lockstep-webhook");
         assert_eq!(installed.of("lockstep"), "prod-lockstep");
         assert_eq!(
             installed.of("lockstep-secret-reader"),

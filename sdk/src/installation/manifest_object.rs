@@ -28,14 +28,7 @@ impl ManifestObject {
         let text = |pointer: &str| Some(object.pointer(pointer)?.as_str()?.to_owned());
         // A kustomization has no name.
         let (kind, mut name) = (text("/kind")?, text("/metadata/name")?);
-        let in_manifests = &installation.names.manifests().namespace;
-        let at_home = |namespace: String| {
-            if namespace == *in_manifests {
-                installation.home.clone()
-            } else {
-                namespace
-            }
-        };
+        let at_home = |namespace: String| installation.namespace_of(&namespace);
         name = match kind.as_str() {
             "Namespace" => at_home(name),
             _ => installation.names.of(&name),
@@ -126,8 +119,8 @@ pub(crate) async fn shard_leases(
     Ok(leases.collect())
 }
 
-/// Returns all objects of an installation: those of its manifests, and those that its controllers create.
-pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<ManifestObject>> {
+/// Returns the content of the manifests of an installation.
+pub(crate) fn documents(installation: &Installation<'_>) -> anyhow::Result<Vec<Value>> {
     let validators = installation.kinds.validators();
     let files = render(&InstallOptions {
         names: installation.names.manifests().clone(),
@@ -146,25 +139,33 @@ pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<Manifes
         no_webhook: !installation.has_webhook && !installation.is_namespaced(),
         shards: None,
     });
-    let home = installation.home.as_str();
-    let mut objects: Vec<ManifestObject> = Vec::new();
     let yaml = files
         .iter()
         .filter(|file| Path::new(&file.name).extension() == Some("yaml".as_ref()));
+    let mut documents = Vec::new();
     for file in yaml {
         // The cluster-scoped objects of namespaced installations belong to all of them.
         if installation.is_namespaced() && file.name.starts_with("cluster/") {
             continue;
         }
-        let documents: Vec<Value> = serde_saphyr::from_multiple(&file.content)
+        let parsed: Vec<Value> = serde_saphyr::from_multiple(&file.content)
             .with_context(|| format!("cannot parse the manifest {}", file.name))?;
-        for object in documents
-            .iter()
-            .filter_map(|one| ManifestObject::of(one, installation))
-        {
-            if !objects.contains(&object) {
-                objects.push(object);
-            }
+        documents.extend(parsed);
+    }
+    Ok(documents)
+}
+
+/// Returns all objects of an installation: those of its manifests, and those that its controllers create.
+pub(crate) fn all(installation: &Installation<'_>) -> anyhow::Result<Vec<ManifestObject>> {
+    let home = installation.home.as_str();
+    let mut objects: Vec<ManifestObject> = Vec::new();
+    let documents = documents(installation)?;
+    for object in documents
+        .iter()
+        .filter_map(|one| ManifestObject::of(one, installation))
+    {
+        if !objects.contains(&object) {
+            objects.push(object);
         }
     }
     objects.push(ManifestObject::named(

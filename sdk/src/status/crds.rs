@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::installation::Installation;
 use crate::status::section::Section;
 use crate::status::visible::Visible;
+use crate::status::webhooks::{foreign_problem, foreign_service};
 
 /// CRD in the cluster.
 #[derive(Serialize)]
@@ -50,6 +51,18 @@ pub(crate) async fn read(
             .as_str()
             .unwrap_or_default();
         let found = Visible::of(crds.get_opt(name).await)?;
+        problems.extend(found.known().and_then(Option::as_ref).and_then(|found| {
+            let client = found
+                .data
+                .pointer("/spec/conversion/webhook/clientConfig")?;
+            let client = serde_json::from_value(client.clone()).ok()?;
+            let service = foreign_service(&client, installation)?;
+            Some(foreign_problem(
+                &format!("the conversion webhook of the CRD {name}"),
+                &service,
+                installation,
+            ))
+        }));
         let state = found.map(|found| compare(ruleset.as_ref(), found.as_ref()));
         problems.extend(state.known().and_then(|state| problem(name, *state)));
         content.push(CrdReport {

@@ -12,6 +12,7 @@ use crate::status::objects::KindReport;
 use crate::status::pods::{DeploymentStatus, PodStatus};
 use crate::status::queue::QueueDepth;
 use crate::status::visible::Visible;
+use crate::status::watches::DisconnectedWatch;
 use crate::status::webhooks::{WebhookReport, Webhooks};
 
 /// Report on an installation.
@@ -30,6 +31,10 @@ pub(crate) struct Report {
     /// Absent if only the webhook runs, as are the queues.
     pub(crate) leader: Option<Visible<LeaderReport>>,
     pub(crate) queues: Option<Visible<Vec<QueueDepth>>>,
+    /// Watches that are down or silent, for every Pod.
+    pub(crate) watches: Visible<Vec<DisconnectedWatch>>,
+    /// Rights that the controller lacks, of those that the manifests grant.
+    pub(crate) missing_rights: Visible<Vec<String>>,
     pub(crate) objects: Vec<KindReport>,
 }
 
@@ -98,7 +103,7 @@ impl Report {
         let (Some(leader), Some(queues)) = (&self.leader, &self.queues) else {
             return String::new();
         };
-        let mut table = plain_table(["LEADER", "SINCE", "QUEUE DEPTH"]);
+        let mut table = plain_table(["LEADER", "SINCE", "QUEUE DEPTH", "WATCHES"]);
         let since = leader.known().and_then(|leader| leader.since);
         let since = since.map_or(String::new(), |since| age(since, now));
         let queues = queues.text(|queues| {
@@ -106,7 +111,11 @@ impl Report {
             let each = each.map(|queue| format!("{} {}", queue.controller, queue.depth));
             each.collect::<Vec<_>>().join(", ")
         });
-        table.add_row([leader.text(LeaderReport::text), since, queues]);
+        let watches = self.watches.text(|watches| match watches.len() {
+            0 => "all connected".to_owned(),
+            count => format!("{count} not connected"),
+        });
+        table.add_row([leader.text(LeaderReport::text), since, queues, watches]);
         format!("{}\n\n", table.trim_fmt())
     }
 

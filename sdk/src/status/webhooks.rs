@@ -22,6 +22,8 @@ pub(crate) struct WebhookReport {
     pub(crate) failure_policy: String,
     /// CAs that the API server trusts.
     pub(crate) ca_bundle: Vec<Certificate>,
+    /// Service of another installation that the configuration refers to, if it does not refer to this one.
+    pub(crate) foreign_service: Option<String>,
 }
 
 /// Webhook configurations of an installation.
@@ -63,7 +65,7 @@ pub(crate) async fn read(
         Some(webhooks.collect())
     });
     let kind = "ValidatingWebhookConfiguration";
-    let validating = report(kind, found, names, trusted.as_deref(), &mut problems);
+    let validating = report(kind, found, installation, trusted.as_deref(), &mut problems);
     let api: Api<MutatingWebhookConfiguration> = Api::all(client());
     let found = Visible::of(api.get_opt(name).await)?;
     let found = found.map(|found| {
@@ -79,10 +81,10 @@ pub(crate) async fn read(
         Visible::Known(Vec::new())
     } else {
         let kind = "MutatingWebhookConfiguration";
-        report(kind, found, names, trusted.as_deref(), &mut problems)
+        report(kind, found, installation, trusted.as_deref(), &mut problems)
     };
     for webhook in validating.known().into_iter().flatten() {
-        if webhook.failure_policy != "Fail" {
+        if webhook.failure_policy != "Fail" && webhook.foreign_service.is_none() {
             problems.push(format!(
                 "the failure policy of {} is {}: objects are stored without validation while the webhook does not answer",
                 webhook.webhook, webhook.failure_policy
@@ -101,10 +103,11 @@ pub(crate) async fn read(
 fn report(
     kind: &'static str,
     found: Visible<Option<Vec<Webhook>>>,
-    names: &InstalledNames,
+    installation: &Installation<'_>,
     trusted: Option<&[u8]>,
     problems: &mut Vec<String>,
 ) -> Visible<Vec<WebhookReport>> {
+    let names = &installation.names;
     if matches!(found, Visible::Known(None)) {
         problems.push(format!(
             "the {kind} {} does not exist: the API server does not call the webhook",
@@ -114,24 +117,59 @@ fn report(
     found.map(|found| {
         let webhooks = found.unwrap_or_default().into_iter();
         let reports = webhooks.map(|webhook| {
+            let foreign_service = foreign_service(&webhook.client, installation);
             let bundle = webhook.client.ca_bundle.unwrap_or(ByteString(Vec::new())).0;
             let parsed = Certificate::parse_all(&bundle);
-            problems.extend(bundle_problem(
-                &webhook.name,
-                names.tls_secret(),
-                &bundle,
-                parsed.as_deref(),
-                trusted,
-            ));
+            problems.extend(match &foreign_service {
+                Some(service) => Some(foreign_problem(
+                    &format!("the {kind} {}", names.full_name()),
+                    service,
+                    installation,
+                )),
+                None => bundle_problem(
+                    &webhook.name,
+                    names.tls_secret(),
+                    &bundle,
+                    parsed.as_deref(),
+                    trusted,
+                ),
+            });
             WebhookReport {
                 kind,
                 webhook: webhook.name,
                 failure_policy: webhook.failure_policy.unwrap_or_default(),
                 ca_bundle: parsed.unwrap_or_default(),
+                foreign_service,
             }
         });
         reports.collect()
     })
+}
+
+/// Returns the Service that the API server calls, as `namespace/name`, if it is not the one of this installation. A URL
+/// may lead to this installation.
+pub(crate) fn foreign_service(
+    client: &WebhookClientConfig,
+    installation: &Installation<'_>,
+) -> Option<String> {
+    let service = client.service.as_ref()?;
+    let own = installation.names.webhook_service();
+    let is_own = service.namespace == installation.home && service.name == own;
+    (!is_own).then(|| format!("{}/{}", service.namespace, service.name))
+}
+
+/// Returns the problem that a configuration refers to the Service of another installation.
+pub(crate) fn foreign_problem(
+    configuration: &str,
+    service: &str,
+    installation: &Installation<'_>,
+) -> String {
+    format!(
+        "{configuration} refers to the Service {service}, and not to {}/{}: it belongs to another installation, and \
+         this one does not modify it. Install one of the two under another name, or uninstall it",
+        installation.home,
+        installation.names.webhook_service()
+    )
 }
 
 /// Returns what is wrong with a CA bundle. During a rotation, one of its CAs may be about to expire.

@@ -7,15 +7,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use futures::future::ready;
 use futures::stream::select_all;
 use jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::watch_object;
 use lockstep_shared_validation::{Validator, ValidatorRegistry, crd_fingerprint};
+use lockstep_watch::{WatchedObject, Watches};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -39,6 +37,8 @@ pub struct CrdStatusReporter {
     pub propagation_delay: Duration,
     /// Metrics to update.
     pub metrics: CrdStatusMetrics,
+    /// Watches of the process, to which those on the CRDs are added.
+    pub watches: Watches,
 }
 
 /// Prometheus metrics for the CRD status.
@@ -88,10 +88,14 @@ impl CrdStatusReporter {
     /// The content of the file was read from an API server less than [`CrdStatusReport::TTL`] before it expires. A CRD
     /// that cannot be read is not reported.
     pub async fn run(self) {
-        let crds = self.crds();
         let changes = self.validators.iter().map(|ruleset| {
-            let changes = watch_object(crds.clone(), name(ruleset.as_ref())).default_backoff();
-            changes.filter_map(|event| ready(event.ok())).boxed()
+            let crd = WatchedObject {
+                resource: resource(),
+                namespace: None,
+                name: name(ruleset.as_ref()).to_owned(),
+            };
+            let changes = crd.changes(&self.client, &self.watches, "crd-status");
+            changes.boxed()
         });
         let mut changes = select_all(changes);
         let mut seen = Statuses::new();
@@ -103,7 +107,7 @@ impl CrdStatusReporter {
             }
             tokio::select! {
                 () = tokio::time::sleep(POLL_INTERVAL) => {}
-                Some(_) = changes.next() => {}
+                Some(()) = changes.next() => {}
             }
         }
     }
@@ -170,9 +174,13 @@ impl CrdStatusReporter {
     }
 
     fn crds(&self) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&gvk))
+        Api::all_with(self.client.clone(), &resource())
     }
+}
+
+fn resource() -> ApiResource {
+    let gvk = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    ApiResource::from_gvk(&gvk)
 }
 
 fn name(ruleset: &dyn Validator) -> &str {
