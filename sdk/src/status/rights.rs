@@ -1,4 +1,4 @@
-//! Rights of the controller's ServiceAccount, compared with those that the manifests grant.
+//! Rights of the controller's `ServiceAccount`, compared with those that the manifests grant.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ pub(crate) async fn read(
     })
 }
 
-/// Returns the ServiceAccount of a Deployment, if its Pods run a controller.
+/// Returns the `ServiceAccount` of a Deployment, if its Pods run a controller.
 fn service_account(deployment: &Deployment) -> Option<&str> {
     let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
     let mut containers = pod.containers.iter();
