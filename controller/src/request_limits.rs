@@ -178,7 +178,7 @@ fn is_name(segment: &str) -> bool {
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris>.
 fn is_collection(segments: &[&str]) -> bool {
     let resource = match segments {
-        ["api", _version, resource @ ..] | ["apis", _, _, resource @ ..] => resource,
+        ["api", _, resource @ ..] | ["apis", _, _, resource @ ..] => resource,
         _ => return false,
     };
     matches!(resource, [_] | ["namespaces", _, _])
@@ -299,7 +299,8 @@ mod tests {
         let error = secrets.list(&ListParams::default()).await;
         let error = error.expect_err("no answer");
         assert_eq!(exceeded(&error), Some(LimitExceeded::Time(TIME_LIMIT)));
-        let watch = secrets.watch(&WatchParams::default().timeout(290), "0");
+        let params = WatchParams::default().timeout(290);
+        let watch = secrets.watch(&params, "0");
         let mut events = Box::pin(watch.await.expect("a watch"));
         let next = timeout(2 * TIME_LIMIT, futures::StreamExt::next(&mut events));
         assert!(next.await.is_err(), "it waits for an event");
