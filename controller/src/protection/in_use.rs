@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::{Resource, ResourceExt};
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
+use kube::{Resource, ResourceExt};
 use lockstep_shared_validation::Validator;
 use tokio::sync::watch;
 

@@ -123,8 +123,7 @@ impl Handler {
         {
             return Ok(Outcome::Allowed);
         }
-        let object = self
-            .parse(request.object.take(), "object")?
+        let object = parse_object(request.object.take(), "object")?
             .ok_or_else(|| RequestError::bad_request("`request.object` is missing but required"))?;
         let old = parse_object(request.old_object.take(), "oldObject")?;
         if request.operation == "UPDATE" && old.is_none() {
