@@ -153,7 +153,6 @@ impl ExactCheck {
             return Ok(Answer::Passed);
         };
         let secrets = pipeline_secrets::read(&self.client, &assembly.parts).await;
-        let secrets = secrets.map_err(|error| error.to_string())?;
         if let Some(why) = secrets.waiting.into_values().next() {
             return Err(why);
         }
