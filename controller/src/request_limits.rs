@@ -299,7 +299,8 @@ mod tests {
         let error = secrets.list(&ListParams::default()).await;
         let error = error.expect_err("no answer");
         assert_eq!(exceeded(&error), Some(LimitExceeded::Time(TIME_LIMIT)));
-        let watch = secrets.watch(&WatchParams::default().timeout(290), "0");
+        let params = WatchParams::default().timeout(290);
+        let watch = secrets.watch(&params, "0");
         let mut events = Box::pin(watch.await.expect("a watch"));
         let next = timeout(2 * TIME_LIMIT, futures::StreamExt::next(&mut events));
         assert!(next.await.is_err(), "it waits for an event");
