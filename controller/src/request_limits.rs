@@ -177,9 +177,8 @@ fn is_name(segment: &str) -> bool {
 /// Returns true if a path ends with a resource and not with the name of an object:
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris>.
 fn is_collection(segments: &[&str]) -> bool {
-    let resource = match segments {
-        ["api", _, resource @ ..] | ["apis", _, _, resource @ ..] => resource,
-        _ => return false,
+    let (["api", _, resource @ ..] | ["apis", _, _, resource @ ..]) = segments else {
+        return false;
     };
     matches!(resource, [_] | ["namespaces", _, _])
 }

@@ -145,7 +145,9 @@ mod tests {
             parts.push(part);
         }
         let mut whole = Bounded::default();
-        parts.into_iter().for_each(|part| whole.append(part));
+        for part in parts {
+            whole.append(part);
+        }
         assert_eq!(whole.into_sorted(), ((0..MAX_REPORTED).collect(), true));
         let mut few = Bounded::default();
         few.push(1);

@@ -187,11 +187,9 @@ pub const SHAPES: &[Shape] = &[
         ))
     }),
     shape("a program with errors in each line", |_| {
-        program(
-            &(0..150)
-                .map(|i| format!(".a{i} = to_int(.b)\\n"))
-                .collect::<String>(),
-        )
+        program(&(0..150).fold(String::new(), |program, i| {
+            program + &format!(".a{i} = to_int(.b)\\n")
+        }))
     }),
     shape("a program of megabytes", |bytes| {
         program(&".a = 1\\n".repeat(bytes / 8))

@@ -27,7 +27,7 @@ const NAME: &str = "webhook.example";
 const UNREAD_BUFFER_BYTES: u32 = 4 << 10;
 
 /// Time in which a webhook must end after SIGTERM: the grace period of its Pod.
-const GRACE_PERIOD: Duration = Duration::from_secs(60);
+const GRACE_PERIOD: Duration = Duration::from_mins(1);
 
 /// Webhook process.
 pub struct Webhook {

@@ -504,7 +504,7 @@ mod tests {
             FieldError::invalid(at(), text.as_str(), text.as_str()),
             FieldError::invalid(at(), Value::from(text.as_str()), text.as_str()),
             FieldError::invalid(at(), list.clone(), text.as_str()),
-            FieldError::not_supported(at(), &list, &[text.clone()]),
+            FieldError::not_supported(at(), &list, std::slice::from_ref(&text)),
         ] {
             let length = error.to_string().len();
             assert!(length < 10 << 10, "{length}");

@@ -343,8 +343,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
         let group = self.group(request)?;
         let kept = stored_parts::without_replaced(&before, &group);
-        let mut pipelines = group.clone();
-        pipelines.retain(|pipeline| selection::selects(raw, pipeline));
+        let pipelines = selected(raw, &group);
         let observed = self.observe(request, &names).await?;
         let may_move = self.may_move_data(object);
         let present = observed.names(&names.name);
@@ -507,6 +506,12 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     let granted = owned::granted_rules(kind);
     let others = [pod_refresh::rbac_rule(), WorkloadNamespaces::rbac_rule()];
     owned.chain(granted).chain(others).collect()
+}
+
+/// Returns the pipelines of a group that a workload selects.
+fn selected(workload: &Value, group: &[Arc<SelectablePipeline>]) -> Vec<Arc<SelectablePipeline>> {
+    let selects = |pipeline: &&Arc<SelectablePipeline>| selection::selects(workload, pipeline);
+    group.iter().filter(selects).cloned().collect()
 }
 
 /// Facts that decide the objects of a workload, besides what is published.
