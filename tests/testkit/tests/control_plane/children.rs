@@ -8,5 +8,6 @@ mod drift;
 mod fixture_kind;
 mod other_program;
 mod ownership;
+mod rejection;
 mod statuses;
 mod strategies;
