@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crd_validation::RatchetedViolation;
 use crd_validation::json::pointer;
+use crd_validation::{MAX_REPORTED, RatchetedViolation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -44,9 +44,6 @@ pub struct LastValidated {
 /// Maximum number of transition fields of a kind, which is `maxProperties` of the stored values.
 pub(crate) const MAX_FIELDS: usize = 32;
 
-/// Maximum number of ratcheted errors that are stored for one object.
-const MAX_RATCHETED: usize = 16;
-
 impl LastValidated {
     /// Returns the values to store for an object that has just been found valid.
     #[must_use]
@@ -69,10 +66,10 @@ impl LastValidated {
         }
     }
 
-    /// Adds ratcheted errors.
+    /// Adds ratcheted errors, as many as a result reports.
     #[must_use]
     pub fn with_ratcheted(self, inherited: &[RatchetedViolation]) -> Self {
-        let inherited = inherited.iter().take(MAX_RATCHETED).cloned().collect();
+        let inherited = inherited.iter().take(MAX_REPORTED).cloned().collect();
         Self {
             ratcheted: inherited,
             ..self

@@ -1,5 +1,6 @@
 //! Parts that the CRDs of all kinds have in common.
 
+use crd_validation::MAX_REPORTED;
 use serde_json::{Map, Value, json};
 
 use crate::last_validated::MAX_FIELDS;
@@ -123,7 +124,7 @@ fn conditions() -> Value {
     json!({
         "description": "`Valid`: the object complies with all rules. `Ready`: the resources that it describes can be used. If not, `Reconciling` means that the controller is still working on it, `Stalled` that it cannot make progress without intervention.",
         "type": "array",
-        "maxItems": 16,
+        "maxItems": MAX_REPORTED,
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
         "items": {
@@ -165,7 +166,7 @@ fn last_validated() -> Value {
             "ratcheted": {
                 "description": "Errors of this generation that are only warnings, because a stricter rule was introduced after the object was stored.",
                 "type": "array",
-                "maxItems": 16,
+                "maxItems": MAX_REPORTED,
                 "items": {
                     "description": "An error that stays a warning as long as no value that it depends on changes.",
                     "type": "object",
