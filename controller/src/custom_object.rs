@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::{Map, Value};
 
 /// Object that is read however deep it and its managed fields are nested: one that the parser refuses would fail the list or
-/// the watch event in which it is, and with it everybody's objects.
+/// the watch event in which it is, and with it the objects of all users.
 ///
 /// # Guarantees
 ///

@@ -19,11 +19,11 @@ pub struct InstallOptions<'a> {
     pub image: String,
     /// Kinds to install.
     pub validators: &'a ValidatorRegistry,
-    /// Those of the kinds whose objects tenants may create. The others are for administrators.
+    /// Kinds among them whose objects tenants may create. The others are for administrators.
     pub tenant_validators: &'a ValidatorRegistry,
     /// RBAC rules that the operators need besides those for their own kinds, as `PolicyRule`s.
     pub rbac_rules: Vec<Value>,
-    /// Those of the `rbac_rules` that the kinds for tenants need.
+    /// Rules among the `rbac_rules` that the kinds for tenants need.
     pub tenant_rbac_rules: Vec<Value>,
     /// RBAC rules that the operators need in the namespace of the installation.
     pub own_namespace_rules: Vec<Value>,

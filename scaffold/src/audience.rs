@@ -7,7 +7,7 @@ use clap::ValueEnum;
 pub enum Audience {
     /// Users with the built-in role `edit` or `admin` in a namespace.
     Tenants,
-    /// Users to whom an administrator binds the role `PROGRAM-administrator`.
+    /// Users with the role `PROGRAM-administrator`, which an administrator binds.
     #[default]
     Administrators,
 }

@@ -1,5 +1,7 @@
 //! Bound of the nesting of an object that has free fields: every program that reads it recurses as deep.
 
+use std::collections::HashMap;
+
 use crd_validation::json::{MAX_DEPTH, Tree};
 use crd_validation::{FieldError, FieldPath, fingerprint};
 use serde_json::Value;
@@ -75,11 +77,18 @@ pub(crate) fn is_violated(object: &Tree<'_>) -> bool {
 /// Adds an error for each part of an object that is nested too deep. An unchanged one of a stored object is a warning, but
 /// not in the controller if the object is so deep that it is not read completely.
 pub(crate) fn validate(case: &LayerContext<'_>, report: &mut Report<'_>) {
-    for part in deep_parts(case.object) {
-        let old = case.old.map(deep_parts).unwrap_or_default();
-        let is_unchanged = old
-            .iter()
-            .any(|old| old.path == part.path && old.value == part.value);
+    let found = deep_parts(case.object);
+    if found.is_empty() {
+        return;
+    }
+    // An object of megabytes may have very many deep parts: the old one is walked once, and each of its parts is found by its path.
+    let old = case.old.map(deep_parts).unwrap_or_default();
+    let old: HashMap<_, _> = old
+        .into_iter()
+        .map(|part| (part.path, part.value))
+        .collect();
+    for part in found {
+        let is_unchanged = old.get(&part.path) == Some(&part.value);
         let is_complete = part.levels < MAX_DEPTH;
         let detail = format!(
             "must not be nested in more than {MAX_LEVELS} maps and lists; reduce the nesting [{RULE}]"

@@ -81,7 +81,7 @@ async fn a_truncated_certificate_in_the_secret_is_replaced_by_one_of_the_same_ca
     event(&env, "CertificatesRepaired").await;
     denies(&env, "orders").await;
 
-    // A certificate of another CA belongs to the user who has stored it.
+    // A certificate of another CA belongs to the user that stored it.
     let foreign = new_ca();
     let bytes = |text: String| json!(ByteString(text.into_bytes()));
     let issued = lockstep_certs::CertKeyPair::self_signed(

@@ -91,7 +91,7 @@ fn adopting(name: &str, identifier: &str, policy: &str) -> Value {
     object
 }
 
-/// Lets the objects of the namespace adopt instances that nobody owns.
+/// Lets the objects of the namespace adopt instances without an owner.
 fn allow_sources(env: &TestEnv, sources: &str) {
     let annotation = format!("database.example.com/allowed-sources={sources}");
     env.kubectl(&[
@@ -233,7 +233,7 @@ async fn an_instance_is_adopted_only_if_it_has_no_owner_and_can_match_the_spec()
     };
     create_as_ack(&rds, "orders", &json!({}));
     create_as_ack(&rds, "billing", &json!({}));
-    // Nobody has allowed it. Once an administrator has, the object does not wait for its next reconciliation, which is an hour ahead.
+    // No administrator has allowed it. Once one has, the object does not wait for its next reconciliation, which is an hour ahead.
     apply(&adopting("orders", "orders", "Manage"));
     let refused = env
         .condition_because("orders", "Stalled", "SourceNotAllowed")

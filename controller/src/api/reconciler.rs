@@ -280,7 +280,7 @@ pub struct ReconcileOutput {
     pub conditions: Vec<OperatorCondition>,
     /// Events to publish, in addition to those of the runtime.
     pub events: Vec<OperatorEvent>,
-    /// What makes no progress until somebody changes something, although the object may be ready for use: the condition
+    /// Part that makes no progress until a user changes something, although the object may be ready for use: the condition
     /// `Stalled`. It is used in a reconcile step without an error.
     pub stalled: Option<Stalled>,
     /// Error that ended the step. If set, no child is changed, and of the other fields only the status, the conditions and

@@ -12,6 +12,7 @@ use crate::api::reconciler::{ReconcileOutput, Reconciler};
 use crate::api::request::SyncRequest;
 use crate::cache::object_key::ObjectKey;
 use crate::events::recorder;
+use crate::queue::backoff::LONGEST_OF_REJECTED;
 use crate::reconcile::action::Action;
 use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::finalizer;
@@ -143,13 +144,12 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             Ok(_) => Ok(validated),
             Err(kube::Error::Api(response)) if is_rejection(response.code) => {
                 let status = validated.status;
-                let error = ReconcileError::Transient {
-                    reason: "CannotInitialize",
-                    message: format!(
-                        "cannot persist defaults and finalizer: {}",
-                        response.message
-                    ),
-                };
+                let message = format!(
+                    "cannot persist defaults and finalizer: {}",
+                    response.message
+                );
+                let error = ReconcileError::transient("CannotInitialize", message)
+                    .requeue_after(LONGEST_OF_REJECTED);
                 Err(Conclusion::Failed { status, error }.into())
             }
             Err(error) => Err(error.into()),

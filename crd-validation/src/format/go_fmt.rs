@@ -65,7 +65,7 @@ pub fn json(value: &Value) -> String {
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_json(value: &Value, out: &mut impl fmt::Write) -> fmt::Result {
     match value {
         Value::Number(number) => out.write_str(&json_number(number)),

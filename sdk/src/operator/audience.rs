@@ -7,8 +7,8 @@
 ///
 /// | audience | `create`, `delete`, `patch` and `update` | `get`, `list` and `watch` |
 /// |---|---|---|
-/// | [`Tenants`](Self::Tenants) | everybody with the built-in role `edit` or `admin` | everybody with `view` |
-/// | [`Administrators`](Self::Administrators) | users to whom the `ClusterRole` `PROGRAM-administrator` is bound | the same, and everybody with `view` if the kind is namespaced |
+/// | [`Tenants`](Self::Tenants) | users with the built-in role `edit` or `admin` | users with `view` |
+/// | [`Administrators`](Self::Administrators) | users with the `ClusterRole` `PROGRAM-administrator` | the same, and users with `view` if the kind is namespaced |
 ///
 /// There is no default: every registration of a kind names its audience.
 ///

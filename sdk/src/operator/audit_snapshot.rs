@@ -52,7 +52,7 @@ pub trait AuditSnapshot {
     /// Adds a Namespace, of which only the metadata is read.
     fn add_namespace(&mut self, _namespace: &Value) {}
 
-    /// Returns what is to be reported besides the results of the rules. It is not called if the Namespaces are included and
+    /// Returns the findings besides the results of the rules. It is not called if the Namespaces are included and
     /// cannot be read.
     fn findings(&self) -> Vec<AuditFinding> {
         Vec::new()

@@ -1,4 +1,4 @@
-//! What a user can read: rights on the resources of a cluster, and the content of a namespace.
+//! Contents that a user can read: rights on the resources of a cluster, and the content of a namespace.
 
 use std::collections::BTreeSet;
 

@@ -156,6 +156,19 @@ impl Installation {
         self.start_controller()
     }
 
+    /// Kills the controller process and starts it again with another value of an option.
+    pub fn restart_controller_with_value(
+        &mut self,
+        option: &str,
+        value: &str,
+    ) -> Result<(), Error> {
+        let prefix = format!("{option}=");
+        self.options
+            .controller_args
+            .retain(|arg| !arg.starts_with(&prefix));
+        self.restart_controller_with(&[&format!("{prefix}{value}")])
+    }
+
     /// Kills the controller process and starts it again with other AWS settings, such as `AWS_REGION`, instead of
     /// those for moto. They replace the settings of an earlier call.
     pub fn restart_controller_in_aws(&mut self, settings: &[(&str, &str)]) -> Result<(), Error> {

@@ -276,7 +276,7 @@ fn the_secret_of_another_owner_is_not_repaired() {
     let name = "cert-manager.io/certificate-name".to_owned();
     marked.secret.metadata.annotations = Some([(name, "webhook".to_owned())].into());
     assert!(reason(&marked).is_some_and(|it| it.contains("owner")));
-    // The CA of a person who has given its key to Lockstep.
+    // The CA of a person, with its key in the Secret.
     let ca = other_ca();
     let own = Site::stable()
         .put("ca.crt", &ca.certificate)

@@ -9,7 +9,7 @@ use lockstep_cloud_database_api::DeletionPolicy;
 
 use crate::second_description::SecondDescription;
 
-/// What the status says about requests to RDS for an instance.
+/// Requests to RDS for an instance, as the status records them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requested {
     /// Nothing was ever requested: the status is complete, and has no location.
@@ -34,7 +34,7 @@ pub(crate) enum Deletion {
     Deleting,
 }
 
-/// What is known about an instance that one description does not list.
+/// Evidence about an instance that one description does not list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence<'a> {
     pub(crate) requested: Requested,

@@ -1,6 +1,6 @@
 //! Instances and snapshots that an administrator lets the objects of a namespace use although no object of the cluster owns them.
 //!
-//! Who may write objects names the source, and who may write the Namespace, or the arguments of the controller, allows it.
+//! The author of an object names the source, and an administrator, who may write the Namespace or the arguments of the controller, allows it.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -170,7 +170,7 @@ impl InstanceReconciler {
         }
     }
 
-    /// Returns an error if the data of an instance would be those of others, and nobody who may has allowed it, or if RDS cannot use
+    /// Returns an error if the data of an instance would be those of others without the consent of an administrator, or if RDS cannot use
     /// them.
     async fn require_allowed_origin(
         &self,

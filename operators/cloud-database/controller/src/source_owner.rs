@@ -5,8 +5,8 @@
 //!                    → another namespace? → may the namespace of the object use it?
 //!
 //! The answer is in a Namespace, as with a ReferenceGrant of the Gateway API: who may change an object cannot let it read what
-//! belongs to others. That of a source with an owner in this cluster is in the Namespace of the owner. For all others, nobody of this
-//! cluster can speak, so that an administrator lists them in the Namespace of the object.
+//! belongs to others. That of a source with an owner in this cluster is in the Namespace of the owner. All others have no owner in
+//! this cluster who could consent, so that an administrator lists them in the Namespace of the object.
 
 use std::fmt::{Display, Formatter};
 

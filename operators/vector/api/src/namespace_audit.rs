@@ -54,12 +54,18 @@ impl NamespaceAudit {
             let namespace = namespace_of_owned_objects(workload).unwrap_or_default();
             if !self.marked.contains(namespace) {
                 let name = selection::workload_name(workload);
-                workloads.entry(namespace).or_default().push(name);
+                let runs = workload["status"]["publishedConfigHash"].is_string();
+                let shown = if runs {
+                    format!("{name} (runs on)")
+                } else {
+                    name
+                };
+                workloads.entry(namespace).or_default().push(shown);
             }
         }
         let sentences = workloads.into_iter().map(|(namespace, names)| {
             format!(
-                "{} will not be run or changed before an administrator marks the namespace: {}",
+                "{} will not be run or changed before an administrator marks the namespace: {}. What runs on keeps its last configuration, Secret values and rights: mark the namespace, or delete what should not run",
                 names.join(", "),
                 mark_command(namespace)
             )
@@ -121,7 +127,7 @@ mod tests {
         assert_eq!(
             found.unmarked(),
             [
-                "Vector plain/b, ClusterVectorAggregator c will not be run or changed before an administrator marks the namespace: kubectl annotate namespace plain lockstep.dev/vector-workloads=allowed"
+                "Vector plain/b, ClusterVectorAggregator c will not be run or changed before an administrator marks the namespace: kubectl annotate namespace plain lockstep.dev/vector-workloads=allowed. What runs on keeps its last configuration, Secret values and rights: mark the namespace, or delete what should not run"
             ]
         );
         assert_eq!(found.marked().collect::<Vec<_>>(), ["marked"]);

@@ -1,4 +1,4 @@
-//! Plan of the files to write: every file is looked at before the first one is written.
+//! Plan of the files to write: every file is examined before the first one is written.
 
 use std::fmt::Write as _;
 use std::fs;

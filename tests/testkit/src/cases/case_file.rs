@@ -75,8 +75,12 @@ impl Case {
     fn read(path: &Path) -> Self {
         let shown = path.display();
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{shown}: {error}"));
-        let mut case: Self =
-            serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let options = serde_saphyr::options! {
+            // Cases are about nesting, too.
+            budget: serde_saphyr::budget! { max_depth: 256 },
+        };
+        let mut case: Self = serde_saphyr::from_str_with_options(&text, options)
+            .unwrap_or_else(|error| panic!("{shown}: {error}"));
         let stem = path.file_stem().unwrap_or_default();
         case.name = stem.to_string_lossy().into_owned();
         case

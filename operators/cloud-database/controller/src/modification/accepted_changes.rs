@@ -39,7 +39,7 @@ const SHOWN_AFTER: SignedDuration = SignedDuration::from_mins(10);
 /// The same for one that waits for the maintenance window, which opens once a week. RDS does not report all that waits.
 const IN_WINDOW_SHOWN_AFTER: SignedDuration = SignedDuration::from_hours(8 * 24);
 
-/// What a description says about a change that RDS has accepted.
+/// State of a change that RDS has accepted, as a description shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
     /// The instance has the value.
@@ -56,7 +56,7 @@ enum Shown {
 pub(crate) struct Comparison<'a> {
     pub(crate) spec: &'a CloudDatabaseSpec,
     pub(crate) instance: &'a DbInstance,
-    /// What differs.
+    /// Differences.
     pub(crate) change: &'a Modification,
     pub(crate) now: Timestamp,
     /// Time for which the instance must be idle without the change, so that more than one description shows it.

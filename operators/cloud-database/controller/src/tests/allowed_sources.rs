@@ -1,4 +1,4 @@
-//! Sources of data that belong to nobody, or to an object of another cluster.
+//! Sources of data without an owner, or of an object of another cluster.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::source_policy::{SourcePolicy, UnownedSources};
 use crate::tests::environment::{Environment, Told};
 use crate::tests::sources::{Source, create};
 
-/// Source of nobody, and an instance that can be adopted.
+/// Source without an owner, and an instance that can be adopted.
 async fn unowned(env: &Environment) -> Source {
     let source = Source::create(env, "legacy", &[("other", "tag")]).await;
     create(&env.rds, "legacy", &[], true);

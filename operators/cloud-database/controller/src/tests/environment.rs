@@ -151,7 +151,7 @@ impl Environment {
         );
     }
 
-    /// Stores the Namespace of the objects with the annotation that allows them to use sources of nobody or of another cluster.
+    /// Stores the Namespace of the objects with the annotation that allows them to use sources without an owner or of another cluster.
     pub(super) fn allow_sources(&self, sources: &str) {
         self.annotate_namespace(
             "shop",

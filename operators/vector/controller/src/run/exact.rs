@@ -11,7 +11,7 @@ mod workloads;
 
 use std::sync::Arc;
 
-use futures::future::{join_all, try_join_all};
+use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
@@ -121,40 +121,35 @@ impl ExactCheck {
         let old = old.map(|old| selection::index_selectable(old).1);
         let (client, kinds) = (&self.client, &self.installed_kinds);
         let workloads = SelectingWorkload::<K>::all(client, kinds, keys, pipeline).await?;
-        let workloads = self.only_allowed(workloads).await?;
         let old = old.as_ref();
         let asked = workloads.into_iter().map(|workload| async move {
-            let answer = self.ask(&workload, pipeline).await;
+            let answer = match self.is_allowed(&workload).await {
+                Ok(false) => return None,
+                Ok(true) => self.ask(&workload, pipeline).await,
+                Err(why) => Answer::Unknown(why),
+            };
             let before = match (&answer, old) {
                 (Answer::Rejected(_), Some(old)) => Some(self.ask(&workload, old).await),
                 _ => None,
             };
-            (workload.name, answer, before)
+            Some((workload.name, answer, before))
         });
-        Ok(join_all(asked).await)
+        Ok(join_all(asked).await.into_iter().flatten().collect())
     }
 
-    /// Returns the workloads that may get the pipelines of other namespaces, and the values of their Secrets. Others run none of
-    /// them, and what seems to be their validator may be a Pod of a tenant.
-    async fn only_allowed<K: RunsPipelines>(
+    /// Returns false if a workload may not get the pipelines of other namespaces, and the values of their Secrets: it runs none of
+    /// them, and what seems to be its validator may be a Pod of a tenant.
+    async fn is_allowed<K: RunsPipelines>(
         &self,
-        workloads: Vec<SelectingWorkload<K>>,
-    ) -> Result<Vec<SelectingWorkload<K>>, String> {
+        workload: &SelectingWorkload<K>,
+    ) -> Result<bool, String> {
         if !K::TAKES_OTHER_NAMESPACES {
-            return Ok(workloads);
+            return Ok(true);
         }
-        let marks = workloads.iter().map(|workload| async {
-            let names = Names::of(&workload.object, &workload.raw);
-            self.namespaces
-                .includes(&self.client, &names.namespace)
-                .await
-        });
-        let marks = try_join_all(marks).await?;
-        let marked = workloads
-            .into_iter()
-            .zip(marks)
-            .filter(|(_, is_marked)| *is_marked);
-        Ok(marked.map(|(workload, _)| workload).collect())
+        let names = Names::of(&workload.object, &workload.raw);
+        self.namespaces
+            .includes(&self.client, &names.namespace)
+            .await
     }
 
     /// Returns what the Vector of a workload says about a pipeline.

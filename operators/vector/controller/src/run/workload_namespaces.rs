@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, ApiResource};
-use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch};
+use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch, path_segment};
 use lockstep_vector_api::workload_namespace::{
     NAMESPACE_NOT_MARKED, is_marked, mark_command, namespace_of_owned_objects,
 };
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 /// Namespaces in which an administrator allows workloads that take pipelines or data of other namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WorkloadNamespaces {
-    /// Those with the annotation, which are watched.
+    /// Namespaces with the annotation, which are watched.
     #[default]
     Annotated,
-    /// Those of the argument. No Namespace is read.
+    /// Namespaces of the argument. No Namespace is read.
     Listed(Vec<String>),
 }
 
@@ -94,8 +94,12 @@ impl WorkloadNamespaces {
         if let Self::Listed(names) = self {
             return Ok(names.iter().any(|name| name == namespace));
         }
+        // The field of a cluster-scoped workload may be missing.
+        if namespace.is_empty() {
+            return Ok(false);
+        }
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        let found = namespaces.get_metadata_opt(namespace).await;
+        let found = namespaces.get_metadata_opt(&path_segment(namespace)).await;
         let found = found
             .map_err(|error| format!("the Namespace '{namespace}' cannot be read: {error}"))?;
         Ok(found.is_some_and(|found| is_marked(&json!({"metadata": found.metadata}))))

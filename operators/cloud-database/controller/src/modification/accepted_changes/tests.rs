@@ -72,7 +72,7 @@ fn a_change_is_recorded_until_the_instance_has_it() {
     assert!(review(&none(), &upgrading, &waiting)[0].began);
     let done = instance("17.4", "available", None);
     assert_eq!(review(&none(), &done, &waiting), []);
-    // Also one that RDS had taken back, and that somebody has made in RDS.
+    // Also one that RDS had taken back, and that a user has made in RDS.
     let failed = AcceptedChange {
         failed: true,
         ..upgrade()
