@@ -314,12 +314,12 @@ fn the_secret_of_another_owner_is_not_repaired() {
 fn an_empty_secret_is_filled_unless_it_is_of_cert_manager() {
     let site = || Site::stable().remove(&["ca.crt", "ca.key", "tls.crt", "tls.key"]);
     let is_foreign = |site: &Site| secret::remains(&site.secret).foreign_content().is_some();
-    let owner = || Some(vec![OwnerReference::default()]);
+    let references = || Some(vec![OwnerReference::default()]);
     let mut owned = site();
-    owned.secret.metadata.owner_references = owner();
+    owned.secret.metadata.owner_references = references();
     assert!(!is_foreign(&owned));
     let mut with_content = Site::stable();
-    with_content.secret.metadata.owner_references = owner();
+    with_content.secret.metadata.owner_references = references();
     assert!(is_foreign(&with_content));
     let mut marked = site();
     let name = "controller.cert-manager.io/fao".to_owned();
