@@ -27,9 +27,16 @@ pub use crate::options::InstallOptions;
 /// Renders all files, in the order in which they are applied.
 #[must_use]
 pub fn render(install: &InstallOptions<'_>) -> Vec<Manifest> {
-    let files = match install.namespaces.as_slice() {
-        [home, ..] => namespaced::render(install, home),
-        [] => of_cluster(install),
+    render_at(install, install.namespaces.first().map(String::as_str))
+}
+
+/// Renders all files. Those of an installation that is limited to some namespaces are for a controller in the namespace
+/// `home`, which may be another one, as with the chart.
+#[must_use]
+pub fn render_at(install: &InstallOptions<'_>, home: Option<&str>) -> Vec<Manifest> {
+    let files = match home.filter(|_| !install.namespaces.is_empty()) {
+        Some(home) => namespaced::render(install, home),
+        None => of_cluster(install),
     };
     let files = files.into_iter();
     files.map(|file| file.with_header(&install.names)).collect()

@@ -11,11 +11,14 @@ use crate::{crd_protection, deployment, kustomization, rbac};
 /// Renders the objects in the namespaces, and in the directories `crds/`, `crd-protection/` and `cluster/` the
 /// cluster-scoped objects, which need a cluster administrator.
 pub(crate) fn render(install: &InstallOptions<'_>, home: &str) -> Vec<Manifest> {
-    let roles: Vec<Value> = install
+    let mut roles: Vec<Value> = install
         .namespaces
         .iter()
         .flat_map(|namespace| rbac::within(install, namespace, home))
         .collect();
+    if !install.namespaces.iter().any(|namespace| namespace == home) {
+        roles.extend(rbac::at_home(install, home));
+    }
     let mut files = vec![
         manifest(
             "rbac.yaml",

@@ -81,6 +81,19 @@ pub(crate) fn within(install: &InstallOptions<'_>, namespace: &str, home: &str) 
     ]
 }
 
+/// Returns the role and binding of such a controller in its own namespace, if it does not watch that one.
+pub(crate) fn at_home(install: &InstallOptions<'_>, home: &str) -> [Value; 2] {
+    let names = &install.names;
+    let leases = lease_rules(install, names).into_iter();
+    let rules: Vec<_> = leases
+        .chain(install.own_namespace_rules.iter().cloned())
+        .collect();
+    [
+        role(names, "Role", Some(home), &rules),
+        binding(names, "RoleBinding", Some(home), home),
+    ]
+}
+
 pub(crate) fn service_account(names: &Names, namespace: &str) -> Value {
     json!({
         "apiVersion": "v1",

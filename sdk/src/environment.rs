@@ -35,3 +35,16 @@ impl Environment {
         &self.registry
     }
 }
+
+#[cfg(test)]
+impl Environment {
+    /// Returns the environment of a program without operators.
+    pub(crate) fn sample() -> Self {
+        Self {
+            name: "lockstep",
+            version: "1.2.3",
+            webhook_domain: None,
+            registry: Registry::default(),
+        }
+    }
+}

@@ -140,8 +140,6 @@ mod tests {
     use kube::Config;
     use serde_json::json;
 
-    use crate::registry::Registry;
-
     use super::*;
 
     #[derive(Parser)]
@@ -161,6 +159,28 @@ mod tests {
         serde_json::from_value(deployment).expect("a Deployment")
     }
 
+    impl<'a> Installation<'a> {
+        /// Returns an installation by the options of a subcommand and those of its controller. It needs a runtime.
+        pub(crate) fn sample(
+            arguments: &[&str],
+            controller: &[&str],
+            environment: &'a Environment,
+        ) -> Self {
+            let config = Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+            let client = Client::try_from(config).expect("a client");
+            let args = Options::parse_from([&["lockstep"], arguments].concat()).installation;
+            let mut found = deployment(None);
+            let pod = found
+                .spec
+                .as_mut()
+                .and_then(|spec| spec.template.spec.as_mut());
+            let containers = pod.map(|pod| &mut pod.containers).expect("a Pod");
+            let controller = controller.iter().map(|argument| (*argument).to_owned());
+            containers[0].args = Some(controller.collect());
+            Self::new(client, &args, &[found], environment).expect("an installation")
+        }
+    }
+
     #[tokio::test]
     async fn one_of_several_installations_must_be_selected() {
         let config = Config::new("http://127.0.0.1:1".parse().expect("a URL"));
@@ -171,12 +191,7 @@ mod tests {
                 .iter()
                 .map(|release| deployment(*release))
                 .collect();
-            let environment = Environment {
-                name: "lockstep",
-                version: "1.2.3",
-                webhook_domain: None,
-                registry: Registry::default(),
-            };
+            let environment = Environment::sample();
             let selected = Installation::new(client.clone(), &args, &found, &environment);
             let selected = selected.map(|it| it.pods.label_selector.unwrap_or_default());
             selected.map_err(|error| error.to_string())

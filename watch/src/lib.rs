@@ -9,10 +9,13 @@
 //!
 //! # Guarantees
 //!
-//! A watch is resumed from the last resource version that it has received, and its objects are not listed again. That
-//! holds for a healthy watch, too: Kubernetes guarantees no bookmarks, and an API server sends none for a type of which
-//! nothing has changed since it started, or if its watch cache is disabled. Such a watch costs one more request in each
-//! period of silence. It is no failure, and `lockstep_watch_up` stays 1.
+//! A watch is resumed from the last resource version that it has received. Its objects are listed again only if the API
+//! server no longer has this version, and answers 410 (Gone).
+//!
+//! A healthy watch is resumed, too, if it has no bookmarks. Kubernetes guarantees none, and an API server sends none for a
+//! type of which nothing has changed since it started, or if its watch cache is disabled. Such a watch costs one more
+//! request in each period of silence, and a list once etcd has compacted its version. It is no failure, and
+//! `lockstep_watch_up` is 0 only until the API server accepts the request.
 //!
 //! # State
 //!

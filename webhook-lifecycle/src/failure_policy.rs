@@ -44,7 +44,7 @@ pub struct FailurePolicyController {
     pub configuration: String,
     /// Name of the webhook in it.
     pub webhook: String,
-    /// Service of the webhook. If the configuration refers to another server, it belongs to another installation, and
+    /// Service of the webhook. If the configuration refers to another one, it belongs to another installation, and
     /// its failure policy is not changed.
     pub service: WebhookService,
     /// Namespace of the installation. The probes would be stored there if anything went wrong.
@@ -360,7 +360,6 @@ mod tests {
         let service = WebhookService {
             namespace: "system".to_owned(),
             name: "webhook".to_owned(),
-            dns_names: Vec::new(),
         };
         let webhook = |name: &str, namespace: &str| {
             let service = json!({"namespace": namespace, "name": "webhook"});
@@ -372,5 +371,10 @@ mod tests {
         assert!(found.is_some_and(|found| found.index == 1 && found.fail_closed));
         let configuration = json!({"webhooks": [webhook("validate", "other")]});
         assert!(FoundWebhook::find(&configuration, "validate", &service).is_none());
+        // A URL may lead to the own webhook.
+        let client_config = json!({"url": "https://192.0.2.1/validate"});
+        let configuration =
+            json!({"webhooks": [{"name": "validate", "clientConfig": client_config}]});
+        assert!(FoundWebhook::find(&configuration, "validate", &service).is_some());
     }
 }

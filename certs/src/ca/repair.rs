@@ -20,6 +20,8 @@ pub(crate) struct Remains {
     pub(crate) next_ca_key: Option<String>,
     /// Time since which every configuration has contained the next CA.
     pub(crate) injected_at: Option<OffsetDateTime>,
+    /// First readable certificate in `tls.crt`. It shows the owner even if another part is damaged.
+    pub(crate) leaf: Option<String>,
     /// Content of `tls.crt`, if all of it is certificates.
     pub(crate) certificate: Option<String>,
     pub(crate) key: Option<String>,
@@ -30,7 +32,7 @@ pub(crate) struct Remains {
 }
 
 impl Remains {
-    /// Returns the reason why the content belongs to another owner and must not be replaced. Text that is not a
+    /// Returns the reason why the content belongs to another owner and must not be replaced. Text without a readable
     /// certificate has none.
     pub(crate) fn foreign_content(&self) -> Option<&'static str> {
         let signing = self.ca_with(self.ca_key.as_deref(), &[]);
@@ -43,7 +45,7 @@ impl Remains {
         let has_own_ca = signing.is_some() || self.cas.iter().any(|ca| is_generated_ca(ca));
         if self.has_other_owner {
             Some("another controller is its owner")
-        } else if !self.certificate.iter().all(is_own) {
+        } else if !self.leaf.iter().all(is_own) {
             Some("`tls.crt` was not signed by a CA that Lockstep generated")
         } else if !self.cas.is_empty() && !has_own_ca {
             Some("`ca.crt` contains only CAs that Lockstep did not generate")
@@ -91,7 +93,7 @@ impl RotationPolicy {
     /// API servers trust the serving certificate at any time, if its CA is known: from `ca.crt`, or from the CA bundle
     /// of a configuration. A CA whose key is lost does not sign any more: the next CA, an existing or a new one,
     /// replaces it after the propagation delay. Only if no CA that has signed a usable serving certificate is left,
-    /// a new CA signs at once.
+    /// a new CA signs at once. If the next CA has signed the serving certificate already, it is the current one.
     pub(crate) fn repair(
         &self,
         remains: &Remains,
@@ -127,6 +129,15 @@ impl RotationPolicy {
             injected_at: remains.injected_at,
         };
         let sign = |ca: &CertificateAuthority| ca.sign(&self.dns_names, self.cert_duration, now);
+        let has_signed = |ca: &CertificateAuthority| {
+            let issuer = serving.as_ref().map(|(_, issuer)| issuer);
+            issuer == Some(&ca.certificate)
+        };
+        // The previous one remains trusted: other replicas may still serve a certificate of it.
+        let (signing, next) = match next {
+            Some(next) if has_signed(&next) => (Some(next), None),
+            next => (signing, next),
+        };
         let (current_ca, next_ca, serving) = match (signing, next, serving) {
             (Some(signing), next, Some((pair, _))) => (signing, next.map(is_introduced), pair),
             (Some(signing), next, None) => {

@@ -20,7 +20,7 @@ pub struct InjectTarget {
     pub name: String,
     /// Field manager of `caBundle`.
     pub field_manager: String,
-    /// Service of the webhook. A `clientConfig` that refers to another server belongs to another installation, and
+    /// Service of the webhook. A `clientConfig` that refers to another Service belongs to another installation, and
     /// keeps its CA bundle.
     pub service: WebhookService,
 }
@@ -212,7 +212,6 @@ impl InjectTarget {
             service: WebhookService {
                 namespace: "system".to_owned(),
                 name: "webhook".to_owned(),
-                dns_names: Vec::new(),
             },
         }
     }
@@ -244,16 +243,16 @@ mod tests {
             {"name": "b", "clientConfig": other},
             {"name": "c", "clientConfig": {"url": "https://example.com"}},
         ]}));
-        assert_eq!(target.injected_cas(&found), [Some("own".to_owned())]);
+        // A URL may lead to the own webhook.
+        let injected = ["own", ""].map(|bundle| Some(bundle.to_owned()));
+        assert_eq!(target.injected_cas(&found), injected);
         let servers: Vec<_> = target.foreign_servers(&found).into_iter().collect();
-        assert_eq!(
-            servers,
-            ["the Service other/webhook", "the URL https://example.com"]
-        );
+        assert_eq!(servers, ["the Service other/webhook"]);
         let patch = target.apply_patch(&found, &json!("new"));
         let expected = json!({"webhooks": [
             {"name": "a", "clientConfig": {"caBundle": "new"}},
             {"name": "b", "clientConfig": {"caBundle": other["caBundle"]}},
+            {"name": "c", "clientConfig": {"caBundle": "new"}},
         ]});
         assert_eq!(patch, expected);
     }

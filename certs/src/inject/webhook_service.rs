@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-/// Service of the webhook of one installation, and the other names under which API servers may call that webhook.
+/// Service of the webhook of one installation.
+///
+/// Two installations with configurations of the same name differ by their Services. A URL does not show whose webhook it
+/// leads to, such as that of a proxy in front of a control plane outside the cluster: it counts as the own one.
 ///
 /// ```
 /// use lockstep_certs::WebhookService;
@@ -11,12 +14,12 @@ use serde_json::Value;
 /// let own = WebhookService {
 ///     namespace: "team-a".to_owned(),
 ///     name: "webhook".to_owned(),
-///     dns_names: vec!["webhook.example.com".to_owned()],
 /// };
 /// let of = |namespace: &str| json!({"service": {"namespace": namespace, "name": "webhook"}});
 /// assert!(own.is_called_by(&of("team-a")));
 /// assert!(!own.is_called_by(&of("team-b")));
 /// assert!(own.is_called_by(&json!({"url": "https://webhook.example.com:8443/validate"})));
+/// assert!(own.is_called_by(&json!({"url": "https://192.0.2.1/validate"})));
 /// assert_eq!(WebhookService::server(&of("team-b")), "the Service team-b/webhook");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,37 +28,21 @@ pub struct WebhookService {
     pub namespace: String,
     /// Name of the Service.
     pub name: String,
-    /// DNS names of the webhook, for configurations that contain a URL.
-    pub dns_names: Vec<String>,
 }
 
 impl WebhookService {
-    /// Returns true if a `clientConfig` refers to this Service, or to a URL with a DNS name of the webhook.
+    /// Returns true if a `clientConfig` refers to this Service, or to a URL.
     #[must_use]
     pub fn is_called_by(&self, client_config: &Value) -> bool {
         let service = &client_config["service"];
-        if service.is_object() {
-            return service["namespace"] == self.namespace && service["name"] == self.name;
-        }
-        let host = client_config["url"].as_str().and_then(host);
-        host.is_some_and(|host| self.dns_names.contains(&host))
+        !service.is_object()
+            || (service["namespace"] == self.namespace && service["name"] == self.name)
     }
 
-    /// Returns the server that a `clientConfig` refers to, as text.
+    /// Returns the Service that a `clientConfig` refers to, as text.
     #[must_use]
     pub fn server(client_config: &Value) -> String {
-        let service = &client_config["service"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        if service.is_object() {
-            let (namespace, name) = (text(&service["namespace"]), text(&service["name"]));
-            return format!("the Service {namespace}/{name}");
-        }
-        format!("the URL {}", text(&client_config["url"]))
+        let text = |key: &str| client_config["service"][key].as_str().unwrap_or_default();
+        format!("the Service {}/{}", text("namespace"), text("name"))
     }
-}
-
-/// Returns the host of a URL.
-fn host(url: &str) -> Option<String> {
-    let url: http::Uri = url.parse().ok()?;
-    url.host().map(str::to_owned)
 }

@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
-use time::OffsetDateTime;
 
 use crate::api::ClusterApi;
 use crate::ca::bundle::CertificateBundle;
@@ -120,13 +119,22 @@ async fn load(
         Ok(keys) => return Ok(Some((stored, keys))),
         Err(damage) => damage,
     };
-    let witnesses = Witnesses {
-        injected: injected_cas(cluster, targets).await?,
-        served: cluster.read_served(),
-    };
+    let remains = secret::remains(&stored);
+    if let Some(reason) = remains.foreign_content() {
+        return Err(CertError::UnmanagedSecret { reason, damage });
+    }
     // An installer may have created the Secret without content.
     let is_damaged = !secret::is_empty(&stored);
-    let keys = repair(policy, &stored, &witnesses, damage, cluster.now())?;
+    let injected = if is_damaged && remains.has_lost_cas {
+        injected_cas(cluster, targets).await?
+    } else {
+        Vec::new()
+    };
+    let witnesses = Witnesses {
+        injected,
+        served: cluster.read_served(),
+    };
+    let keys = policy.repair(&remains, &witnesses, cluster.now())?;
     secret::write(&mut stored, &keys);
     if cluster.put_secret(&stored).await? == InjectOutcome::Now && is_damaged {
         cluster.on_secret_repaired(damage);
@@ -141,38 +149,40 @@ fn read(stored: &Secret) -> Result<CertificateBundle, &'static str> {
     keys.check().map(|()| keys)
 }
 
-/// Returns keys that replace the damaged ones.
+/// Returns the CA certificates in the configurations. All contain the same ones, so one of them is enough.
 ///
 /// # Errors
 ///
-/// The Secret has another owner.
-fn repair(
-    policy: &RotationPolicy,
-    stored: &Secret,
-    witnesses: &Witnesses,
-    damage: &'static str,
-    now: OffsetDateTime,
-) -> Result<CertificateBundle, CertError> {
-    let remains = secret::remains(stored);
-    if let Some(reason) = remains.foreign_content() {
-        return Err(CertError::UnmanagedSecret { reason, damage });
-    }
-    Ok(policy.repair(&remains, witnesses, now)?)
-}
-
-/// Returns the CA certificates in the configurations.
+/// A configuration cannot be read, and no other one contains a CA. New CAs would not be trusted there, and the lost ones
+/// may still be.
 async fn injected_cas(
     cluster: &impl ClusterApi,
     targets: &[InjectTarget],
 ) -> Result<Vec<String>, CertError> {
-    let mut certificates = Vec::new();
+    let (mut certificates, mut failure) = (Vec::new(), None);
     for target in targets {
-        if let Some(found) = cluster.get_target(target).await? {
-            let bundles = target.injected_cas(&found).into_iter().flatten();
-            certificates.extend(bundles.flat_map(|it| secret::readable_certificates(&it)));
+        match cluster.get_target(target).await {
+            Ok(found) => {
+                let found = found.iter();
+                let bundles = found.flat_map(|found| target.injected_cas(found)).flatten();
+                certificates
+                    .extend(bundles.flat_map(|bundle| secret::readable_certificates(&bundle)));
+            }
+            Err(error) => {
+                tracing::warn!(
+                    target = target.name,
+                    kind = ?target.kind,
+                    %error,
+                    "cannot read the CAs that are lost in the Secret from this configuration"
+                );
+                failure = Some(error);
+            }
         }
     }
-    Ok(certificates)
+    match failure {
+        Some(error) if certificates.is_empty() => Err(error),
+        _ => Ok(certificates),
+    }
 }
 
 fn empty(name: &str) -> Secret {
@@ -185,3 +195,6 @@ fn empty(name: &str) -> Secret {
         ..Secret::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,6 +69,9 @@ pub(crate) fn remains(secret: &Secret) -> Remains {
         ca_key: text(secret, CURRENT_CA_KEY),
         next_ca_key: text(secret, NEXT_CA_KEY),
         injected_at: injected_at(secret),
+        leaf: certificate
+            .as_deref()
+            .and_then(|text| readable_certificates(text).into_iter().next()),
         certificate: certificate.filter(|text| contains_only_certificates(text)),
         key: text(secret, KEY),
         rotation_requested: annotation(secret, ROTATE).is_some(),
@@ -82,8 +85,9 @@ pub(crate) fn is_empty(secret: &Secret) -> bool {
     names.all(|name| text(secret, name).is_none())
 }
 
-/// Returns true if another controller has written the Secret: it has an owner, or a label or an annotation of
-/// cert-manager.
+/// Returns true if another controller has written the Secret: it has content and an owner, or a label or an annotation
+/// of cert-manager. The owner of an empty Secret, such as a custom resource of an installer, leaves the content to
+/// Lockstep. cert-manager will fill its own.
 fn has_other_owner(secret: &Secret) -> bool {
     let metadata = &secret.metadata;
     let owners = metadata.owner_references.iter().flatten();
@@ -93,7 +97,7 @@ fn has_other_owner(secret: &Secret) -> bool {
         let prefix = key.split_once('/').map(|(prefix, _)| prefix);
         prefix.is_some_and(|it| it == "cert-manager.io" || it.ends_with(".cert-manager.io"))
     };
-    owners.count() > 0 || marks.any(|(key, _)| is_cert_manager(key))
+    (owners.count() > 0 && !is_empty(secret)) || marks.any(|(key, _)| is_cert_manager(key))
 }
 
 fn annotation<'a>(secret: &'a Secret, name: &str) -> Option<&'a String> {

@@ -83,12 +83,11 @@ impl CertArgs {
         }
     }
 
-    /// Returns the Service of the webhook, and the names that configurations with a URL may contain.
+    /// Returns the Service of the webhook.
     pub(crate) fn service(&self, namespace: &str) -> WebhookService {
         WebhookService {
             namespace: namespace.to_owned(),
             name: self.webhook_service.clone(),
-            dns_names: self.dns_names(namespace),
         }
     }
 

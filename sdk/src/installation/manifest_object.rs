@@ -9,7 +9,7 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::Scope;
 use lockstep_controller::LEADER_ELECTION_ID_LABEL;
-use lockstep_manifests::{InstallOptions, render};
+use lockstep_manifests::{InstallOptions, render_at};
 use serde_json::Value;
 
 use crate::installation::Installation;
@@ -123,7 +123,7 @@ pub(crate) async fn shard_leases(
 pub(crate) fn documents(installation: &Installation<'_>) -> anyhow::Result<Vec<Value>> {
     let validators = installation.kinds.validators();
     let tenant_validators = installation.kinds.tenant_validators();
-    let files = render(&InstallOptions {
+    let install = InstallOptions {
         names: installation.names.manifests().clone(),
         image: String::new(),
         environment_config_maps: Vec::new(),
@@ -141,7 +141,8 @@ pub(crate) fn documents(installation: &Installation<'_>) -> anyhow::Result<Vec<V
         webhook_only: installation.is_webhook_only,
         no_webhook: !installation.has_webhook && !installation.is_namespaced(),
         shards: None,
-    });
+    };
+    let files = render_at(&install, Some(&installation.home));
     let yaml = files
         .iter()
         .filter(|file| Path::new(&file.name).extension() == Some("yaml".as_ref()));

@@ -51,18 +51,8 @@ pub(crate) async fn read(
             .as_str()
             .unwrap_or_default();
         let found = Visible::of(crds.get_opt(name).await)?;
-        problems.extend(found.known().and_then(Option::as_ref).and_then(|found| {
-            let client = found
-                .data
-                .pointer("/spec/conversion/webhook/clientConfig")?;
-            let client = serde_json::from_value(client.clone()).ok()?;
-            let service = foreign_service(&client, installation)?;
-            Some(foreign_problem(
-                &format!("the conversion webhook of the CRD {name}"),
-                &service,
-                installation,
-            ))
-        }));
+        let known = found.known().and_then(Option::as_ref);
+        problems.extend(known.and_then(|found| conversion_problem(name, found, installation)));
         let state = found.map(|found| compare(ruleset.as_ref(), found.as_ref()));
         problems.extend(state.known().and_then(|state| problem(name, *state)));
         content.push(CrdReport {
@@ -71,6 +61,28 @@ pub(crate) async fn read(
         });
     }
     Ok(Section { content, problems })
+}
+
+/// Returns the problem that a CRD refers to the Service of another installation for conversion. That is none if this
+/// installation has no webhook, or does not own the CRDs.
+fn conversion_problem(
+    name: &str,
+    found: &DynamicObject,
+    installation: &Installation<'_>,
+) -> Option<String> {
+    if !installation.has_webhook || installation.is_webhook_only {
+        return None;
+    }
+    let client = found
+        .data
+        .pointer("/spec/conversion/webhook/clientConfig")?;
+    let client = serde_json::from_value(client.clone()).ok()?;
+    let service = foreign_service(&client, installation)?;
+    Some(foreign_problem(
+        &format!("the conversion webhook of the CRD {name}"),
+        &service,
+        installation,
+    ))
 }
 
 fn compare(ruleset: &dyn Validator, found: Option<&DynamicObject>) -> CrdState {
@@ -99,5 +111,40 @@ fn problem(name: &str, state: CrdState) -> Option<String> {
         CrdState::Terminating => Some(format!(
             "the CRD {name} is being deleted, and with it all objects of the kind"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::environment::Environment;
+
+    #[tokio::test]
+    async fn only_an_installation_with_a_webhook_and_crds_must_convert() {
+        let environment = Environment::sample();
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+            "apiextensions.k8s.io",
+            "v1",
+            "CustomResourceDefinition",
+        ));
+        let service = json!({"namespace": "central", "name": "lockstep-webhook"});
+        let webhook = json!({"clientConfig": {"service": service}});
+        let data = json!({"spec": {"conversion": {"webhook": webhook}}});
+        let crd = DynamicObject::new("toys.example.com", &resource).data(data);
+        let problem = |arguments: &[&str]| {
+            let installation = Installation::sample(arguments, &[], &environment);
+            conversion_problem("toys.example.com", &crd, &installation)
+        };
+        assert!(problem(&[]).is_some_and(|problem| problem.contains("central/lockstep-webhook")));
+        assert_eq!(problem(&["--namespace=central"]), None);
+        for others in [
+            "--no-webhook",
+            "--webhook-only",
+            "--watch-namespaces=team-a",
+        ] {
+            assert_eq!(problem(&[others]), None, "{others}");
+        }
     }
 }

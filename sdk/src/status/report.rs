@@ -103,7 +103,7 @@ impl Report {
         let (Some(leader), Some(queues)) = (&self.leader, &self.queues) else {
             return String::new();
         };
-        let mut table = plain_table(["LEADER", "SINCE", "QUEUE DEPTH", "WATCHES"]);
+        let mut table = plain_table(["LEADER", "SINCE", "QUEUE DEPTH", "WATCHES", "RIGHTS"]);
         let since = leader.known().and_then(|leader| leader.since);
         let since = since.map_or(String::new(), |since| age(since, now));
         let queues = queues.text(|queues| {
@@ -115,7 +115,14 @@ impl Report {
             0 => "all connected".to_owned(),
             count => format!("{count} not connected"),
         });
-        table.add_row([leader.text(LeaderReport::text), since, queues, watches]);
+        let rights = rights_text(&self.missing_rights);
+        table.add_row([
+            leader.text(LeaderReport::text),
+            since,
+            queues,
+            watches,
+            rights,
+        ]);
         format!("{}\n\n", table.trim_fmt())
     }
 
@@ -164,6 +171,13 @@ impl Report {
     }
 }
 
+fn rights_text(missing: &Visible<Vec<String>>) -> String {
+    missing.text(|missing| match missing.len() {
+        0 => "complete".to_owned(),
+        count => format!("{count} missing"),
+    })
+}
+
 fn webhooks_text(webhooks: &Webhooks, now: Timestamp) -> String {
     let mut table = plain_table(["WEBHOOK", "FAILURE POLICY", "CA", "AGE", "EXPIRES IN"]);
     let mut add = |kind: &str, found: &Visible<Vec<WebhookReport>>| match found {
@@ -210,4 +224,17 @@ fn validity(certificates: &[Certificate], now: Timestamp) -> [String; 3] {
         count => format!("{count} certificates"),
     };
     [count, age(latest.not_before, now), until]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_that_cannot_be_checked_are_shown_as_unknown() {
+        assert_eq!(rights_text(&Visible::forbidden()), "unknown (forbidden)");
+        assert_eq!(rights_text(&Visible::Known(Vec::new())), "complete");
+        let missing = vec!["list secrets".to_owned()];
+        assert_eq!(rights_text(&Visible::Known(missing)), "1 missing");
+    }
 }

@@ -205,6 +205,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::environment::Environment;
+
+    #[tokio::test]
+    async fn a_namespaced_controller_has_its_leases_where_it_runs() {
+        let environment = Environment::sample();
+        for home in ["team-a", "team-b", "operators"] {
+            let arguments = [&format!("--namespace={home}")[..]];
+            let controller = ["controller", "--watch-namespaces=team-a,team-b"];
+            let installation = Installation::sample(&arguments, &controller, &environment);
+            let rights = granted(&installation).expect("rights");
+            let leases = rights.iter().filter(|right| right.resource == "leases");
+            let places: BTreeSet<_> = leases.map(|right| right.namespace.as_deref()).collect();
+            assert_eq!(places, [Some(home)].into());
+        }
+    }
 
     #[test]
     fn each_right_of_a_rule_is_checked_under_the_installed_name() {

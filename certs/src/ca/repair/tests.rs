@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::*;
 use crate::ca::bundle::RotationPhase;
@@ -231,6 +232,24 @@ fn a_next_ca_without_its_key_is_only_trusted() {
 }
 
 #[test]
+fn the_next_ca_signs_if_it_has_signed_the_serving_certificate() {
+    let site = Site::introducing();
+    let before = site.keys.clone();
+    let next = before.next_ca.expect("a next CA").ca;
+    let pair = next.sign(&["webhook".to_owned()], DAY, now());
+    let pair = pair.expect("a pair");
+    let site = site
+        .put("tls.crt", &pair.certificate)
+        .put("tls.key", &pair.key);
+    let keys = site.repaired();
+    assert!(keys.current_ca == next && keys.next_ca.is_none() && keys.serving == pair);
+    assert_eq!(keys.previous_cas, [before.current_ca.certificate]);
+    // So does one that replaces a CA without its key.
+    let keys = site.remove(&["ca.key"]).repaired();
+    assert!(keys.current_ca == next && keys.next_ca.is_none() && keys.serving == pair);
+}
+
+#[test]
 fn what_is_lost_completely_is_generated() {
     let names = ["ca.crt", "ca.key", "tls.crt", "tls.key"];
     // This replica and the configurations know enough to keep admission working.
@@ -269,6 +288,12 @@ fn the_secret_of_another_owner_is_not_repaired() {
         .put("tls.crt", &pair.certificate)
         .put("tls.key", &pair.key);
     assert!(reason(&replaced).is_some_and(|it| it.contains("`tls.crt`")));
+    // The same, with an intermediate certificate that was copied only partly.
+    let chain = format!("{}{TRUNCATED}", pair.certificate);
+    let partly = Site::stable()
+        .put("tls.crt", &chain)
+        .put("tls.key", &pair.key);
+    assert!(reason(&partly).is_some_and(|it| it.contains("`tls.crt`")));
     // The same, while the pair of that person is damaged.
     let damaged = issued.put("tls.crt", TRUNCATED);
     assert!(reason(&damaged).is_some_and(|it| it.contains("`ca.crt`")));
@@ -283,4 +308,21 @@ fn the_secret_of_another_owner_is_not_repaired() {
         .put("ca.key", &ca.key)
         .put("tls.crt", TRUNCATED);
     assert_eq!(reason(&own), None);
+}
+
+#[test]
+fn an_empty_secret_is_filled_unless_it_is_of_cert_manager() {
+    let site = || Site::stable().remove(&["ca.crt", "ca.key", "tls.crt", "tls.key"]);
+    let is_foreign = |site: &Site| secret::remains(&site.secret).foreign_content().is_some();
+    let references = || Some(vec![OwnerReference::default()]);
+    let mut owned = site();
+    owned.secret.metadata.owner_references = references();
+    assert!(!is_foreign(&owned));
+    let mut with_content = Site::stable();
+    with_content.secret.metadata.owner_references = references();
+    assert!(is_foreign(&with_content));
+    let mut marked = site();
+    let name = "controller.cert-manager.io/fao".to_owned();
+    marked.secret.metadata.labels = Some([(name, "true".to_owned())].into());
+    assert!(is_foreign(&marked));
 }

@@ -6,7 +6,9 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
-use crate::chaos::expectations::{ActualState, BrokenInvariant, contains, take_match};
+use crate::chaos::expectations::{
+    ActualState, BrokenInvariant, contains, is_unchanged, take_match,
+};
 use crate::chaos::owned_objects::OwnedObjects;
 use crate::chaos::owned_objects::value_of;
 use crate::chaos::violation::{Property, Violation};
@@ -26,7 +28,7 @@ pub(crate) async fn differences(users: &Workload, owned: &OwnedObjects) -> Vec<V
     for (id, content) in &users.foreign {
         let at = resources.iter().position(|(it, _)| it == id);
         let current = at.map(|at| resources.remove(at).1);
-        if current.as_ref() != Some(content) {
+        if !is_unchanged(current.as_ref(), content) {
             found.push(Violation::new(
                 Property::ExternalState,
                 &owner_in(users, content),

@@ -73,6 +73,11 @@ pub(crate) fn contains(found: &Value, expected: &Value) -> bool {
     }
 }
 
+/// Returns true if a resource of another owner still has the content that was set. What the system adds may change.
+pub(crate) fn is_unchanged(current: Option<&Value>, content: &Value) -> bool {
+    current.is_some_and(|current| contains(current, content))
+}
+
 /// Removes one value that contains `expected`, and returns its place in the list before.
 pub(crate) fn take_match<T>(
     left: &mut Vec<T>,
@@ -107,5 +112,14 @@ mod tests {
             &found,
             &json!([{"type": "Ready", "status": "False"}])
         ));
+    }
+
+    #[test]
+    fn the_fields_of_the_system_do_not_change_a_resource_of_another_owner() {
+        let content = json!({"name": "delta", "owner": "1"});
+        let stored = |owner: &str| json!({"name": "delta", "owner": owner, "state": "available"});
+        assert!(is_unchanged(Some(&stored("1")), &content));
+        assert!(!is_unchanged(Some(&stored("2")), &content));
+        assert!(!is_unchanged(None, &content));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::chaos::expectations::contains;
+use crate::chaos::expectations::{contains, is_unchanged};
 use crate::chaos::violation::{Property, Violation};
 use crate::chaos::workload::Workload;
 
@@ -35,7 +35,8 @@ impl Workload {
             return;
         };
         self.note(name, &format!("another owner: has {stored}"));
-        self.foreign.insert(id.clone(), stored);
+        // The system may have fields of its own, such as a state that changes with time.
+        self.foreign.insert(id.clone(), content);
         let wanted = self.wanted.entry(name.to_owned()).or_default();
         wanted.occupied_by.push(id);
     }
@@ -44,13 +45,13 @@ impl Workload {
     pub(super) async fn vacate(&mut self, name: &str, id: &str) {
         self.note(name, &format!("another owner: removes {id}"));
         let expected = self.foreign.remove(id).unwrap_or_default();
-        let found = self.trial.resources().await.remove(id).unwrap_or_default();
-        if found != expected {
+        let found = self.trial.resources().await.remove(id);
+        if !is_unchanged(found.as_ref(), &expected) {
             let violation = Violation::new(
                 Property::ExternalState,
                 name,
                 format!("the resource of another owner is unchanged: {expected}"),
-                found.to_string(),
+                found.unwrap_or_default().to_string(),
             );
             self.trial.violate(violation);
         }
