@@ -204,9 +204,11 @@ impl InstanceReconciler {
             ),
         };
         self.require_allowed(object, name, &source.tags).await?;
-        let unencrypted = || {
-            let is_so = object.spec.encryption.enabled && source.is_encrypted == Some(false);
-            is_so.then(|| without_encryption(name))
+        let unencrypted = || match (source.is_encrypted, name) {
+            _ if !object.spec.encryption.enabled => None,
+            (Some(false), _) => Some(without_encryption(name)),
+            (None, SourceName::Snapshot(_)) => Some(of_unknown_encryption(name)),
+            _ => None,
         };
         match source.problem.clone().or_else(unencrypted) {
             Some(problem) => Err(self.stalled("SourceNotUsable", problem)),
@@ -341,5 +343,12 @@ fn creation_failed(error: CallError, is_first: bool) -> StepError {
 fn without_encryption(source: SourceName<'_>) -> String {
     format!(
         "{source} is not encrypted, and RDS makes only unencrypted instances from it, which can never be encrypted. Take a snapshot, copy it with a KMS key, and create the object with `spec.restoreFrom.snapshot` of the copy; or, to have an instance without encryption, create the object with `spec.encryption.enabled: false`"
+    )
+}
+
+/// Returns the problem of a snapshot of another account, of which RDS does not say here that it is encrypted.
+fn of_unknown_encryption(source: SourceName<'_>) -> String {
+    format!(
+        "{source} is one of another account, so that it is not known to be encrypted, and an instance that RDS makes from an unencrypted one can never be encrypted. Copy it into this account with a KMS key, and create the object with `spec.restoreFrom.snapshot` of the copy; or, to have an instance without encryption, create the object with `spec.encryption.enabled: false`"
     )
 }
