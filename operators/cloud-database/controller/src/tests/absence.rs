@@ -235,6 +235,7 @@ async fn an_adoption_is_recorded_before_the_instance_is_tagged() {
     let env = start().await;
     crate::tests::sources::create(&env.rds, "legacy", &[], false);
     env.rds.advance(LONG);
+    env.allow_sources("legacy");
     let fields = json!({"adopt": {"identifier": "legacy"}, "deletionPolicy": "Delete"});
     env.store("orders", &fields);
     let mut before = env.object("orders")["status"].clone();
