@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use crate::applied_values;
 use crate::call_error::CallError;
 use crate::drift;
+use crate::error_code::Class;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
 use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
 use crate::recorded_instance::RecordedInstance;
@@ -125,6 +126,10 @@ impl InstanceReconciler {
             self.require_first(object, &origin).await?;
             return Ok(self.locating(id, origin.credentials_version()).await?);
         }
+        // Whatever this call leads to, no later one is the first.
+        let is_first = self.first_creations().remove(id);
+        // An instance that this call makes has a grace period of its own.
+        self.record_seen(id);
         let created = match &origin {
             Origin::Empty(user) => self.rds.create(id, object, user).await,
             Origin::Snapshot(snapshot) => self.rds.restore_snapshot(id, object, snapshot).await,
@@ -166,7 +171,10 @@ impl InstanceReconciler {
                     })),
                 }
             }
-            Err(error) => Err(self.creation_failed(id, error, record)),
+            Err(error) => Err(creation_failed(
+                error,
+                is_first && record.listed_id().is_none(),
+            )),
         }
     }
 
@@ -196,9 +204,11 @@ impl InstanceReconciler {
             ),
         };
         self.require_allowed(object, name, &source.tags).await?;
-        let unencrypted = || {
-            let is_so = object.spec.encryption.enabled && source.is_encrypted == Some(false);
-            is_so.then(|| without_encryption(name))
+        let unencrypted = || match (source.is_encrypted, name) {
+            _ if !object.spec.encryption.enabled => None,
+            (Some(false), _) => Some(without_encryption(name)),
+            (None, SourceName::Snapshot(_)) => Some(of_unknown_encryption(name)),
+            _ => None,
         };
         match source.problem.clone().or_else(unencrypted) {
             Some(problem) => Err(self.stalled("SourceNotUsable", problem)),
@@ -311,35 +321,34 @@ impl InstanceReconciler {
         )
     }
 
-    /// Returns the instances whose region this process has recorded, and of which every call so far was rejected.
+    /// Returns the instances whose region this process has recorded, and whose creation it has not requested since then.
     fn first_creations(&self) -> MutexGuard<'_, HashSet<String>> {
         let first = self.first_creations.lock();
         first.unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Returns the error of a failed creation. If RDS has rejected the first call, nothing was created, and the recorded region
-    /// and account are removed.
-    fn creation_failed(
-        &self,
-        id: &str,
-        error: CallError,
-        record: &RecordedInstance<'_>,
-    ) -> StepError {
-        if !error.is_rejected() {
-            // This call may have been executed.
-            self.first_creations().remove(id);
-        }
-        if self.first_creations().contains(id) && record.listed_id().is_none() {
-            let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
-            return with_status(status, error);
-        }
-        error.into()
+/// Returns the error of a failed creation. If RDS has rejected the first call for what the object says or for missing
+/// permissions, nothing was created, and the recorded region and account are removed. Any other rejection may be the answer
+/// to a repetition within the call: the first attempt took the rest of a quota, and its response was lost.
+fn creation_failed(error: CallError, is_first: bool) -> StepError {
+    if is_first && matches!(error.class(), Class::Object | Class::Access) {
+        let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
+        return with_status(status, error);
     }
+    error.into()
 }
 
 /// Returns the problem of a source without encryption for an object whose instance is to be encrypted.
 fn without_encryption(source: SourceName<'_>) -> String {
     format!(
         "{source} is not encrypted, and RDS makes only unencrypted instances from it, which can never be encrypted. Take a snapshot, copy it with a KMS key, and create the object with `spec.restoreFrom.snapshot` of the copy; or, to have an instance without encryption, create the object with `spec.encryption.enabled: false`"
+    )
+}
+
+/// Returns the problem of a snapshot of another account, of which RDS does not say here that it is encrypted.
+fn of_unknown_encryption(source: SourceName<'_>) -> String {
+    format!(
+        "{source} is one of another account, so that it is not known to be encrypted, and an instance that RDS makes from an unencrypted one can never be encrypted. Copy it into this account with a KMS key, and create the object with `spec.restoreFrom.snapshot` of the copy; or, to have an instance without encryption, create the object with `spec.encryption.enabled: false`"
     )
 }

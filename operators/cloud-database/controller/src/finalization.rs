@@ -68,6 +68,11 @@ impl InstanceReconciler {
             },
         };
         if identity.is_adopted && !tags::is_owned_by(&instance, uid) {
+            // One list of tags can be older than the adoption.
+            if record.requested() != Requested::Never && !self.is_unowned_for_long(&id) {
+                let phase = instance.db_instance_status().unwrap_or_default();
+                return Ok(FinalizeOutcome::Waiting(self.waiting(&id, phase)));
+            }
             self.forget(&id);
             return Ok(FinalizeOutcome::Retained(format!(
                 "the RDS instance '{id}' is retained: the object has not adopted it"
@@ -75,6 +80,7 @@ impl InstanceReconciler {
         }
         require_ours(&instance, &id, uid)?;
         self.record_seen(&id);
+        self.record_owned(&id);
         let observed = observed(&instance);
         match self.delete(&id, deleted, policy, &record, &instance).await {
             Ok(mut progress) => {
@@ -123,6 +129,9 @@ impl InstanceReconciler {
         let phase = instance.db_instance_status().unwrap_or_default();
         if phase == "deleting" {
             return Ok(self.seen_deleting(id, record));
+        }
+        if record.deletion() == Deletion::Deleting {
+            return Ok(self.reverted(id, phase, record));
         }
         if instance.deletion_protection() == Some(true) {
             if !deletion_policy::lifts_protection(deleted) {
@@ -241,6 +250,21 @@ impl InstanceReconciler {
                 .status
                 .insert("deletionRequest".to_owned(), json!(seen));
         }
+        progress
+    }
+
+    /// Records that RDS has taken a deletion back, so that a later absence is not explained by it. The next reconciliation
+    /// requests it again.
+    fn reverted(&self, id: &str, phase: &str, record: &RecordedInstance<'_>) -> ReconcileOutput {
+        let request = record.deletion_request.clone();
+        let request = request.map(|request| DeletionRequest {
+            seen_deleting: false,
+            ..request
+        });
+        let mut progress = self.waiting(id, phase);
+        let request = fields([("deletionRequest", json!(request))]);
+        progress.status.extend(request);
+        progress.requeue_after = Duration::ZERO;
         progress
     }
 

@@ -87,9 +87,11 @@ pub(crate) struct InstanceReconciler {
     location: Mutex<Option<Location>>,
     /// Instances that RDS does not list, with the time since then.
     unseen_since: Mutex<HashMap<String, Instant>>,
+    /// Adopted instances of objects that are being deleted, without the owner tag, with the time since then.
+    unowned_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
     failing_since: Mutex<HashMap<String, Instant>>,
-    /// Instances whose region this process has recorded, and of which no creation can have been executed.
+    /// Instances whose region this process has recorded, and whose creation it has not requested since then.
     pub(crate) first_creations: Mutex<HashSet<String>>,
 }
 
@@ -107,6 +109,7 @@ impl InstanceReconciler {
             passwords: KnownPasswords::default(),
             location: Mutex::default(),
             unseen_since: Mutex::default(),
+            unowned_since: Mutex::default(),
             failing_since: Mutex::default(),
             first_creations: Mutex::default(),
         }
@@ -151,11 +154,18 @@ impl InstanceReconciler {
     /// response may still be executed, and RDS lists a new instance only some time after it has accepted the
     /// creation.
     pub(crate) fn is_past_grace_period(&self, id: &str) -> bool {
-        let mut unseen = self
-            .unseen_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let since = unseen.entry(id.to_owned()).or_insert_with(Instant::now);
+        self.is_past(&self.unseen_since, id)
+    }
+
+    /// Returns true if RDS has shown an instance without the owner tag for long enough to count as one of nobody.
+    pub(crate) fn is_unowned_for_long(&self, id: &str) -> bool {
+        self.is_past(&self.unowned_since, id)
+    }
+
+    /// Returns true if the grace period has passed since an instance was added to these.
+    fn is_past(&self, instances: &Mutex<HashMap<String, Instant>>, id: &str) -> bool {
+        let mut instances = instances.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = instances.entry(id.to_owned()).or_insert_with(Instant::now);
         since.elapsed() >= self.shared.config.not_found_grace_period
     }
 
@@ -265,8 +275,17 @@ impl InstanceReconciler {
             .remove(id);
     }
 
+    /// Records that an instance has the owner tag.
+    pub(crate) fn record_owned(&self, id: &str) {
+        self.unowned_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+
     pub(crate) fn forget(&self, id: &str) {
         self.record_seen(id);
+        self.record_owned(id);
         self.record_answer(id);
         self.requested.retain(id, &[]);
         self.passwords.forget(id);

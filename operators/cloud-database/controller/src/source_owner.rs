@@ -71,9 +71,6 @@ impl InstanceReconciler {
             let why = format!("{source} has no tags of an object");
             return self.require_listed(object, source, &why).await;
         };
-        if owner.is(object) {
-            return Ok(());
-        }
         let ours = self.rds.cluster_name();
         if let Some(cluster) = owner.other_cluster(ours) {
             let why = match ours {
@@ -85,6 +82,10 @@ impl InstanceReconciler {
                 ),
             };
             return self.require_listed(object, source, &why).await;
+        }
+        // Objects of a cluster that was restored from a backup of etcd have the UIDs of those of the other cluster.
+        if owner.is(object) {
+            return Ok(());
         }
         self.require_shared(object, source, owner).await
     }

@@ -22,6 +22,8 @@ pub enum Disturbance {
     /// The call is answered as if nothing existed of what it describes: with the error that what it names is not found, or
     /// with an empty list.
     Nothing,
+    /// The call is answered with an empty list, also if it names what it describes.
+    EmptyList,
 }
 
 impl Disturbance {
@@ -90,6 +92,15 @@ pub(crate) fn nothing(operation: &str, parameters: &Fields) -> Result<Value, Fau
         Some(name) => Err(Fault::new(code, format!("{name} not found."))),
         None => Ok(json!({*list: []})),
     }
+}
+
+/// Returns the empty list of a call that describes resources.
+pub(crate) fn empty_list(operation: &str) -> Value {
+    let mut all = DESCRIPTIONS.iter();
+    let (_, list, ..) = all
+        .find(|(name, ..)| *name == operation)
+        .unwrap_or_else(|| panic!("{operation} describes no resources"));
+    json!({*list: []})
 }
 
 /// Share of the descriptions that show nothing.

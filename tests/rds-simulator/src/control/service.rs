@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::control::authorization::{self, Policy, Tags};
-use crate::control::injection::{Disturbance, Injections, nothing};
+use crate::control::injection::{Disturbance, Injections, empty_list, nothing};
 use crate::control::journal::{JournalEntry, Outcome, without_secrets};
 use crate::control::roles::Roles;
 use crate::fields::Fields;
@@ -151,6 +151,7 @@ impl Service {
         let result = match &disturbance {
             Some(Disturbance::Error(code, message)) => Err(Fault::new(code, message)),
             Some(Disturbance::LostRequest) => Ok(Value::Null),
+            Some(Disturbance::EmptyList) => Ok(empty_list(operation)),
             Some(Disturbance::Nothing) => {
                 parameters.and_then(|parameters| nothing(operation, &parameters))
             }
@@ -180,7 +181,8 @@ impl Service {
                 outcome = Outcome::RequestLost;
             }
             Some(Disturbance::Delay(delay)) => answer.delay = delay,
-            Some(Disturbance::Error(..) | Disturbance::Nothing) | None => {}
+            Some(Disturbance::Error(..) | Disturbance::Nothing | Disturbance::EmptyList) | None => {
+            }
         }
         self.journal.push(JournalEntry {
             operation: operation.to_owned(),

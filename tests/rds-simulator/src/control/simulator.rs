@@ -182,7 +182,7 @@ impl Simulator {
 
     /// Lets the next calls of an operation fail or be late.
     pub fn inject(&self, operation: &str, disturbance: Disturbance, times: usize) {
-        if matches!(disturbance, Disturbance::Nothing) {
+        if matches!(disturbance, Disturbance::Nothing | Disturbance::EmptyList) {
             assert!(
                 is_description(operation),
                 "{operation} describes no resources"

@@ -42,9 +42,10 @@ const IN_WINDOW_SHOWN_AFTER: SignedDuration = SignedDuration::from_hours(8 * 24)
 /// State of a change that RDS has accepted, as a description shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shown {
-    /// The instance has the value.
+    /// The instance has the value, and RDS is not changing it.
     Applied,
-    /// RDS reports that the change waits, or that it is changing the instance.
+    /// RDS reports that the change waits, or that it is changing the instance, for a change that does not wait for the
+    /// maintenance window.
     InProgress,
     /// RDS does something else with the instance.
     Busy,
@@ -138,11 +139,14 @@ impl<'a> Comparison<'a> {
         let is_pending = self.is_pending(field);
         let status = self.instance.db_instance_status().unwrap_or_default();
         let accepts = instance_status::meaning(status).accepts;
-        if !is_pending && !self.change.fields().contains(&field) {
+        // In the maintenance window, RDS may change the instance for another reason.
+        let is_immediate = self.spec.apply_changes == ApplyChanges::Immediately;
+        let differs = self.change.fields().contains(&field);
+        if !is_pending && !differs && !self.is_changing() {
             Shown::Applied
-        } else if is_pending || self.is_changing() {
+        } else if is_pending || is_immediate && self.is_changing() {
             Shown::InProgress
-        } else if matches!(accepts, Accepts::All | Accepts::AllButStorage) {
+        } else if matches!(accepts, Accepts::All | Accepts::AllButStorage) && !self.is_changing() {
             Shown::Absent
         } else {
             Shown::Busy

@@ -149,8 +149,7 @@ impl RdsClient {
             });
         }
         let id = source.source_instance.as_deref().unwrap_or_default();
-        let instance = self.existing(id).await?;
-        Ok(instance.map_or_else(Source::default, Source::of_earlier_state))
+        Ok(Source::of_earlier_state(self.existing(id).await?))
     }
 
     /// Returns an instance that is to be replicated as a source.
@@ -159,10 +158,7 @@ impl RdsClient {
     ///
     /// The instance does not exist, or the error of the call.
     pub(crate) async fn source_instance(&self, id: &str) -> Result<Source, CallError> {
-        let instance = self
-            .existing(id)
-            .await?
-            .unwrap_or_else(|| DbInstance::builder().build());
+        let instance = self.existing(id).await?;
         let problem = problem_of_instance(id, &instance);
         Ok(Source {
             is_encrypted: instance.storage_encrypted(),
@@ -171,12 +167,17 @@ impl RdsClient {
         })
     }
 
-    /// Returns an instance. An error says that it does not exist.
-    async fn existing(&self, id: &str) -> Result<Option<DbInstance>, CallError> {
+    /// Returns an instance.
+    ///
+    /// # Errors
+    ///
+    /// RDS does not list it: an empty list says nothing about its tags and its encryption. Or the error of the call.
+    async fn existing(&self, id: &str) -> Result<DbInstance, CallError> {
         self.acquire().await;
         let call = self.client.describe_db_instances();
         let response = call.db_instance_identifier(id).send().await?;
-        Ok(response.db_instances.unwrap_or_default().into_iter().next())
+        let found = response.db_instances.unwrap_or_default().into_iter().next();
+        found.ok_or_else(|| CallError::without_response("RDS does not list the instance"))
     }
 }
 

@@ -235,6 +235,7 @@ async fn an_adoption_is_recorded_before_the_instance_is_tagged() {
     let env = start().await;
     crate::tests::sources::create(&env.rds, "legacy", &[], false);
     env.rds.advance(LONG);
+    env.allow_sources("legacy");
     let fields = json!({"adopt": {"identifier": "legacy"}, "deletionPolicy": "Delete"});
     env.store("orders", &fields);
     let mut before = env.object("orders")["status"].clone();
@@ -249,4 +250,84 @@ async fn an_adoption_is_recorded_before_the_instance_is_tagged() {
     env.finalize("orders").await.expect("more to do");
     env.finalize("orders").await.expect("more to do");
     assert_eq!(accepted_deletions(&env), 1);
+}
+
+/// The grace period of the missing instance is over, and says nothing about the one that replaces it.
+#[tokio::test]
+async fn a_new_instance_has_a_grace_period_of_its_own() {
+    let mut env = Environment::start().await;
+    let id = env
+        .create("orders", &json!({"deletionPolicy": "Delete"}))
+        .await;
+    env.rds.remove_instance(&id);
+    let replaced = env.object("orders")["status"]["resourceId"].clone();
+    env.edit("orders", |object| {
+        object["metadata"]["annotations"] =
+            json!({"database.example.com/replaces-instance": replaced});
+    });
+    let period = Duration::from_secs(2);
+    set_grace_period(&mut env, period);
+    env.rds.set_timing(|timing| timing.listing_delay = LONG);
+    let before = std::time::Instant::now();
+    env.reconcile("orders").await;
+    while env.rds.calls("CreateDBInstance").len() < 2 {
+        env.reconcile("orders").await;
+        assert!(before.elapsed() < LONG);
+        tokio::task::yield_now().await;
+    }
+    assert!(!env.instances().is_past_grace_period(&id));
+}
+
+/// What explained the absence of the instance is over.
+#[tokio::test]
+async fn a_deletion_that_rds_has_taken_back_explains_no_absence() {
+    for policy in ["Delete", "Snapshot"] {
+        let env = start().await;
+        let id = env
+            .create("orders", &json!({"deletionPolicy": policy}))
+            .await;
+        for _ in 0..3 {
+            env.finalize("orders").await.expect("more to do");
+        }
+        let request = || env.object("orders")["status"]["deletionRequest"].clone();
+        assert_eq!(request()["seenDeleting"], true, "{policy}");
+        env.rds
+            .report(&id, json!({"DBInstanceStatus": "available"}));
+        let output = env.finalize("orders").await.expect("more to do");
+        assert!(output.requeue_after.is_zero(), "{policy}");
+        assert_eq!(request()["seenDeleting"], false, "{policy}");
+        assert!(request()["acceptedAt"].is_string(), "{policy}");
+        assert_eq!(accepted_deletions(&env), 1, "{policy}");
+        env.rds.remove_instance(&id);
+        env.finalize("orders").await.expect("the grace period");
+    }
+}
+
+/// RDS can show the tags that an instance had before its adoption.
+#[tokio::test]
+async fn one_list_of_tags_without_the_owner_orphans_no_adopted_instance() {
+    let mut env = start().await;
+    crate::tests::sources::create(&env.rds, "legacy", &[], false);
+    env.rds.advance(LONG);
+    env.allow_sources("legacy");
+    let fields = json!({"adopt": {"identifier": "legacy"}, "deletionPolicy": "Delete"});
+    env.store("orders", &fields);
+    env.reconcile_repeatedly("orders").await;
+    let instance = env.rds.instance("legacy").expect("the instance");
+    let tags = instance["TagList"].clone();
+    assert!(tags.to_string().contains("database.example.com/uid"));
+    env.rds.report("legacy", json!({"TagList": []}));
+    env.finalize("orders").await.expect("more to do");
+    env.rds.report("legacy", json!({"TagList": tags}));
+    env.finalize("orders").await.expect("more to do");
+    env.finalize("orders").await.expect("more to do");
+    assert_eq!(accepted_deletions(&env), 1);
+    // One that is not the object's any more is left after the grace period.
+    env.rds.report("legacy", json!({"TagList": []}));
+    set_grace_period(&mut env, Duration::ZERO);
+    let outcome = env.finalization("orders").await;
+    assert!(
+        matches!(outcome, FinalizeOutcome::Retained(_)),
+        "{outcome:?}"
+    );
 }

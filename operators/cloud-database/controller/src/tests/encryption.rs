@@ -32,6 +32,7 @@ async fn uses(env: &Environment, id: &str, is_encrypted: bool) -> Vec<Value> {
 #[tokio::test]
 async fn no_unencrypted_instance_is_made_unless_the_spec_says_so() {
     let env = Environment::start().await;
+    env.allow_sources("*");
     for is_encrypted in [true, false] {
         let id = format!("source-{is_encrypted}");
         for (number, mut fields) in uses(&env, &id, is_encrypted).await.into_iter().enumerate() {

@@ -171,3 +171,41 @@ fn each_field_has_a_value_in_the_spec_and_in_a_modification() {
         "{outcome:?}"
     );
 }
+
+#[test]
+fn a_change_is_applied_once_rds_has_ended_its_work() {
+    let waiting = [upgrade()];
+    for status in CHANGING {
+        let changing = instance("17.4", status, None);
+        let found = review(&none(), &changing, &waiting);
+        assert!(found.len() == 1 && found[0].began, "{status}: {found:?}");
+    }
+    let taken_back = instance("16.4", "available", None);
+    let began = review(&none(), &instance("17.4", "upgrading", None), &waiting);
+    let found = review(&none(), &taken_back, &began);
+    assert_eq!(found[0].absent_since.as_deref(), Some(NOW));
+}
+
+#[test]
+fn work_of_rds_says_nothing_about_a_change_that_waits_for_the_window() {
+    let fields = json!({"applyChanges": "MaintenanceWindow"});
+    let waiting = AcceptedChange {
+        consent: "MaintenanceWindow, 17".to_owned(),
+        absent_since: Some("2026-06-01T11:00:00Z".to_owned()),
+        ..upgrade()
+    };
+    let waiting = std::slice::from_ref(&waiting);
+    for status in CHANGING {
+        for version in ["16.4", "17.4"] {
+            let found = review(&fields, &instance(version, status, None), waiting);
+            let about = format!("{status}, {version}: {found:?}");
+            assert_eq!(found.len(), 1, "{about}");
+            assert!(
+                !found[0].began && found[0].absent_since.is_none(),
+                "{about}"
+            );
+        }
+    }
+    let pending = instance("16.4", "modifying", Some("17.4"));
+    assert!(review(&fields, &pending, waiting)[0].began);
+}
