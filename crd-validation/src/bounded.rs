@@ -13,6 +13,11 @@ pub const AND_MORE: &str = "and more, which are not shown";
 pub trait Reported {
     /// Compares the positions of two items.
     fn order(&self, other: &Self) -> Ordering;
+
+    /// Returns true if the item reports that validation failed, rather than an error of the object.
+    fn is_internal(&self) -> bool {
+        false
+    }
 }
 
 /// The first [`MAX_REPORTED`] items of any number, in the order in which they are reported. Which ones remain does not
@@ -23,6 +28,8 @@ pub struct Bounded<T> {
     /// comes before the last of them.
     kept: Vec<T>,
     has_more: bool,
+    /// If true, one of the items that were added is internal, even if it was left out.
+    has_internal: bool,
 }
 
 impl<T> Default for Bounded<T> {
@@ -30,6 +37,7 @@ impl<T> Default for Bounded<T> {
         Self {
             kept: Vec::new(),
             has_more: false,
+            has_internal: false,
         }
     }
 }
@@ -47,8 +55,15 @@ impl<T: Reported> Bounded<T> {
         self.has_more || self.kept.len() > MAX_REPORTED
     }
 
+    /// Returns true if one of the items that were added reports that validation failed, even if it does not remain.
+    #[must_use]
+    pub fn has_internal(&self) -> bool {
+        self.has_internal
+    }
+
     /// Adds an item.
     pub fn push(&mut self, item: T) {
+        self.has_internal |= item.is_internal();
         if self.has_more {
             let last = self.kept.get(MAX_REPORTED - 1);
             if last.is_some_and(|last| item.order(last) != Ordering::Less) {
@@ -69,6 +84,7 @@ impl<T: Reported> Bounded<T> {
 
     /// Adds the items of another list.
     pub fn append(&mut self, other: Self) {
+        self.has_internal |= other.has_internal;
         for item in other.kept {
             self.push(item);
         }
@@ -83,6 +99,7 @@ impl<T: Reported> Bounded<T> {
         Bounded {
             kept: self.kept.into_iter().map(convert).collect(),
             has_more: self.has_more,
+            has_internal: self.has_internal,
         }
     }
 
@@ -104,10 +121,29 @@ impl<T: Reported> Bounded<T> {
 mod tests {
     use super::*;
 
+    const INTERNAL: usize = usize::MAX;
+
     impl Reported for usize {
         fn order(&self, other: &Self) -> Ordering {
             self.cmp(other)
         }
+
+        fn is_internal(&self) -> bool {
+            *self == INTERNAL
+        }
+    }
+
+    #[test]
+    fn an_internal_item_is_known_even_if_it_is_left_out() {
+        let mut list = Bounded::default();
+        (0..1000).for_each(|item| list.push(item));
+        assert!(!list.has_internal());
+        list.push(INTERNAL);
+        let mut all = Bounded::default();
+        all.append(list.map(|item| item));
+        assert!(all.has_internal());
+        let (kept, has_more) = all.into_sorted();
+        assert!(has_more && !kept.contains(&INTERNAL));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Violation: a field error together with the rule that reports it.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hasher;
@@ -8,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::bounded::Reported;
-use crate::field::error::FieldError;
+use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::{Cursor, FieldPath};
+use crate::field::text::{MAX_NAME_BYTES, shortened_name};
 use crate::format::go_fmt;
 
 /// Layer of a CRD in which a rule is written. The variants are in the order in which the API server evaluates
@@ -71,12 +73,19 @@ pub struct RatchetedViolation {
 }
 
 impl RatchetedViolation {
+    /// Returns a path in the form in which it is stored: the schema of the status limits its length, and a long path ends
+    /// with a fingerprint.
+    #[must_use]
+    pub fn stored_path(at: &FieldPath) -> Cow<'_, str> {
+        shortened_name(at.as_str(), MAX_NAME_BYTES)
+    }
+
     /// Creates the identity of an error from its rule, its path and the fingerprint of its inputs.
     #[must_use]
     pub fn new(rule: &str, at: &FieldPath, inputs: u64) -> Self {
         Self {
-            rule: rule.to_owned(),
-            at: at.as_str().to_owned(),
+            rule: shortened_name(rule, MAX_NAME_BYTES).into_owned(),
+            at: Self::stored_path(at).into_owned(),
             inputs: format!("{inputs:016x}"),
         }
     }
@@ -112,5 +121,38 @@ impl Reported for Violation {
     fn order(&self, other: &Self) -> Ordering {
         let by_location = (&self.at, self.layer).cmp(&(&other.at, other.layer));
         by_location.then_with(|| self.error.body().cmp(&other.error.body()))
+    }
+
+    fn is_internal(&self) -> bool {
+        self.error.error_type == ErrorType::Internal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identity_of_a_ratcheted_error_fits_into_a_status() {
+        let identity = |name: &str| {
+            let text = format!("spec.{}", name.repeat(600));
+            let path = FieldPath::new(text.as_str());
+            assert!(path.as_str().len() > MAX_NAME_BYTES);
+            RatchetedViolation::new(&text, &path, 1)
+        };
+        let long = identity("ab");
+        assert!(long.at.len() <= MAX_NAME_BYTES && long.rule.len() <= MAX_NAME_BYTES);
+        assert_eq!(long, identity("ab"));
+        let end = FieldPath::new(format!("spec.{}c", "ab".repeat(599)).as_str());
+        let other = RatchetedViolation::new("", &end, 1);
+        assert_ne!(other.at, long.at, "different paths remain different");
+        // What is stored is recognized.
+        let stored = FieldPath::new(long.at.as_str());
+        assert_eq!(RatchetedViolation::stored_path(&stored), long.at);
+        let short = RatchetedViolation::new("rule", &FieldPath::new("spec.size"), 1);
+        assert_eq!(
+            (short.rule.as_str(), short.at.as_str()),
+            ("rule", "spec.size")
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crd_validation::{Bounded, FieldError, FieldPath};
+use crd_validation::{Bounded, FieldError, RatchetedViolation};
 
 /// Errors of a rule, apart from those that are ratcheted.
 #[derive(Default)]
@@ -22,8 +22,8 @@ pub(crate) struct KnownErrors {
     pub(crate) old: Option<Fingerprints>,
     /// Errors of the object without related objects, if the rule has read any.
     pub(crate) alone: Option<Fingerprints>,
-    /// Paths of errors that were ratcheted in an earlier validation.
-    pub(crate) ratcheted: Vec<FieldPath>,
+    /// Paths of errors that were ratcheted in an earlier validation, as they are stored.
+    pub(crate) ratcheted: Vec<String>,
 }
 
 impl FoundErrors {
@@ -42,7 +42,11 @@ impl FoundErrors {
     pub(crate) fn add(&mut self, error: FieldError) {
         let KnownErrors { old, ratcheted, .. } = &self.known;
         let was_there = old.as_ref().is_some_and(|old| old.has(&error));
-        let is_ratcheted = (was_there || ratcheted.contains(&error.path))
+        let was_ratcheted = || {
+            let path = RatchetedViolation::stored_path(&error.path);
+            ratcheted.iter().any(|known| *known == path)
+        };
+        let is_ratcheted = (was_there || was_ratcheted())
             // A conflict with related objects lasts only as long as these objects exist.
             && !self.is_of_related(&error);
         if is_ratcheted {

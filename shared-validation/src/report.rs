@@ -28,14 +28,14 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the paths of the errors of a rule that were ratcheted in an earlier validation, when its inputs had this
+    /// Returns the stored paths of the errors of a rule that were ratcheted in an earlier validation, when its inputs had this
     /// fingerprint.
-    pub(crate) fn known_paths(&self, rule: &str, inputs: u64) -> Vec<FieldPath> {
+    pub(crate) fn known_paths(&self, rule: &str, inputs: u64) -> Vec<String> {
         let mut paths = Vec::new();
         for known in self.known.iter().filter(|known| known.rule == rule) {
             let path = FieldPath::new(known.at.as_str());
             if *known == RatchetedViolation::new(rule, &path, inputs) {
-                paths.push(path);
+                paths.push(known.at.clone());
             }
         }
         paths
@@ -90,6 +90,8 @@ impl<'a> Report<'a> {
         object: Value,
         operations: Vec<PatchOperation>,
     ) -> ValidationResult {
+        let of_any_weight = [&self.errors, &self.warnings, &self.audited];
+        let has_internal_errors = of_any_weight.into_iter().any(Bounded::has_internal);
         let (errors, has_more_errors) = self.errors.into_sorted();
         let (warnings, has_more_warnings) = self.warnings.into_sorted();
         let (audit_violations, has_more_audit_violations) = self.audited.into_sorted();
@@ -102,7 +104,44 @@ impl<'a> Report<'a> {
             has_more_warnings,
             audit_violations,
             has_more_audit_violations,
+            has_internal_errors,
             ratcheted: self.ratcheted.into_sorted(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crd_validation::FieldError;
+
+    use super::*;
+    use crate::rule::Layer;
+
+    #[test]
+    fn a_validation_is_incomplete_even_if_its_internal_error_is_not_kept() {
+        let mut report = Report::new(crd_validation::Report::default(), &[]);
+        let mut deny = |error: FieldError| {
+            let violation = Violation {
+                rule: "rule".to_owned(),
+                layer: Layer::Rust,
+                at: error.path.clone(),
+                error,
+                inputs: None,
+                is_of_related: false,
+            };
+            report.deny_or_ratchet(violation, false);
+        };
+        for index in 0..1000 {
+            let path = FieldPath::new("spec").index(index);
+            deny(FieldError::invalid_hidden(path, "is wrong"));
+        }
+        deny(FieldError::internal(FieldPath::new("status"), "failed"));
+        let result = report.into_result(Value::Null, Vec::new());
+        let message = result.message();
+        assert!(
+            result.has_more_errors && !message.contains("failed"),
+            "{message}"
+        );
+        assert!(!result.is_complete());
     }
 }

@@ -58,6 +58,10 @@ impl Reported for Violation {
             (&self.at, self.layer, start(self)).cmp(&(&other.at, other.layer, start(other)));
         by_location.then_with(|| self.error.body().cmp(&other.error.body()))
     }
+
+    fn is_internal(&self) -> bool {
+        self.error.error_type == ErrorType::Internal
+    }
 }
 
 impl From<crd_validation::Violation> for Violation {
@@ -117,6 +121,8 @@ pub struct ValidationResult {
     pub audit_violations: Vec<Violation>,
     /// If true, there are more such violations.
     pub has_more_audit_violations: bool,
+    /// If true, one of the violations reports an internal error, even if it is not among those that are kept.
+    pub has_internal_errors: bool,
     /// Identities of the ratcheted errors. The controller stores them with the last validated values.
     pub ratcheted: Vec<RatchetedViolation>,
 }
@@ -134,7 +140,7 @@ impl ValidationResult {
     pub fn is_complete(&self) -> bool {
         let of_any_weight = [&self.errors, &self.warnings, &self.audit_violations];
         let mut violations = of_any_weight.into_iter().flatten();
-        violations.all(|violation| violation.error.error_type != ErrorType::Internal)
+        !self.has_internal_errors && violations.all(|violation| !violation.is_internal())
     }
 
     /// Returns the errors as one message, in the format of the API server. It ends with

@@ -45,6 +45,9 @@ const fn conversion(name: &'static str, request: fn(usize) -> Vec<u8>) -> Shape 
     }
 }
 
+/// Size of the list of the largest conversion that is admitted: the limit of its body is 32 MiB.
+const CONVERSION_BYTES: usize = (32 << 20) - 1024;
+
 pub const SHAPES: &[Shape] = &[
     shape("tags that are numbers", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""{i}":1"#)))
@@ -202,6 +205,9 @@ pub const SHAPES: &[Shape] = &[
     conversion("conversion of objects with long texts", |bytes| {
         convert(10, &text(bytes / 2))
     }),
+    conversion("conversion of numbers", |_| {
+        conversion_of(&list(CONVERSION_BYTES, |_| "1".to_owned()))
+    }),
 ];
 
 /// Review of a valid object.
@@ -343,8 +349,13 @@ fn program(source: &str) -> Vec<u8> {
 fn convert(count: usize, text: &str) -> Vec<u8> {
     let object = object_with("description", format!("{text:?}").as_str());
     let objects = vec![object; count].join(",");
+    conversion_of(&format!("[{objects}]"))
+}
+
+/// Conversion of a list of objects.
+fn conversion_of(objects: &str) -> Vec<u8> {
     let body = format!(
-        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{{"uid":"u","desiredAPIVersion":"database.example.com/v1beta1","objects":[{objects}]}}}}"#
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{{"uid":"u","desiredAPIVersion":"database.example.com/v1beta1","objects":{objects}}}}}"#
     );
     post("/convert", &body)
 }

@@ -14,12 +14,39 @@ use crate::metrics::Metrics;
 #[derive(Clone)]
 pub(crate) struct MemoryBudget {
     bytes: Arc<Semaphore>,
+    /// Part of the memory that these bodies may use, if not all.
+    share: Option<Arc<Semaphore>>,
+    /// Maximum memory for one body.
+    most: usize,
     limits: Limits,
     metrics: Metrics,
 }
 
 /// Memory that is reserved until this is dropped.
-pub(crate) type Reservation = OwnedSemaphorePermit;
+pub(crate) struct Reservation {
+    bytes: OwnedSemaphorePermit,
+    share: Option<OwnedSemaphorePermit>,
+}
+
+impl Reservation {
+    fn merge(&mut self, more: Self) {
+        self.bytes.merge(more.bytes);
+        match (&mut self.share, more.share) {
+            (Some(share), Some(more)) => share.merge(more),
+            (share, more) => *share = share.take().or(more),
+        }
+    }
+
+    /// Releases all memory but `bytes`.
+    fn shrink_to(&mut self, bytes: usize) {
+        for permit in [Some(&mut self.bytes), self.share.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            drop(permit.split(permit.num_permits().saturating_sub(bytes)));
+        }
+    }
+}
 
 /// Complete request body. Dropping it releases the memory that it has reserved.
 pub(crate) struct BufferedBody {
@@ -49,11 +76,22 @@ impl AsRef<[u8]> for ReservedBytes {
 impl MemoryBudget {
     pub(crate) fn new(limits: &Limits, metrics: &Metrics) -> Self {
         Self {
-            bytes: Arc::new(Semaphore::new(
-                limits.max_inflight_bytes.min(Semaphore::MAX_PERMITS),
-            )),
+            bytes: semaphore(limits.max_inflight_bytes),
+            share: None,
+            most: limits.max_inflight_bytes,
             limits: limits.clone(),
             metrics: metrics.clone(),
+        }
+    }
+
+    /// Returns the part of this budget that conversions may use. Their responses can be large, and clients that do not
+    /// read them would otherwise keep all memory from admission reviews.
+    pub(crate) fn for_conversions(&self) -> Self {
+        let most = self.most / 4 * 3;
+        Self {
+            share: Some(semaphore(most)),
+            most,
+            ..self.clone()
         }
     }
 
@@ -78,14 +116,22 @@ impl MemoryBudget {
         received: &mut BufferedBody,
         bytes: usize,
     ) -> Result<(), RequestError> {
-        if bytes > self.limits.max_inflight_bytes {
-            self.metrics.rejected(Limit::MaxInflightBytes);
-            return Err(RequestError::too_much_memory(
-                self.limits.max_inflight_bytes,
-            ));
-        }
-        add(&mut received.reserved, self.reserve(bytes)?);
+        let held = received.reserved.as_ref().map_or(0, held);
+        add(&mut received.reserved, self.reserve_more(held, bytes)?);
         Ok(())
+    }
+
+    /// Reserves memory for a request that already holds some.
+    pub(crate) fn reserve_more(
+        &self,
+        held: usize,
+        bytes: usize,
+    ) -> Result<Reservation, RequestError> {
+        if held.saturating_add(bytes) > self.most {
+            self.metrics.rejected(Limit::MaxInflightBytes);
+            return Err(RequestError::too_much_memory(self.most));
+        }
+        self.reserve(bytes)
     }
 
     /// Returns a response body that counts until the client has read it. It takes over the memory that was reserved for its
@@ -95,13 +141,16 @@ impl MemoryBudget {
         bytes: Vec<u8>,
         reserved: Option<Reservation>,
     ) -> Result<Bytes, RequestError> {
-        let needed = bytes.capacity();
+        let mut bytes = bytes;
         let mut reserved = reserved;
-        let held = reserved.as_ref().map_or(0, Reservation::num_permits);
+        // Its buffer has grown to up to twice its length.
+        bytes.shrink_to_fit();
+        let needed = bytes.capacity();
+        let held = reserved.as_ref().map_or(0, held);
         if let Some(missing) = needed.checked_sub(held).filter(|missing| *missing > 0) {
             add(&mut reserved, self.reserve(missing)?);
         } else if let Some(reserved) = &mut reserved {
-            drop(reserved.split(held - needed));
+            reserved.shrink_to(needed);
         }
         Ok(Bytes::from_owner(ReservedBytes {
             bytes,
@@ -110,9 +159,21 @@ impl MemoryBudget {
     }
 
     /// Reserves memory, or fails if less than that is free.
-    fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, RequestError> {
+    fn reserve(&self, bytes: usize) -> Result<Reservation, RequestError> {
+        let share = self.share.as_ref().map(|share| self.acquire(share, bytes));
+        Ok(Reservation {
+            share: share.transpose()?,
+            bytes: self.acquire(&self.bytes, bytes)?,
+        })
+    }
+
+    fn acquire(
+        &self,
+        semaphore: &Arc<Semaphore>,
+        bytes: usize,
+    ) -> Result<OwnedSemaphorePermit, RequestError> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let permit = Arc::clone(&self.bytes).try_acquire_many_owned(bytes);
+        let permit = Arc::clone(semaphore).try_acquire_many_owned(bytes);
         permit.map_err(|_| {
             self.metrics.rejected(Limit::MaxInflightBytes);
             RequestError::overloaded()
@@ -126,7 +187,7 @@ impl MemoryBudget {
         limit: Limit,
     ) -> Result<BufferedBody, RequestError> {
         let mut bytes = Vec::new();
-        let mut reserved: Option<OwnedSemaphorePermit> = None;
+        let mut reserved: Option<Reservation> = None;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
                 RequestError::bad_request(format!("cannot read the body: {error}"))
@@ -143,6 +204,14 @@ impl MemoryBudget {
         }
         Ok(BufferedBody { bytes, reserved })
     }
+}
+
+fn semaphore(bytes: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)))
+}
+
+fn held(reserved: &Reservation) -> usize {
+    reserved.bytes.num_permits()
 }
 
 fn add(reserved: &mut Option<Reservation>, more: Reservation) {
@@ -249,5 +318,54 @@ mod tests {
         assert_eq!(error.code.as_u16(), 429);
         drop((small, clone));
         assert_eq!(free(), 1000);
+    }
+
+    #[test]
+    fn a_response_does_not_reserve_the_spare_room_of_its_buffer() {
+        let budget = budget(1000);
+        let mut bytes = Vec::with_capacity(900);
+        bytes.extend_from_slice(&[0; 100]);
+        let response = budget.response(bytes, None).expect("there is room");
+        assert_eq!(budget.bytes.available_permits(), 900);
+        drop(response);
+    }
+
+    #[test]
+    fn unread_conversions_leave_memory_for_reviews() {
+        let budget = budget(1000);
+        let conversions = budget.for_conversions();
+        let mut unread = Vec::new();
+        let refused = loop {
+            match conversions.response(vec![0; 100], None) {
+                Ok(response) => unread.push(response),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((unread.len(), refused.code.as_u16()), (7, 429));
+        let mut review = received(vec![0; 10]);
+        assert!(budget.reserve_for_handling(&mut review, 250).is_ok());
+        assert!(
+            budget
+                .response(vec![0; 10], review.into_reservation())
+                .is_ok()
+        );
+        let mut large = received(vec![0; 10]);
+        let error = conversions.reserve_for_handling(&mut large, 751);
+        assert_eq!(error.expect_err("too large").code.as_u16(), 413);
+        // Both parts are released, and a response keeps no more than it needs of either.
+        unread.clear();
+        let mut body = received(vec![0; 10]);
+        assert!(conversions.reserve_for_handling(&mut body, 750).is_ok());
+        let response = conversions.response(vec![0; 50], body.into_reservation());
+        assert!(response.is_ok());
+        let share = conversions.share.as_ref().expect("a share");
+        let free = (share.available_permits(), budget.bytes.available_permits());
+        assert_eq!(free, (700, 950));
+        drop(response);
+        let reviews = budget.response(vec![0; 900], None);
+        assert!(reviews.is_ok(), "reviews may use all of the memory");
+        let error = conversions.response(vec![0; 200], None).expect_err("full");
+        assert_eq!(error.code.as_u16(), 429);
+        assert_eq!(share.available_permits(), 750, "nothing stays reserved");
     }
 }

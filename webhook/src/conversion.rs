@@ -1,10 +1,13 @@
 //! Conversion webhook: objects of one API version → the same objects in another version.
 
+use std::fmt;
+
 use kube_core::Status;
 use lockstep_shared_validation::ValidatorRegistry;
+use serde::de::{Deserializer as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Value};
 
 use crate::admission::error::{RequestError, shortened};
 use crate::admission::request::require_short_uid;
@@ -31,9 +34,9 @@ struct Request<'a> {
     uid: String,
     #[serde(rename = "desiredAPIVersion")]
     desired_api_version: String,
-    /// Objects as text: they are parsed one at a time, so that memory does not depend on their number.
+    /// List of objects as text: they are read one at a time, so that memory does not depend on their number.
     #[serde(default, borrow)]
-    objects: Vec<&'a RawValue>,
+    objects: Option<&'a RawValue>,
 }
 
 /// `ConversionReview` with a response. The objects in it are text already.
@@ -50,31 +53,24 @@ pub(crate) struct ConversionReview {
 struct ConversionResponse {
     uid: String,
     result: Status,
-    converted_objects: Vec<Box<RawValue>>,
+    converted_objects: Box<RawValue>,
 }
 
 /// Number of copies of all objects as text: converted, and in the response, with room for what a conversion adds.
-const TEXT_COPIES: usize = 3;
+pub(crate) const TEXT_COPIES: usize = 3;
 
-/// Memory estimate for the conversion of all objects of a review.
+/// Memory estimate for the texts of a conversion. It does not read the body. [`convert`] estimates the memory for the
+/// largest object.
 pub(crate) fn size_estimate(body: &[u8]) -> usize {
-    let Ok(ConversionReviewRequest {
-        request: Some(request),
-        ..
-    }) = serde_json::from_slice(body)
-    else {
-        // It is not going to be converted.
-        return 0;
-    };
-    let objects = request.objects.iter();
-    let largest = objects.map(|object| parsed_size_estimate(object.get().as_bytes()));
-    largest.max().unwrap_or_default() + TEXT_COPIES * body.len()
+    TEXT_COPIES * body.len()
 }
 
-/// Converts all objects of a review, or none if one of them cannot be converted.
-pub(crate) fn convert(
+/// Converts all objects of a review, or none if one of them cannot be converted. `reserve` reserves the memory for the
+/// parsed form of the largest object.
+pub(crate) fn convert<R>(
     body: &[u8],
     validators: &ValidatorRegistry,
+    reserve: impl FnOnce(usize) -> Result<R, RequestError>,
 ) -> Result<ConversionReview, RequestError> {
     let review: ConversionReviewRequest<'_> = serde_json::from_slice(body).map_err(|error| {
         RequestError::bad_request(format!("the body is not a ConversionReview: {error}"))
@@ -91,15 +87,15 @@ pub(crate) fn convert(
         )
     })?;
     require_short_uid(&request.uid)?;
+    let objects = request.objects.map_or("[]", RawValue::get);
+    let _reserved = reserve(largest_estimate(objects)?)?;
     let to = request.desired_api_version.as_str();
-    let converted = request.objects.iter().enumerate().map(|(index, object)| {
-        convert_text(object, to, validators)
-            .map_err(|problem| format!("objects[{index}]: {}", shortened(&problem)))
-    });
-    let (converted_objects, result) = match converted.collect::<Result<Vec<_>, _>>() {
-        Ok(objects) => (objects, Status::success()),
-        Err(message) => (Vec::new(), Status::failure(&message, "")),
+    let (converted_objects, result) = match convert_all(objects, to, validators)? {
+        Ok(converted) => (converted, Status::success()),
+        Err(message) => ("[]".to_owned(), Status::failure(&message, "")),
     };
+    let converted_objects = RawValue::from_string(converted_objects)
+        .map_err(|error| RequestError::bad_request(format!("cannot convert: {error}")))?;
     Ok(ConversionReview {
         api_version: API_VERSION,
         kind: KIND,
@@ -111,14 +107,86 @@ pub(crate) fn convert(
     })
 }
 
-fn convert_text(
-    object: &RawValue,
+/// Returns the memory estimate for the parsed form of the largest object in a list.
+fn largest_estimate(objects: &str) -> Result<usize, RequestError> {
+    let mut largest = 0;
+    let _: Option<()> = each_object(objects, |_, object| {
+        largest = largest.max(parsed_size_estimate(object.as_bytes()));
+        None
+    })?;
+    Ok(largest)
+}
+
+/// Converts the objects of a list, and returns a list, or the reason why one of them cannot be converted.
+fn convert_all(
+    objects: &str,
     to: &str,
     validators: &ValidatorRegistry,
-) -> Result<Box<RawValue>, String> {
-    let object: Value = serde_json::from_str(object.get()).map_err(|error| error.to_string())?;
-    let converted = convert_object(&object, to, validators)?;
-    to_raw_value(&converted).map_err(|error| error.to_string())
+) -> Result<Result<String, String>, RequestError> {
+    let mut converted = vec![b'['];
+    let problem = each_object(objects, |index, object| {
+        if index > 0 {
+            converted.push(b',');
+        }
+        convert_text(object, to, validators, &mut converted)
+            .err()
+            .map(|problem| format!("objects[{index}]: {}", shortened(&problem)))
+    })?;
+    converted.push(b']');
+    Ok(match problem {
+        Some(problem) => Err(problem),
+        None => String::from_utf8(converted).map_err(|error| error.to_string()),
+    })
+}
+
+/// Calls a function with each object of a list, until it returns a result. Nothing is kept of the objects.
+fn each_object<T>(
+    objects: &str,
+    visit: impl FnMut(usize, &str) -> Option<T>,
+) -> Result<Option<T>, RequestError> {
+    let each = Each { visit };
+    let result = Deserializer::from_str(objects).deserialize_seq(each);
+    result.map_err(|error| {
+        RequestError::bad_request(format!("`request.objects` is not a list: {error}"))
+    })
+}
+
+/// Visitor of the objects of a list.
+struct Each<F> {
+    visit: F,
+}
+
+impl<'de, T, F: FnMut(usize, &str) -> Option<T>> Visitor<'de> for Each<F> {
+    type Value = Option<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list of objects")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut objects: A) -> Result<Self::Value, A::Error> {
+        let mut index = 0;
+        while let Some(object) = objects.next_element::<&RawValue>()? {
+            if let Some(result) = (self.visit)(index, object.get()) {
+                // serde requires that a list is read to its end.
+                while objects.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(Some(result));
+            }
+            index += 1;
+        }
+        Ok(None)
+    }
+}
+
+/// Converts an object, and appends its text.
+fn convert_text(
+    object: &str,
+    to: &str,
+    validators: &ValidatorRegistry,
+    converted: &mut Vec<u8>,
+) -> Result<(), String> {
+    let object: Value = serde_json::from_str(object).map_err(|error| error.to_string())?;
+    let object = convert_object(&object, to, validators)?;
+    serde_json::to_writer(converted, &object).map_err(|error| error.to_string())
 }
 
 fn convert_object(
@@ -144,7 +212,8 @@ mod tests {
     use super::*;
 
     fn message(review: &Value) -> String {
-        let result = convert(review.to_string().as_bytes(), &ValidatorRegistry::default());
+        let registry = ValidatorRegistry::default();
+        let result = convert(review.to_string().as_bytes(), &registry, |_| Ok(()));
         result.map_or_else(
             |error| error.message,
             |converted| converted.response.result.message,
@@ -173,5 +242,64 @@ mod tests {
             ),
             "{third}"
         );
+    }
+
+    #[test]
+    fn the_memory_of_a_list_does_not_depend_on_the_number_of_its_items() {
+        const ITEMS: usize = 1_000_000;
+        let items = format!("[{}1]", "1,".repeat(ITEMS - 1));
+        let mut visited = 0;
+        let all: Option<()> = each_object(&items, |index, item| {
+            // Each item is seen before the next one is read, in the text of the list.
+            assert_eq!((index, item), (visited, "1"));
+            assert!(items.as_bytes().as_ptr_range().contains(&item.as_ptr()));
+            visited += 1;
+            None
+        })
+        .expect("a list");
+        assert_eq!((all, visited), (None, ITEMS));
+        assert_eq!(
+            largest_estimate(&items).expect("a list"),
+            parsed_size_estimate(b"1")
+        );
+        let body = format!(
+            r#"{{"apiVersion":"{API_VERSION}","kind":"{KIND}","request":{{"uid":"u","desiredAPIVersion":"a/v1","objects":{items}}}}}"#
+        );
+        assert!(size_estimate(body.as_bytes()) >= TEXT_COPIES * 2 * ITEMS);
+        let registry = ValidatorRegistry::default();
+        let converted = convert(body.as_bytes(), &registry, |_| Ok(())).expect("a review");
+        assert_eq!(
+            converted.response.result.message,
+            "objects[0]: no ruleset is registered for kind `` of ``"
+        );
+        assert_eq!(converted.response.converted_objects.get(), "[]");
+    }
+
+    #[test]
+    fn the_memory_for_the_largest_object_is_reserved_before_one_is_parsed() {
+        let large = json!({"apiVersion": "example.com/v1", "list": vec![0; 1000]}).to_string();
+        let body = |objects: &str| {
+            format!(
+                r#"{{"apiVersion":"{API_VERSION}","kind":"{KIND}","request":{{"uid":"u","objects":{objects},"desiredAPIVersion":"a/v1"}}}}"#
+            )
+        };
+        let refused = |objects: &str| {
+            let mut estimate = None;
+            let registry = ValidatorRegistry::default();
+            let result = convert(body(objects).as_bytes(), &registry, |bytes| {
+                estimate = Some(bytes);
+                Err::<(), _>(RequestError::overloaded())
+            });
+            (estimate, result.err().map(|error| error.code.as_u16()))
+        };
+        let estimate = parsed_size_estimate(large.as_bytes());
+        assert_eq!(
+            refused(&format!("[1,{large},{{}}]")),
+            (Some(estimate), Some(429))
+        );
+        assert_eq!(refused("null"), (Some(0), Some(429)));
+        for broken in ["{}", "1", "[1,", "[1}"] {
+            assert_eq!(refused(broken), (None, Some(400)), "{broken}");
+        }
     }
 }

@@ -17,8 +17,8 @@ use serde::Serialize;
 use crate::admission::check::{Checks, RemoteChecks};
 use crate::admission::error::RequestError;
 use crate::admission::handler::{Handled, Handler, Mode, Pending};
-use crate::body::{MemoryBudget, parsed_size_estimate};
-use crate::concurrency_limit::ConcurrencyLimit;
+use crate::body::{MemoryBudget, Reservation, parsed_size_estimate};
+use crate::concurrency_limit::{ConcurrencyLimit, QUICK_BYTES};
 use crate::conversion;
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
@@ -48,6 +48,8 @@ pub struct Webhook {
     metrics: Metrics,
     limits: Limits,
     budget: MemoryBudget,
+    /// Part of the memory budget that conversions may use.
+    conversion_budget: MemoryBudget,
     concurrency: ConcurrencyLimit,
 }
 
@@ -107,6 +109,7 @@ impl Webhook {
     /// Creates a webhook that validates the kinds of `validators`.
     #[must_use]
     pub fn new(validators: ValidatorRegistry, metrics: Metrics, limits: Limits) -> Self {
+        let budget = MemoryBudget::new(&limits, &metrics);
         Self {
             handler: Handler {
                 validators,
@@ -115,7 +118,8 @@ impl Webhook {
                 checks: None,
                 metrics: metrics.clone(),
             },
-            budget: MemoryBudget::new(&limits, &metrics),
+            conversion_budget: budget.for_conversions(),
+            budget,
             concurrency: ConcurrencyLimit::new(&limits, &metrics),
             metrics,
             limits,
@@ -190,10 +194,11 @@ impl Webhook {
     ) -> Result<EndpointResponse, RequestError> {
         // Read the whole body, even of a request that is going to be rejected: a client that gets a response
         // before it has sent the whole body may continue as if it had received none.
-        let body = self
-            .budget
-            .read(body, endpoint.max_bytes(&self.limits))
-            .await?;
+        let budget = match endpoint {
+            Endpoint::Validate | Endpoint::Mutate => &self.budget,
+            Endpoint::Convert => &self.conversion_budget,
+        };
+        let body = budget.read(body, endpoint.max_bytes(&self.limits)).await?;
         if let Some(request) = parts.extensions.get::<Arc<ActiveRequest>>() {
             request.mark_request_received();
         }
@@ -203,7 +208,7 @@ impl Webhook {
             middleware::catch_panic(&webhook.metrics, || webhook.respond(endpoint, body))
         };
         let size = endpoint.size_estimate();
-        let handling = self.concurrency.run(&self.budget, body, size, respond);
+        let handling = self.concurrency.run(budget, body, size, respond);
         let (responded, reserved) = handling.await?;
         let body = match responded {
             Responded::Encoded(body) => body,
@@ -212,7 +217,7 @@ impl Webhook {
                 encoded(&Box::pin(self.handler.complete(*pending, time_limit)).await)
             }
         };
-        self.budget.response(body, reserved).map(EndpointResponse)
+        budget.response(body, reserved).map(EndpointResponse)
     }
 
     /// Decodes a body, validates or converts its objects, and returns the response.
@@ -221,7 +226,8 @@ impl Webhook {
             Endpoint::Validate => Mode::Validate,
             Endpoint::Mutate => Mode::Mutate,
             Endpoint::Convert => {
-                let converted = conversion::convert(body, &self.handler.validators)?;
+                let reserve = |bytes| self.reserve_for_object(body, bytes);
+                let converted = conversion::convert(body, &self.handler.validators, reserve)?;
                 return Ok(Responded::Encoded(encoded(&converted)));
             }
         };
@@ -229,6 +235,19 @@ impl Webhook {
             Handled::Done(review) => Responded::Encoded(encoded(&review)),
             Handled::Pending(pending) => Responded::Pending(pending),
         })
+    }
+
+    /// Reserves memory for an object of a conversion, in addition to the memory for its body. A small body needs little.
+    fn reserve_for_object(
+        &self,
+        body: &[u8],
+        bytes: usize,
+    ) -> Result<Option<Reservation>, RequestError> {
+        if body.len() <= QUICK_BYTES {
+            return Ok(None);
+        }
+        let held = body.len() + conversion::size_estimate(body);
+        self.conversion_budget.reserve_more(held, bytes).map(Some)
     }
 }
 
@@ -258,7 +277,6 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::concurrency_limit::QUICK_BYTES;
     use crate::metrics::WebhookLabels;
 
     /// Kind with a rule that panics for some objects.

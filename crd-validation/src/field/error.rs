@@ -367,6 +367,10 @@ impl Reported for FieldError {
         let by_location = (&self.path, start(self)).cmp(&(&other.path, start(other)));
         by_location.then_with(|| self.body().cmp(&other.body()))
     }
+
+    fn is_internal(&self) -> bool {
+        self.error_type == ErrorType::Internal
+    }
 }
 
 /// Maximum length of the message of all errors of an object, in bytes. It is that of the message of a condition.

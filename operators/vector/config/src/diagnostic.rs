@@ -1,6 +1,6 @@
 //! Problems that validation finds in a configuration.
 
-use lockstep_shared_validation::{FieldError, MAX_REPORTED};
+use lockstep_shared_validation::{ErrorType, FieldError, MAX_REPORTED};
 
 /// Check of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +76,8 @@ pub(crate) struct DiagnosticList {
 impl DiagnosticList {
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
         let count = &mut self.counts[check as usize];
-        if *count < MAX_KEPT {
+        // An internal error is always kept: validation was not complete. The compiler does not run again after one.
+        if *count < MAX_KEPT || error.error_type == ErrorType::Internal {
             *count += 1;
             self.kept.push(Diagnostic { check, error });
         }
@@ -89,5 +90,31 @@ impl DiagnosticList {
     /// Returns the problems.
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_shared_validation::FieldPath;
+
+    use super::*;
+
+    #[test]
+    fn an_internal_error_is_kept_after_any_number_of_others() {
+        let mut problems = DiagnosticList::default();
+        for _ in 0..2 * MAX_KEPT {
+            let error = FieldError::invalid_hidden(FieldPath::root(), "wrong");
+            problems.add(Check::Programs, error);
+        }
+        let error = FieldError::internal(FieldPath::root(), "the compiler failed");
+        problems.add(Check::Programs, error.clone());
+        assert_eq!(problems.len(), MAX_KEPT + 1);
+        assert_eq!(
+            problems
+                .into_diagnostics()
+                .pop()
+                .map(|problem| problem.error),
+            Some(error)
+        );
     }
 }

@@ -135,18 +135,17 @@ fn validate_value(
         path,
         owner,
     };
-    let mut rejected = Vec::new();
-    for error in options.errors(value).take(MAX_KEPT) {
-        renderer.all(&error, &mut rejected);
-    }
-    let mut ignored = Vec::new();
-    for error in options.warnings(value).take(2 * MAX_KEPT) {
-        renderer.all(&error, &mut ignored);
-    }
-    let rejected: Vec<_> = unique(rejected.into_iter().map(|found| found.error));
+    let render = |error: ValidationError<'_>| {
+        let mut found = Vec::new();
+        renderer.all(&error, &mut found);
+        found
+    };
+    let rejected = options.errors(value).flat_map(render);
+    let rejected: Vec<_> = unique(rejected.map(|found| found.error));
     let at: BTreeSet<_> = rejected.iter().map(|error| error.path.clone()).collect();
-    let ignored = ignored.into_iter().filter(|found| found.is_unknown_name);
+    let ignored = options.warnings(value).flat_map(render);
     let ignored = ignored
+        .filter(|found| found.is_unknown_name)
         .map(|found| found.error)
         .filter(|error| !at.contains(&error.path));
     for mut error in unique(ignored) {
@@ -158,7 +157,7 @@ fn validate_value(
     }
 }
 
-/// Removes duplicates and limits the number of errors.
+/// Removes duplicates and limits the number of errors. With one more than are reported, it is known that there are more.
 fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
     let mut seen = BTreeSet::new();
     let once = errors.filter(|error| seen.insert((error.path.clone(), error.detail.clone())));
@@ -206,7 +205,8 @@ impl ErrorRenderer<'_> {
             }
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.options.names(self.value, &location);
-                for name in unexpected.iter().take(MAX_KEPT) {
+                // Up to the maximum may be rejected already, and are not listed again.
+                for name in unexpected.iter().take(2 * MAX_KEPT) {
                     let detail = self.unknown_option(&location, name, &known);
                     let error = FieldError::forbidden(below(&path, name), detail);
                     out.push(Found {

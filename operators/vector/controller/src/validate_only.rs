@@ -185,7 +185,9 @@ impl<K: ValidatedResource> Reconciler for ValidateOnlyReconciler<K> {
 /// They are null if the pipeline cannot run for another reason.
 fn listens_on(object: &Value, others: &Value, result: &ValidationResult) -> Map<String, Value> {
     let mut errors = result.errors.iter();
-    let could_run = errors.all(|violation| violation.rule == port_allocation::ADDRESS_FREE);
+    // An error that is not kept may be another reason.
+    let could_run = !result.has_more_errors
+        && errors.all(|violation| violation.rule == port_allocation::ADDRESS_FREE);
     let waits = !result.is_valid();
     let addresses = could_run.then(|| port_allocation::addresses(object, others, waits));
     let run_by = (!waits).then(|| port_allocation::run_by(others));
@@ -377,6 +379,10 @@ mod tests {
         let mut result = check(&waits);
         let first = json!(["tcp 0.0.0.0:9000"]);
         assert_eq!(reported(&waits, &result), [first, Value::Null]);
+        // One whose errors are not all known may not be able to run.
+        result.has_more_errors = true;
+        assert_eq!(reported(&waits, &result), [Value::Null, Value::Null]);
+        result.has_more_errors = false;
         // A pipeline that cannot run for another reason waits for nothing.
         let other = FieldError::forbidden(FieldPath::root(), "for another reason");
         result.errors.push(broken("mixed-roles", other));
