@@ -128,6 +128,17 @@ fn granted(installation: &Installation<'_>) -> anyhow::Result<BTreeSet<Right>> {
         let mut subjects = document["subjects"].as_array().into_iter().flatten();
         kind.ends_with("RoleBinding") && subjects.any(|it| it["kind"] == "ServiceAccount")
     });
+    // Operators name objects of their own, which are no part of the manifests and have the same name in each release.
+    let renamed: BTreeSet<_> = documents
+        .iter()
+        .filter_map(|document| document["metadata"]["name"].as_str())
+        .chain([installation.names.manifests().lease.as_str()])
+        .chain([installation.names.manifests().tls_secret.as_str()])
+        .collect();
+    let installed = |name: &str| match renamed.contains(name) {
+        true => installation.names.installed(name),
+        false => name.to_owned(),
+    };
     let mut rights = BTreeSet::new();
     for binding in bindings {
         let reference = &binding["roleRef"];
@@ -141,9 +152,7 @@ fn granted(installation: &Installation<'_>) -> anyhow::Result<BTreeSet<Right>> {
         let rules = role.and_then(|role| role["rules"].as_array());
         let namespace = namespace.map(|namespace| installation.namespace_of(namespace));
         for rule in rules.into_iter().flatten() {
-            rights.extend(expand(rule, namespace.as_deref(), &|name| {
-                installation.names.installed(name)
-            }));
+            rights.extend(expand(rule, namespace.as_deref(), &installed));
         }
     }
     Ok(rights)
