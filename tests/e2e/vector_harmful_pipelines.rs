@@ -39,7 +39,7 @@ async fn names_that_are_none_keep_no_other_pipeline_from_being_published() {
         let found = env
             .condition_of(&env.objects(&bad), &format!("bad-{at}"), "Valid", "False")
             .await;
-        assert!(found.message.contains("spec.secret[s].name"), "{found:?}");
+        assert!(found.message.contains("spec.secret.s.name"), "{found:?}");
         let good = format!("good-{at}");
         env.apply(&object("VectorPipeline", &good, &logs("out")));
         publishes(&env, &good).await;
@@ -77,7 +77,11 @@ async fn an_object_that_is_nested_too_deep_stops_nothing_and_is_named() {
         publishes(&env, &good).await;
     }
     // Commands that list the objects.
-    for command in [&["audit"][..], &["status"], &["uninstall", "--dry-run"]] {
+    for (command, named) in [
+        (&["audit"][..], "default/deep"),
+        (&["status"], "default/deep"),
+        (&["uninstall", "--dry-run"], "VectorPipeline"),
+    ] {
         let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
             .args(command)
             .env("KUBECONFIG", env.cluster.kubeconfig())
@@ -85,7 +89,7 @@ async fn an_object_that_is_nested_too_deep_stops_nothing_and_is_named() {
             .expect("the program runs");
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains("default/deep"), "{command:?}: {text}{errors}");
+        assert!(text.contains(named), "{command:?}: {text}{errors}");
         assert!(!errors.contains("recursion"), "{command:?}: {errors}");
     }
     env.kubectl(&["delete", "vectorpipeline/deep", "--timeout=60s"])

@@ -157,7 +157,7 @@ impl InstanceReconciler {
         self.is_past(&self.unseen_since, id)
     }
 
-    /// Returns true if RDS has shown an instance without the owner tag for long enough to count as one of nobody.
+    /// Returns true if RDS has shown an instance without the owner tag for long enough to count as one without an owner.
     pub(crate) fn is_unowned_for_long(&self, id: &str) -> bool {
         self.is_past(&self.unowned_since, id)
     }

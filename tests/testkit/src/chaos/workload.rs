@@ -35,7 +35,7 @@ pub(crate) struct Workload {
     pub(crate) types: TypeMeta,
     pub(crate) random: Rng,
     pub(crate) wanted: BTreeMap<String, Wanted>,
-    /// What others have set in their resources, by the ids of these.
+    /// Contents that others have set in their resources, by the ids of these.
     pub(crate) foreign: BTreeMap<String, Value>,
     pub(crate) related: RelatedObjects,
     /// Number of resources that others have created: each has a name of its own.

@@ -278,7 +278,7 @@ async fn a_new_instance_has_a_grace_period_of_its_own() {
     assert!(!env.instances().is_past_grace_period(&id));
 }
 
-/// What explained the absence of the instance is over.
+/// The explanation for the absence of the instance is over.
 #[tokio::test]
 async fn a_deletion_that_rds_has_taken_back_explains_no_absence() {
     for policy in ["Delete", "Snapshot"] {
