@@ -127,11 +127,8 @@ impl InstanceReconciler {
         instance: &DbInstance,
     ) -> Result<ReconcileOutput, StepError> {
         let phase = instance.db_instance_status().unwrap_or_default();
-        if phase == "deleting" {
-            return Ok(self.seen_deleting(id, record));
-        }
-        if record.deletion() == Deletion::Deleting {
-            return Ok(self.reverted(id, phase, record));
+        if let Some(progress) = self.seen(id, phase, record) {
+            return Ok(progress);
         }
         if instance.deletion_protection() == Some(true) {
             if !deletion_policy::lifts_protection(deleted) {
@@ -233,6 +230,20 @@ impl InstanceReconciler {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the progress of an instance that RDS is deleting, or whose deletion it has taken back.
+    fn seen(
+        &self,
+        id: &str,
+        phase: &str,
+        record: &RecordedInstance<'_>,
+    ) -> Option<ReconcileOutput> {
+        if phase == "deleting" {
+            return Some(self.seen_deleting(id, record));
+        }
+        let is_reverted = record.deletion() == Deletion::Deleting;
+        is_reverted.then(|| self.reverted(id, phase, record))
     }
 
     /// Returns the progress of an instance that RDS reports as `deleting`, and records that it has, if it has accepted the
