@@ -102,6 +102,10 @@ impl From<crd_validation::Violation> for Violation {
 /// assert_eq!(result.errors[0].rule, "spec.size/minimum");
 /// # Ok::<(), lockstep_shared_validation::CompileError>(())
 /// ```
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says something else about the result"
+)]
 #[derive(Clone, Debug)]
 pub struct ValidationResult {
     /// The object with defaults filled.

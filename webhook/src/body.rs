@@ -225,7 +225,7 @@ fn add(reserved: &mut Option<Reservation>, more: Reservation) {
 const ITEM_BYTES: usize = 64;
 
 /// Memory estimate for the name of a field.
-const NAME_BYTES: usize = 48;
+const NAME_BYTES: usize = 96;
 
 /// Memory estimate for a list with at least one item: its buffer has room for four.
 const LIST_BYTES: usize = 128;

@@ -135,9 +135,12 @@ fn granted(installation: &Installation<'_>) -> anyhow::Result<BTreeSet<Right>> {
         .chain([installation.names.manifests().lease.as_str()])
         .chain([installation.names.manifests().tls_secret.as_str()])
         .collect();
-    let installed = |name: &str| match renamed.contains(name) {
-        true => installation.names.installed(name),
-        false => name.to_owned(),
+    let installed = |name: &str| {
+        if renamed.contains(name) {
+            installation.names.installed(name)
+        } else {
+            name.to_owned()
+        }
     };
     let mut rights = BTreeSet::new();
     for binding in bindings {

@@ -46,6 +46,7 @@ impl Outcome {
                 defaults: json_patch::Patch::default(),
                 errors: Vec::new(),
                 has_more_errors: false,
+                has_internal_errors: false,
                 warnings: Vec::new(),
                 has_more_warnings: false,
                 audit_violations: Vec::new(),
