@@ -72,8 +72,9 @@ pub(crate) async fn reconcile<R: Reconciler>(
     reconciliation.begin_request();
     let concluded = match Phase::of(stored) {
         Phase::Paused => Ok(reconciliation.pause()),
-        Phase::Deleting => reconciliation.finalize().await,
-        Phase::Active => reconciliation.update().await,
+        // The futures of an operator are large: on the heap, they cannot exhaust the stack of a worker thread.
+        Phase::Deleting => Box::pin(reconciliation.finalize()).await,
+        Phase::Active => Box::pin(reconciliation.update()).await,
     };
     let conclusion = match concluded {
         Ok(conclusion) => conclusion,

@@ -10,6 +10,10 @@ use tokio::sync::watch;
 use crate::logging;
 use crate::server::signals::Signals;
 
+/// Stack of a thread: the steps of a reconciliation are nested futures, which take megabytes in a program without optimization.
+/// The system provides only the pages that are used.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Maximum number of threads that wait for another process. Each of them is replaced by another thread, which
 /// serves in the meantime.
 pub const MAX_WAITING_THREADS: usize = 128;
@@ -21,6 +25,7 @@ const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK_BYTES)
         .max_blocking_threads(MAX_WAITING_THREADS + cores.max(4))
         .enable_all()
         .build()
