@@ -45,9 +45,6 @@ const fn conversion(name: &'static str, request: fn(usize) -> Vec<u8>) -> Shape 
     }
 }
 
-/// Size of the list of the largest conversion that is admitted: the limit of its body is 32 MiB.
-const CONVERSION_BYTES: usize = (32 << 20) - 1024;
-
 pub const SHAPES: &[Shape] = &[
     shape("tags that are numbers", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""{i}":1"#)))
@@ -205,8 +202,8 @@ pub const SHAPES: &[Shape] = &[
     conversion("conversion of objects with long texts", |bytes| {
         convert(10, &text(bytes / 2))
     }),
-    conversion("conversion of numbers", |_| {
-        conversion_of(&list(CONVERSION_BYTES, |_| "1".to_owned()))
+    conversion("conversion of numbers", |bytes| {
+        conversion_of(&list(bytes, |_| "1".to_owned()))
     }),
 ];
 
