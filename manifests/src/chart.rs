@@ -6,8 +6,8 @@ mod author_chart;
 use serde_json::{Value, json};
 
 use crate::manifest::{Manifest, crd_file, manifest};
+use crate::marker::marker;
 use crate::options::InstallOptions;
-use crate::recognition::marker;
 use crate::{crd_protection, deployment, rbac, values_table, webhook_configuration};
 
 /// Templates of the chart `lockstep` that `lockstep-crds` has, too. Charts cannot read the files of one another.

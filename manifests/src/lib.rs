@@ -7,6 +7,7 @@ mod deployment;
 mod json_schema;
 mod kustomization;
 mod manifest;
+mod marker;
 pub mod names;
 mod namespaced;
 mod options;

@@ -6,9 +6,9 @@ use lockstep_shared_validation::Validator;
 use serde_json::Value;
 
 use crate::json_schema;
+use crate::marker::marker;
 use crate::names::Names;
 use crate::options::InstallOptions;
-use crate::recognition::marker;
 
 /// Generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::manifest::Manifest;
+use crate::marker::marker;
 use crate::values_table;
-
-/// Returns the beginning of the comment in a file that a program writes, in all versions of the program.
-pub(crate) fn marker(program: &str) -> String {
-    format!("Written by `{program} manifests`")
-}
 
 impl Manifest {
     /// Returns true if the program, in this version or in an earlier one, has written an existing file of this name.

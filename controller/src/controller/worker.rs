@@ -41,7 +41,7 @@ impl<R: Reconciler> Worker<'_, R> {
         while let Some(key) = self.queue.next().await {
             let next = match self.store.get(&key) {
                 Some(stored) => {
-                    let next = self.reconcile_stored(&stored).await;
+                    let next = Box::pin(self.reconcile_stored(&stored)).await;
                     let uid = stored.uid();
                     let stored = self.store.get(&key);
                     if stored.is_none_or(|stored| stored.uid() != uid) {
@@ -75,7 +75,7 @@ impl<R: Reconciler> Worker<'_, R> {
         };
         let within_shard = self.context.within_shard(stored.uid(), reconciliation);
         // An object of a shard that is not ready is enqueued when it is, and the others are those of other replicas.
-        within_shard.await.unwrap_or(Action::AwaitChange)
+        Box::pin(within_shard).await.unwrap_or(Action::AwaitChange)
     }
 
     /// Returns the latest known state of an object.

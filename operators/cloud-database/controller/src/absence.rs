@@ -7,7 +7,16 @@
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::DeletionPolicy;
 
-use crate::second_description::SecondDescription;
+/// Second description of an instance, by another question.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum SecondDescription {
+    /// RDS does not list the instance.
+    Absent,
+    /// RDS lists the instance under its identifier: the first answer was wrong.
+    Listed(Box<DbInstance>),
+    /// RDS lists the instance under this identifier.
+    Renamed(String),
+}
 
 /// Requests to RDS for an instance, as the status records them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use lockstep_cloud_database_api::DeletionPolicy;
 use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError};
 
 use crate::absence::Requested;
+use crate::absence::SecondDescription;
 use crate::deletion_policy::{self, deletion_began};
 use crate::identity::Identity;
 use crate::instance_reconciler::InstanceReconciler;
 use crate::recorded_instance::RecordedInstance;
-use crate::second_description::SecondDescription;
 use crate::tags::{self, ObjectTags};
 
 impl InstanceReconciler {

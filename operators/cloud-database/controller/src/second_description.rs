@@ -5,22 +5,12 @@ use aws_sdk_rds::types::DbInstance;
 use kube::ResourceExt;
 use lockstep_cloud_database_api::CloudDatabase;
 
+use crate::absence::SecondDescription;
 use crate::call_error::CallError;
 use crate::instance_reconciler::InstanceReconciler;
 use crate::recorded_instance::RecordedInstance;
 use crate::step_error::StepError;
 use crate::tags::ObjectTags;
-
-/// Answer to the second question.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum SecondDescription {
-    /// RDS does not list the instance.
-    Absent,
-    /// RDS lists the instance under its identifier: the first answer was wrong.
-    Listed(Box<DbInstance>),
-    /// RDS lists the instance under this identifier.
-    Renamed(String),
-}
 
 impl InstanceReconciler {
     /// Asks RDS again for an instance that it has not found by its identifier. Without a recorded resource ID, the list

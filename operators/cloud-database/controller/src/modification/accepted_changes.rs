@@ -16,10 +16,7 @@ use lockstep_cloud_database_api::{
 use crate::drift;
 use crate::instance_status::{self, Accepts};
 use crate::modification::Modification;
-use crate::modification::outcomes::{Outcome, Outcomes};
-
-/// Name of the field of the version.
-pub(crate) const ENGINE_VERSION: &str = "engineVersion";
+use crate::modification::outcomes::{ENGINE_VERSION, Outcome, Outcomes};
 
 /// Fields whose changes are recorded.
 const FIELDS: [&str; 5] = [

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use lockstep_controller::{OperatorCondition, OperatorEvent, Stalled};
 
-use crate::modification::accepted_changes::ENGINE_VERSION;
+/// Name of the field of the version.
+pub(crate) const ENGINE_VERSION: &str = "engineVersion";
 
 /// Condition: the spec is applied.
 pub(crate) const SYNCED: &str = "Synced";
