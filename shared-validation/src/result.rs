@@ -148,7 +148,7 @@ impl ValidationResult {
     }
 
     /// Returns the errors as one message, in the format of the API server. It ends with
-    /// [`AND_MORE`](crate::AND_MORE) if there are more, or if there is no room for all.
+    /// [`AND_MORE`] if there are more, or if there is no room for all.
     #[must_use]
     pub fn message(&self) -> String {
         let errors = self.errors.iter().map(|violation| &violation.error);
