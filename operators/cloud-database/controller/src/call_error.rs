@@ -54,7 +54,10 @@ impl CallError {
     /// Returns true if RDS has rejected the call, so that it was not executed. A call without a response may have been
     /// executed, and so may a call that RDS rejects because it is a repetition.
     pub(crate) fn is_rejected(&self) -> bool {
-        matches!(self.class(), Class::Object | Class::Outside | Class::Access)
+        matches!(
+            self.class(),
+            Class::Object | Class::Outside | Class::Ambiguous | Class::Access
+        )
     }
 
     /// Returns true if RDS accepts the call when a resource has another state.
@@ -98,7 +101,7 @@ impl From<CallError> for ReconcileError {
                 );
                 ROLE_NOT_ASSUMED
             }
-            Class::Object | Class::Outside => "RejectedByRds",
+            Class::Object | Class::Outside | Class::Ambiguous => "RejectedByRds",
             Class::Access => "AccessDenied",
             Class::Busy | Class::Unavailable | Class::Repeated => {
                 return Self::Transient {

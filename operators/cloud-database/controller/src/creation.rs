@@ -328,11 +328,15 @@ impl InstanceReconciler {
     }
 }
 
-/// Returns the error of a failed creation. If RDS has rejected the first call for what the object says or for missing
-/// permissions, nothing was created, and the recorded region and account are removed. Any other rejection may be the answer
-/// to a repetition within the call: the first attempt took the rest of a quota, and its response was lost.
+/// Returns the error of a failed creation. If RDS has rejected the first call, nothing was created, and the recorded region
+/// and account are removed, unless the rejection may be the answer to a repetition within the call.
 fn creation_failed(error: CallError, is_first: bool) -> StepError {
-    if is_first && matches!(error.class(), Class::Object | Class::Access) {
+    if is_first
+        && matches!(
+            error.class(),
+            Class::Object | Class::Outside | Class::Access
+        )
+    {
         let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
         return with_status(status, error);
     }

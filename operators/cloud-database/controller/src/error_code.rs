@@ -8,8 +8,11 @@ use aws_runtime::retries::classifiers::{THROTTLING_ERRORS, TRANSIENT_ERRORS};
 pub(crate) enum Class {
     /// RDS can never do what the spec says: the object has to change.
     Object,
-    /// Something outside of the object has to change, such as a quota, or a group that the object names.
+    /// Something outside of the object has to change, such as a group that the object names.
     Outside,
+    /// Something outside of the object has to change, and an attempt whose response was lost may be the reason: it was carried out,
+    /// and took the rest of a quota.
+    Ambiguous,
     /// The credentials or the permissions of the controller have to change, or its clock.
     Access,
     /// RDS accepts the call when a resource has another state, which it reaches by itself.
@@ -20,7 +23,7 @@ pub(crate) enum Class {
     Repeated,
 }
 
-use Class::{Access, Busy, Object, Outside, Repeated};
+use Class::{Access, Ambiguous, Busy, Object, Outside, Repeated};
 
 /// Codes that RDS documents for the operations that this operator calls, and those that each operation can answer.
 const CODES: &[(&str, Class)] = &[
@@ -36,7 +39,7 @@ const CODES: &[(&str, Class)] = &[
     ("DBClusterSnapshotNotFoundFault", Outside),
     ("DBInstanceAlreadyExists", Repeated),
     ("DBInstanceAutomatedBackupNotFound", Outside),
-    ("DBInstanceAutomatedBackupQuotaExceeded", Outside),
+    ("DBInstanceAutomatedBackupQuotaExceeded", Ambiguous),
     ("DBInstanceNotFound", Outside),
     ("DBParameterGroupNotFound", Outside),
     ("DBProxyEndpointNotFoundFault", Outside),
@@ -55,8 +58,8 @@ const CODES: &[(&str, Class)] = &[
     ("ExpiredToken", Access),
     ("ExpiredTokenException", Access),
     ("IncompleteSignature", Access),
-    ("InstanceQuotaExceeded", Outside),
-    ("InsufficientDBInstanceCapacity", Outside),
+    ("InstanceQuotaExceeded", Ambiguous),
+    ("InsufficientDBInstanceCapacity", Ambiguous),
     ("IntegrationNotFoundFault", Outside),
     ("InvalidAction", Outside),
     ("InvalidClientTokenId", Access),
@@ -82,15 +85,15 @@ const CODES: &[(&str, Class)] = &[
     ("OptInRequired", Access),
     ("OptionGroupNotFoundFault", Outside),
     ("PointInTimeRestoreNotEnabled", Outside),
-    ("ProvisionedIopsNotAvailableInAZFault", Outside),
+    ("ProvisionedIopsNotAvailableInAZFault", Ambiguous),
     ("RequestExpired", Access),
     ("RequestTimeTooSkewed", Access),
     ("SignatureDoesNotMatch", Access),
-    ("SnapshotQuotaExceeded", Outside),
-    ("StorageQuotaExceeded", Outside),
+    ("SnapshotQuotaExceeded", Ambiguous),
+    ("StorageQuotaExceeded", Ambiguous),
     ("StorageTypeNotSupported", Object),
     ("TenantDatabaseNotFound", Outside),
-    ("TenantDatabaseQuotaExceeded", Outside),
+    ("TenantDatabaseQuotaExceeded", Ambiguous),
     ("UnrecognizedClientException", Access),
     ("ValidationError", Object),
     ("VpcEncryptionControlViolationException", Outside),
@@ -106,7 +109,7 @@ pub(crate) fn class(code: Option<&str>, status: Option<u16>) -> Class {
     }
     let found = CODES.iter().find(|(known, _)| *known == code);
     // A refusal that this release does not know is reported, and tried again.
-    found.map_or(Outside, |(_, class)| *class)
+    found.map_or(Ambiguous, |(_, class)| *class)
 }
 
 #[cfg(test)]
@@ -161,7 +164,7 @@ pub(crate) mod tests {
         for (code, class) in CODES {
             let row = match class {
                 Object => "| the object |",
-                Outside => "| something outside of the object |",
+                Outside | Ambiguous => "| something outside of the object |",
                 Access => "| the controller |",
                 Busy => "| nothing: a resource is busy |",
                 Repeated => "| nothing: it was done before |",
@@ -222,6 +225,6 @@ pub(crate) mod tests {
         for code in THROTTLING_ERRORS.iter().chain(TRANSIENT_ERRORS) {
             assert_eq!(refused(Some(code), Some(400)), unavailable, "{code}");
         }
-        assert_eq!(refused(Some("OfALaterRelease"), Some(400)), Outside);
+        assert_eq!(refused(Some("OfALaterRelease"), Some(400)), Ambiguous);
     }
 }

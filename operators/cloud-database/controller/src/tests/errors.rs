@@ -40,7 +40,7 @@ fn check(output: &ReconcileOutput, code: &str, class: Class, about: &str) {
     let told = Told::of(output);
     let (is_stalled, reason, again_after) = match class {
         Class::Object => (true, "RejectedByRds", None),
-        Class::Outside => (true, "RejectedByRds", Some(OTHERS_AGAIN_AFTER)),
+        Class::Outside | Class::Ambiguous => (true, "RejectedByRds", Some(OTHERS_AGAIN_AFTER)),
         Class::Access => (true, "AccessDenied", Some(OTHERS_AGAIN_AFTER)),
         Class::Busy | Class::Unavailable | Class::Repeated => (false, "RdsCallFailed", None),
     };
@@ -92,7 +92,7 @@ async fn a_creation_that_fails_is_reported_and_repeated_and_leaves_nothing() {
                 assert_eq!(region, "eu-central-1", "{about}");
             } else {
                 check(&output, &code, class, &about);
-                let is_proof = matches!(class, Class::Object | Class::Access);
+                let is_proof = matches!(class, Class::Object | Class::Outside | Class::Access);
                 assert_eq!(region.is_null(), is_proof, "{about}");
             }
             assert_eq!(env.requests(operation, &code), 1, "{about}");
@@ -137,7 +137,7 @@ fn check_modification(output: &ReconcileOutput, code: &str, class: Class) {
     assert!(ready.ready, "{code}: {}", ready.message);
     let synced = synced(output);
     let reason = match class {
-        Class::Object | Class::Outside | Class::Access => "Rejected",
+        Class::Object | Class::Outside | Class::Ambiguous | Class::Access => "Rejected",
         Class::Busy => "Modifying",
         Class::Unavailable | Class::Repeated => "CallFailed",
     };
