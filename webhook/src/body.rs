@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::admission::error::RequestError;
@@ -199,11 +199,26 @@ impl MemoryBudget {
                 self.metrics.rejected(limit);
                 return Err(RequestError::too_large(most));
             }
-            add(&mut reserved, self.reserve(data.len())?);
+            match self.reserve(data.len()) {
+                Ok(more) => add(&mut reserved, more),
+                Err(error) => {
+                    let rest = most - bytes.len() - data.len();
+                    drop((bytes, data, reserved));
+                    discard(body, rest).await;
+                    return Err(error);
+                }
+            }
             bytes.extend_from_slice(&data);
         }
         Ok(BufferedBody { bytes, reserved })
     }
+}
+
+/// Reads at most `most` bytes, and keeps none. A client that gets a response before it has sent the whole body may fail with the
+/// error of its connection instead, and would not retry.
+async fn discard(body: Body, most: usize) {
+    let mut body = Limited::new(body, most);
+    while let Some(Ok(_)) = body.frame().await {}
 }
 
 fn semaphore(bytes: usize) -> Arc<Semaphore> {
@@ -251,6 +266,9 @@ pub(crate) fn parsed_size_estimate(json: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     fn budget(bytes: usize) -> MemoryBudget {
@@ -295,6 +313,26 @@ mod tests {
         let mut objects = received(b"{\"a\":0},".repeat(1_000));
         let error = reserve(&budget, &mut objects).expect_err("this body alone exceeds the limit");
         assert_eq!(error.code.as_u16(), 413);
+    }
+
+    #[tokio::test]
+    async fn a_body_without_room_is_read_to_its_end() {
+        let budget = budget(10);
+        let taken = budget.reserve(1).expect("there is room");
+        let mut parts = std::iter::repeat_n(Bytes::from_static(&[0; 10]), 5);
+        let left = Arc::new(AtomicUsize::new(5));
+        let counted = Arc::clone(&left);
+        let body = futures::stream::iter(std::iter::from_fn(move || {
+            counted.fetch_sub(usize::from(parts.len() > 0), Ordering::Relaxed);
+            parts.next().map(Ok::<_, Infallible>)
+        }));
+        let body = Body::from_stream(body);
+        let read = budget.read(body, (100, Limit::MaxRequestBytes)).await;
+        assert_eq!(left.load(Ordering::Relaxed), 0);
+        let error = read.err().expect("there is no room");
+        assert_eq!(error.code.as_u16(), 429);
+        drop(taken);
+        assert_eq!(budget.bytes.available_permits(), 10);
     }
 
     #[test]
