@@ -92,6 +92,7 @@ mod vector_scale;
 mod vector_validate;
 mod vector_workload_namespaces;
 mod vrl_limits;
+mod watches;
 mod webhook;
 mod webhook_down;
 mod webhook_only;

@@ -12,7 +12,7 @@ use crate::env::{EnvOptions, TestEnv, database};
 use crate::uninstall::{lockstep, text};
 
 /// Port on which the controller serves its metrics on all addresses.
-fn metrics_address() -> (String, u16) {
+pub fn metrics_address() -> (String, u16) {
     // No packet is sent: the system only selects the address of this machine.
     let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
     socket.connect("192.0.2.1:9").expect("a network");
@@ -21,7 +21,7 @@ fn metrics_address() -> (String, u16) {
 }
 
 /// Creates the Pod of the leader, whose process runs outside of the cluster.
-fn create_leader_pod(env: &TestEnv, address: &str, port: u16) {
+pub fn create_leader_pod(env: &TestEnv, address: &str, port: u16) {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
@@ -83,7 +83,7 @@ fn expire_lease(env: &TestEnv) {
         .expect("the Lease is patched");
 }
 
-fn status(kubeconfig: &Path) -> (Option<i32>, String) {
+pub fn status(kubeconfig: &Path) -> (Option<i32>, String) {
     let output = lockstep(kubeconfig, &["status"]);
     let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
     (output.status.code(), shown)

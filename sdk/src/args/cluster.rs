@@ -20,10 +20,21 @@ pub(crate) struct ClusterArgs {
 impl ClusterArgs {
     /// Returns a client with the rights of the user of the context.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        self.client_with(true).await
+    }
+
+    /// Returns the same client, which reports a response with 503 at once. The default one asks again for minutes, also a Pod
+    /// behind the API server's proxy that responds so because it is not ready.
+    pub(crate) async fn client_without_retries(&self) -> anyhow::Result<Client> {
+        self.client_with(false).await
+    }
+
+    async fn client_with(&self, retry: bool) -> anyhow::Result<Client> {
         // kube uses rustls, which needs a process-wide TLS provider. If one is already installed, it is kept.
         drop(rustls::crypto::ring::default_provider().install_default());
         let config = self.config().await;
-        let config = config.context("cannot load the cluster configuration; set KUBECONFIG")?;
+        let mut config = config.context("cannot load the cluster configuration; set KUBECONFIG")?;
+        config.default_retry = retry;
         Client::try_from(config).context("cannot use the cluster configuration")
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
 
 /// Returns true if no problem was found.
 async fn status(args: &Args, environment: &Environment) -> anyhow::Result<bool> {
-    let client = args.cluster.client().await?;
+    let client = args.cluster.client_without_retries().await?;
     let found = installation::deployments(&client, &args.installation, &environment.names()).await;
     let deployments = Visible::of(found).context("cannot read the cluster")?;
     let known = known(&deployments);

@@ -47,7 +47,8 @@ async fn read_all(
         Visible::Unknown { unknown } => return Ok(Visible::because(unknown)),
     };
     let mut watches = Vec::new();
-    let mut unreachable = false;
+    // What one Pod reports is shown, whatever keeps the others from it.
+    let mut unknown = None;
     for pod in pods {
         let Some(port) = pod.metrics_port else {
             continue;
@@ -63,15 +64,16 @@ async fn read_all(
                     message,
                 }));
             }
-            Readiness::Forbidden => return Ok(Visible::forbidden()),
+            Readiness::Forbidden => unknown = Some(Visible::forbidden()),
             // Networks need not let the API server reach the port.
-            Readiness::Unreachable => unreachable = true,
+            Readiness::Unreachable => {
+                unknown.get_or_insert_with(|| Visible::because("unreachable"));
+            }
         }
     }
-    if unreachable && watches.is_empty() {
-        return Ok(Visible::because("unreachable"));
-    }
-    Ok(Visible::Known(watches))
+    Ok(unknown
+        .filter(|_| watches.is_empty())
+        .unwrap_or(Visible::Known(watches)))
 }
 
 /// Response of the health port of a controller.
@@ -98,7 +100,7 @@ async fn readiness(installation: &Installation<'_>, path: &str) -> anyhow::Resul
     };
     Ok(match status {
         StatusCode::OK => Readiness::Reported(Vec::new()),
-        StatusCode::FORBIDDEN => Readiness::Forbidden,
+        StatusCode::FORBIDDEN if !is_text => Readiness::Forbidden,
         StatusCode::SERVICE_UNAVAILABLE if is_text => {
             let text = String::from_utf8_lossy(&body);
             Readiness::Reported(text.lines().map(str::to_owned).collect())
