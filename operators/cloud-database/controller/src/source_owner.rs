@@ -156,11 +156,16 @@ impl InstanceReconciler {
         }
         let ReadAnnotation { value, read } = self.annotation(namespace, SHARED_WITH).await;
         let value = value.map_err(|error| StepError::from(error).with_reads(vec![read.clone()]))?;
-        if value.is_some_and(|names| names_namespace(&names, &own)) {
+        let names = value.unwrap_or_default();
+        if names_namespace(&names, &own) {
             return Ok(());
         }
+        let others = names.split(',').map(str::trim);
+        let others = others.filter(|name| !name.is_empty());
+        let names: Vec<_> = others.chain([own.as_str()]).collect();
         let error = self.not_allowed(&format!(
-            "{belongs}. An administrator can allow its use: kubectl annotate namespace {namespace} {SHARED_WITH}={own}"
+            "{belongs}. An administrator can allow its use: kubectl annotate namespace {namespace} --overwrite '{SHARED_WITH}={}'",
+            names.join(",")
         ));
         Err(error.with_reads(vec![read]))
     }
