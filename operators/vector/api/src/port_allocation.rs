@@ -168,8 +168,8 @@ fn itself(pipeline: &Value) -> Option<String> {
     runners(pipeline).map(|_| format!("itself {}", pipeline["metadata"]["uid"]))
 }
 
-/// Returns the index entry of a runner: its index key and the facts that pipelines need. One that runs nothing because its
-/// Namespace is not marked has no key: otherwise, its author could make the pipelines of others compete for an address.
+/// Returns the index entry of a runner: its index key and the facts that pipelines need. One that runs nothing has no key:
+/// otherwise, its author could make the pipelines of others compete for an address.
 #[must_use]
 pub fn index_runner(runner: &Value) -> (Vec<String>, Runner) {
     let role = if runner["kind"] == "Vector" {

@@ -35,16 +35,13 @@ pub fn namespace_of_owned_objects(workload: &Value) -> Option<&str> {
     namespace.and_then(Value::as_str)
 }
 
-/// Returns true if a workload runs nothing because its Namespace is not marked, as far as its status tells. One that ran
-/// before runs on with its last configuration.
+/// Returns true if a workload runs nothing, as far as its status tells: it is stalled, and has never published a configuration.
+/// One that has runs on with the last one.
 pub(crate) fn runs_nothing(workload: &Value) -> bool {
     let status = &workload["status"];
     let mut conditions = status["conditions"].as_array().into_iter().flatten();
-    let is_stalled = conditions.any(|condition| {
-        condition["type"] == "Stalled"
-            && condition["status"] == "True"
-            && condition["reason"] == NAMESPACE_NOT_MARKED
-    });
+    let is_stalled =
+        conditions.any(|condition| condition["type"] == "Stalled" && condition["status"] == "True");
     is_stalled && status["publishedConfigHash"].is_null()
 }
 
@@ -73,23 +70,20 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_that_ran_before_the_mark_was_removed_still_runs() {
+    fn a_stalled_workload_runs_what_it_has_published() {
         let status = |status: &str, reason: &str, hash: Value| {
             let condition = json!({"type": "Stalled", "status": status, "reason": reason});
             json!({"status": {"conditions": [condition], "publishedConfigHash": hash}})
         };
-        assert!(runs_nothing(&status(
-            "True",
-            NAMESPACE_NOT_MARKED,
-            json!(null)
-        )));
-        for runs in [
-            status("True", NAMESPACE_NOT_MARKED, json!("hash")),
-            status("False", NAMESPACE_NOT_MARKED, json!(null)),
-            status("True", "Invalid", json!(null)),
-            json!({}),
-        ] {
-            assert!(!runs_nothing(&runs), "{runs}");
+        for reason in [NAMESPACE_NOT_MARKED, "Invalid"] {
+            assert!(runs_nothing(&status("True", reason, json!(null))));
+            for runs in [
+                status("True", reason, json!("hash")),
+                status("False", reason, json!(null)),
+            ] {
+                assert!(!runs_nothing(&runs), "{runs}");
+            }
         }
+        assert!(!runs_nothing(&json!({})), "its first configuration follows");
     }
 }

@@ -1,11 +1,20 @@
 //! Values of the Secrets that pipelines refer to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use lockstep_controller::{ReadObject, SecretAccess, SecretRights, path_segment};
 use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
+use tokio::time::{Instant, timeout_at};
+
+/// Time for all Secrets of a workload: a few that are not answered do not delay the other pipelines for longer.
+const TIME_LIMIT: Duration = Duration::from_secs(20);
+
+/// Number of Secrets that are read at a time.
+const CONCURRENT: usize = 8;
 
 /// Values, and the pipelines that wait for one.
 #[derive(Debug, Default)]
@@ -28,20 +37,34 @@ pub(crate) async fn read(
     parts: &[PipelinePart],
 ) -> PipelineSecrets {
     let references = parts.iter().flat_map(|part| &part.secrets);
-    let names: BTreeSet<_> = references.map(|it| (&it.namespace, &it.name)).collect();
+    let names: BTreeSet<_> = references
+        .map(|reference| (&reference.namespace, &reference.name))
+        .collect();
+    let deadline = Instant::now() + TIME_LIMIT;
+    let reading: Vec<_> = names
+        .iter()
+        .map(|(namespace, name)| timeout_at(deadline, get(client.clone(), namespace, name)))
+        .collect();
+    let answers: Vec<_> = stream::iter(reading).buffered(CONCURRENT).collect().await;
     let mut result = PipelineSecrets::default();
     let mut found = BTreeMap::new();
-    for (namespace, name) in names {
-        let secrets: Api<Secret> = Api::namespaced(client.clone(), &path_segment(namespace));
-        let secret = match secrets.get_opt(&path_segment(name)).await {
-            Ok(secret) => secret.ok_or_else(|| "does not exist".to_owned()),
-            Err(kube::Error::Api(status)) if status.is_forbidden() => {
+    for ((namespace, name), answer) in names.into_iter().zip(answers) {
+        let secret = match answer {
+            Ok(Ok(secret)) => secret.ok_or_else(|| "does not exist".to_owned()),
+            Ok(Err(kube::Error::Api(status))) if status.is_forbidden() => {
                 let remedy = access.remedy(SecretRights::View, namespace);
                 Err(format!("cannot be read by the controller; {remedy}"))
             }
-            Err(error) => {
+            Ok(Err(error)) => {
                 result.is_incomplete = true;
                 Err(format!("cannot be read: {error}"))
+            }
+            Err(_) => {
+                result.is_incomplete = true;
+                let seconds = TIME_LIMIT.as_secs();
+                Err(format!(
+                    "cannot be read: the API server has not answered within {seconds} s"
+                ))
             }
         };
         let read = ReadObject::of(namespace, name, secret.as_ref().ok());
@@ -71,4 +94,69 @@ pub(crate) async fn read(
         }
     }
     result
+}
+
+/// Returns a future that reads a Secret.
+fn get(
+    client: Client,
+    namespace: &str,
+    name: &str,
+) -> impl Future<Output = Result<Option<Secret>, kube::Error>> + use<> {
+    let secrets: Api<Secret> = Api::namespaced(client, &path_segment(namespace));
+    let name = path_segment(name).into_owned();
+    async move { secrets.get_opt(&name).await }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    fn part(pipeline: &str, secret: &str) -> PipelinePart {
+        let reference = json!({
+            "namespace": "team", "name": secret, "key": "password", "file_name": pipeline,
+        });
+        let part = json!({
+            "pipeline": {"namespace": "team", "name": pipeline}, "generation": 1, "prefix": "",
+            "sources": {}, "transforms": {}, "sinks": {}, "secrets": [reference],
+        });
+        serde_json::from_value(part).expect("a part")
+    }
+
+    /// Returns a client whose API server never answers about Secrets whose names begin with `silent`.
+    fn client() -> Client {
+        let service = tower::service_fn(async |request: Request<Body>| {
+            if request.uri().path().contains("/silent") {
+                std::future::pending::<()>().await;
+            }
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+                "data": {"password": "c2VjcmV0"},
+            });
+            Ok::<_, Infallible>(Response::new(Body::from(secret.to_string().into_bytes())))
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn secrets_that_are_not_answered_delay_a_workload_once_and_concern_their_pipelines_only()
+    {
+        let mut parts: Vec<_> = (0..100)
+            .map(|number| part(&format!("waits-{number}"), &format!("silent-{number}")))
+            .collect();
+        parts.push(part("runs", "answered"));
+        let started = Instant::now();
+        let read = read(&client(), &SecretAccess::default(), &parts).await;
+        assert_eq!(started.elapsed(), TIME_LIMIT);
+        assert!(read.is_incomplete);
+        assert_eq!(read.waiting.len(), 100);
+        let why = &read.waiting[&parts[0].pipeline];
+        assert!(why.contains("`silent-0` cannot be read"), "{why}");
+        assert_eq!(read.values["runs"], b"secret");
+    }
 }
