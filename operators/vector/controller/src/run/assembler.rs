@@ -81,21 +81,14 @@ impl Assembler {
             pipeline: pipeline.clone(),
             message: message.clone(),
         });
+        let read = pipeline_secrets::read(&self.client, &self.secret_access, &assembly.parts).await;
+        read.require_fallback(&before)?;
         let PipelineSecrets {
             mut values,
             mut waiting,
             reads,
             is_incomplete,
-        } = pipeline_secrets::read(&self.client, &self.secret_access, &assembly.parts).await;
-        if is_incomplete && before.is_empty() {
-            // Nothing of this controller runs yet that a pipeline could fall back to. What another operator has published, as
-            // before a takeover, is replaced only by a configuration with all pipelines.
-            let mut problems = waiting.into_values();
-            return Err(ReconcileError::transient(
-                "SecretUnreadable",
-                problems.next().unwrap_or_default(),
-            ));
-        }
+        } = read;
         let published = names.published_secrets(request)?;
         for (key, why) in secret_budget::exceeding(&assembly.parts, &values, &before, &published) {
             waiting.entry(key).or_insert(why);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
-use lockstep_controller::{ReadObject, SecretAccess, SecretRights, path_segment};
+use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SecretRights, path_segment};
 use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
 use tokio::time::{Instant, timeout_at};
 
@@ -27,6 +27,24 @@ pub(crate) struct PipelineSecrets {
     pub(crate) reads: Vec<ReadObject>,
     /// If true, a Secret could not be read for a reason that no watch reports the end of.
     pub(crate) is_incomplete: bool,
+}
+
+impl PipelineSecrets {
+    /// Returns an error if a Secret could not be read, and nothing of this controller runs that its pipeline could fall back to.
+    /// What another operator has published, as before a takeover, is replaced only by a configuration with all pipelines.
+    pub(crate) fn require_fallback(
+        &self,
+        running: &BTreeMap<PipelineKey, PipelinePart>,
+    ) -> Result<(), ReconcileError> {
+        if !self.is_incomplete || !running.is_empty() {
+            return Ok(());
+        }
+        let problem = self.waiting.values().next().cloned();
+        Err(ReconcileError::transient(
+            "SecretUnreadable",
+            problem.unwrap_or_default(),
+        ))
+    }
 }
 
 /// Reads the Secrets of parts, each by its name and once. One that cannot be read concerns only the pipelines that refer to it:
@@ -158,5 +176,24 @@ mod tests {
         let why = &read.waiting[&parts[0].pipeline];
         assert!(why.contains("`silent-0` cannot be read"), "{why}");
         assert_eq!(read.values["runs"], b"secret");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_secret_the_configuration_of_another_operator_is_not_replaced() {
+        let parts = [part("waits", "silent"), part("runs", "answered")];
+        let running = BTreeMap::from([(parts[1].pipeline.clone(), parts[1].clone())]);
+        let (client, access) = (client(), SecretAccess::default());
+        let incomplete = read(&client, &access, &parts).await;
+        let error = incomplete.require_fallback(&BTreeMap::new());
+        let error = error.expect_err("nothing of this controller runs");
+        assert!(error.passes_by_itself(), "{error}");
+        assert!(error.to_string().contains("`silent`"), "{error}");
+        incomplete
+            .require_fallback(&running)
+            .expect("the pipeline runs as it last ran");
+        let complete = read(&client, &access, &parts[1..]).await;
+        complete
+            .require_fallback(&BTreeMap::new())
+            .expect("all Secrets are known");
     }
 }
