@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::database_origins::{existed_before, instance_id};
 use crate::env::{NAMESPACE, TestEnv, condition};
-use crate::refusals::Reported;
+use crate::refusals::{self, Reported};
 use crate::vector_state::{NOT_OWNED, VectorState, status_difference};
 use crate::workload::{Author, DesiredState};
 
@@ -28,10 +28,12 @@ const THE_CLUSTERS_OWN: &str = "kubernetes";
 pub async fn reaches_desired_state(env: &TestEnv, rds: &Simulator, author: &Author) -> usize {
     let mut last = Vec::new();
     let mut refused = 0;
+    let mut unknown = 0;
     let converged = eventually_within(
         DEADLINE,
         "the convergence to the desired state",
         async || {
+            unknown += refusals::requests_unknown_outcomes(&env.databases()).await?;
             (last, refused) = differences(env, rds, author).await?;
             last.is_empty().then_some(())
         },
@@ -40,6 +42,7 @@ pub async fn reaches_desired_state(env: &TestEnv, rds: &Simulator, author: &Auth
         last.truncate(20);
         env.fail(&format!("{error}: {last:#?}"));
     }
+    println!("requested {unknown} changes again whose outcome was unknown");
     let check = async || differences(env, rds, author).await;
     stays(Duration::from_secs(2), "the list of differences", check).await;
     refused

@@ -15,6 +15,9 @@ use crate::env::{NAMESPACE, condition};
 const CODE: &str = "InvalidParameterCombination";
 const TEXT: &str = "this window is refused";
 
+/// Annotation that requests a reconciliation.
+const REQUESTED_AT: &str = "lockstep.dev/reconcile-requested-at";
+
 /// Maintenance windows that databases get.
 const WINDOWS: [&str; 3] = [
     "sun:01:00-sun:02:00",
@@ -30,15 +33,40 @@ pub fn start(rds: &Simulator) {
 /// Accepts the changes from now on, and requests those that were rejected again, as users do when they know of the reason.
 pub async fn end(rds: &Simulator, databases: &Api<DynamicObject>) {
     rds.clear_injections();
-    let now = k8s_openapi::jiff::Timestamp::now().to_string();
-    let annotations = json!({"lockstep.dev/reconcile-requested-at": now});
-    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     let all = databases.list(&ListParams::default()).await;
     for database in all.expect("databases") {
-        let params = PatchParams::default();
-        let patched = databases.patch(&database.name_any(), &params, &patch).await;
-        patched.expect("a request");
+        request(databases, &database).await.expect("a request");
     }
+}
+
+/// Requests the reconciliation of an object.
+async fn request(
+    databases: &Api<DynamicObject>,
+    database: &DynamicObject,
+) -> Result<(), kube::Error> {
+    let now = k8s_openapi::jiff::Timestamp::now().to_string();
+    let patch = json!({"metadata": {"annotations": {REQUESTED_AT: now}}});
+    let params = PatchParams::default();
+    let name = database.name_any();
+    let patched = databases.patch(&name, &params, &Patch::Merge(patch)).await;
+    patched.map(drop)
+}
+
+/// Requests again what may have been changed although its answer was lost, or a process has ended before it, as the condition says.
+/// Returns the number of objects.
+pub async fn requests_unknown_outcomes(databases: &Api<DynamicObject>) -> Option<usize> {
+    let mut requested = 0;
+    for database in databases.list(&ListParams::default()).await.ok()? {
+        let synced = condition(&database, "Synced");
+        let is_unknown = synced.is_some_and(|it| it.reason == "OutcomeUnknown");
+        let before = database.annotations().get(REQUESTED_AT);
+        let handled = database.data["status"]["lastHandledReconcileAt"].as_str();
+        if is_unknown && before.map(String::as_str) == handled {
+            request(databases, &database).await.ok()?;
+            requested += 1;
+        }
+    }
+    Some(requested)
 }
 
 /// Gives a database a maintenance window, which it may have had before.

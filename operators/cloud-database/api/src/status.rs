@@ -150,14 +150,15 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 64))]
     pub complete_for: Option<String>,
 
-    /// Changes that can interrupt clients and that RDS has accepted, until the instance has them. One that RDS takes back
-    /// is not requested again before the field or its consent changes, or a user requests a reconciliation.
+    /// Changes that can interrupt clients, recorded before they are requested from RDS, until the instance has them. One
+    /// that RDS takes back, or whose outcome is unknown, is not requested again before the field or its consent changes,
+    /// or a user requests a reconciliation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("maxItems" = 16))]
     pub accepted_changes: Vec<AcceptedChange>,
 }
 
-/// Change that can interrupt clients and that RDS has accepted.
+/// Change that can interrupt clients and that is requested from RDS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedChange {
@@ -173,9 +174,16 @@ pub struct AcceptedChange {
     #[schemars(length(max = 64))]
     pub consent: String,
 
-    /// Time at which RDS has accepted it.
+    /// Time at which it was recorded, before the request was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64), extend("format" = "date-time"))]
-    pub accepted_at: String,
+    pub requested_at: Option<String>,
+
+    /// Time at which RDS has accepted it, or at which a description of the instance has shown that. If not set, it may
+    /// have been accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("format" = "date-time"))]
+    pub accepted_at: Option<String>,
 
     /// If true, RDS has shown that the change waits or is in progress.
     #[serde(default)]
@@ -186,7 +194,7 @@ pub struct AcceptedChange {
     #[schemars(length(max = 64), extend("format" = "date-time"))]
     pub absent_since: Option<String>,
 
-    /// If true, RDS has taken the change back.
+    /// If true, RDS has taken the change back, or has never shown it.
     #[serde(default)]
     pub failed: bool,
 }

@@ -16,7 +16,7 @@ use crate::drift;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed};
 use crate::master_user::MasterUser;
 use crate::recorded_instance::RecordedInstance;
-use crate::source_owner::SourceName;
+use crate::source_owner::{FoundSource, SourceName};
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
 
@@ -40,9 +40,12 @@ impl InstanceReconciler {
                 ),
             ));
         }
-        let source = SourceName::Instance(id);
-        self.require_allowed(object, source, instance.tag_list())
-            .await?;
+        let source = FoundSource {
+            name: SourceName::Instance(id),
+            arn: instance.db_instance_arn(),
+            tags: instance.tag_list(),
+        };
+        self.require_allowed(object, source).await?;
         let user = user?;
         let mut conflicts = conflicts(&object.spec, instance);
         conflicts.extend(drift::other_user(&user.name, instance));

@@ -1,12 +1,13 @@
 //! Instances and snapshots that an administrator lets the objects of a namespace use although no object of the cluster owns them.
 //!
 //! The author of an object names the source, and an administrator, who may write the Namespace or the arguments of the controller, allows it.
+//! A name holds in each region and account that the objects of the namespace may choose. An ARN holds in its own only.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Beginning of the ARN of a snapshot, which another account may share.
+/// Beginning of an ARN.
 const ARN: &str = "arn:";
 
 /// Identifiers of instances and snapshots, resource IDs and ARNs, or patterns of them.
@@ -22,14 +23,18 @@ impl AllowedSources {
         Self(elements.map(str::to_owned).collect())
     }
 
-    /// Returns true if the list has the name of a source.
+    /// Returns true if the list has a source: its name in the spec, which is an ARN for a snapshot of another account, or the ARN
+    /// that RDS reports of it.
     ///
     /// A pattern for names matches no ARN: otherwise `orders-*` or `*-final` would allow a snapshot of that name which a stranger
     /// shares from another account.
-    pub(crate) fn contains(&self, source: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str, arn: Option<&str>) -> bool {
         self.0.iter().any(|pattern| {
-            let is_of_kind = pattern == "*" || pattern.starts_with(ARN) == source.starts_with(ARN);
-            is_of_kind && matches(&pattern.to_ascii_lowercase(), &source.to_ascii_lowercase())
+            let is_arn = pattern.starts_with(ARN);
+            let is_listed =
+                |source: &str| matches(&pattern.to_ascii_lowercase(), &source.to_ascii_lowercase());
+            let is_of_kind = pattern == "*" || is_arn == name.starts_with(ARN);
+            is_of_kind && is_listed(name) || is_arn && arn.is_some_and(is_listed)
         })
     }
 
@@ -139,7 +144,7 @@ mod tests {
             ("", "orders", false),
             (" , ", "", false),
         ] {
-            let found = AllowedSources::parse(list).contains(source);
+            let found = AllowedSources::parse(list).contains(source, None);
             assert_eq!(found, expected, "{source} in '{list}'");
         }
     }
@@ -155,7 +160,28 @@ mod tests {
             ("*-final", false),
             ("a*", false),
         ] {
-            let found = AllowedSources::parse(list).contains(shared);
+            let found = AllowedSources::parse(list).contains(shared, None);
+            assert_eq!(found, expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn a_source_is_listed_for_one_region_and_account_by_its_arn() {
+        let arn = "arn:aws:rds:eu-central-1:123456789012:db:orders";
+        for (list, expected) in [
+            (arn, true),
+            ("arn:aws:rds:eu-central-1:123456789012:db:*", true),
+            ("arn:aws:rds:eu-*:123456789012:db:orders", true),
+            ("arn:aws:rds:us-east-1:123456789012:db:orders", false),
+            ("arn:aws:rds:eu-central-1:210987654321:db:orders", false),
+            (
+                "arn:aws:rds:eu-central-1:123456789012:snapshot:orders",
+                false,
+            ),
+            ("*:orders", false),
+            ("orders", true),
+        ] {
+            let found = AllowedSources::parse(list).contains("orders", Some(arn));
             assert_eq!(found, expected, "{list}");
         }
     }
@@ -177,11 +203,11 @@ mod tests {
         let parsed = ["shop=orders,legacy-*", "shop=billing", "stock=*"].map(str::parse);
         let all: Result<SourcesByNamespace, String> = parsed.into_iter().collect();
         let all = all.expect("sources");
-        assert!(all.of_namespace("shop").contains("legacy-1"));
-        assert!(all.of_namespace("shop").contains("billing"));
-        assert!(!all.of_namespace("shop").contains("other"));
-        assert!(all.of_namespace("stock").contains("other"));
-        assert!(!all.of_namespace("reports").contains("orders"));
+        assert!(all.of_namespace("shop").contains("legacy-1", None));
+        assert!(all.of_namespace("shop").contains("billing", None));
+        assert!(!all.of_namespace("shop").contains("other", None));
+        assert!(all.of_namespace("stock").contains("other", None));
+        assert!(!all.of_namespace("reports").contains("orders", None));
         for invalid in ["orders", "=orders", "shop=", "shop= , "] {
             assert!(invalid.parse::<NamespaceSources>().is_err(), "{invalid}");
         }

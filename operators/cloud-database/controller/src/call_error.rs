@@ -9,6 +9,7 @@ use aws_sdk_sts::operation::assume_role::AssumeRoleError;
 use lockstep_controller::ReconcileError;
 
 use crate::error_code::{self, Class};
+use crate::rds_client::attempts::Attempts;
 
 /// Time after which a call is repeated that RDS has rejected for a reason outside of the object, such as a quota or a
 /// missing permission.
@@ -25,6 +26,7 @@ pub(crate) struct CallError {
     code: Option<String>,
     /// HTTP status of the response. `None` without a response.
     status: Option<u16>,
+    may_be_done: bool,
     pub(crate) message: String,
 }
 
@@ -33,14 +35,37 @@ impl CallError {
         self.code.as_deref() == Some(code)
     }
 
+    /// Creates an error for a call that was not sent.
+    pub(crate) fn not_sent(message: &str) -> Self {
+        Self {
+            may_be_done: false,
+            ..Self::without_response(&format!("not sent: {message}"))
+        }
+    }
+
     /// Creates an error for a call without a response of RDS.
     pub(crate) fn without_response(message: &str) -> Self {
         Self {
             is_role_denied: false,
             code: None,
             status: None,
+            may_be_done: true,
             message: message.to_owned(),
         }
+    }
+
+    /// Adds what is known about the attempts of the call.
+    pub(crate) fn after(self, attempts: &Attempts) -> Self {
+        Self {
+            may_be_done: attempts.may_be_done(),
+            ..self
+        }
+    }
+
+    /// Returns true unless it is certain that no attempt of the call was carried out. A rejection of the last attempt says
+    /// nothing about those before it, and can be the effect of one.
+    pub(crate) fn may_be_done(&self) -> bool {
+        self.may_be_done
     }
 
     /// Returns what the error means for the next attempt.
@@ -137,6 +162,7 @@ where
             status: error
                 .raw_response()
                 .map(|response| response.status().as_u16()),
+            may_be_done: true,
             message,
         }
     }
@@ -161,6 +187,7 @@ mod tests {
                 is_role_denied: false,
                 code: code.map(String::from),
                 status,
+                may_be_done: true,
                 message: String::new(),
             };
             error.is_rejected()

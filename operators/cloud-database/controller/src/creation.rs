@@ -26,7 +26,7 @@ use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_o
 use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
-use crate::source_owner::SourceName;
+use crate::source_owner::{FoundSource, SourceName};
 use crate::step_error::{StepError, with_status};
 use crate::tags;
 
@@ -203,7 +203,12 @@ impl InstanceReconciler {
                 self.rds.source_instance(instance).await?,
             ),
         };
-        self.require_allowed(object, name, &source.tags).await?;
+        let found = FoundSource {
+            name,
+            arn: source.arn.as_deref(),
+            tags: &source.tags,
+        };
+        self.require_allowed(object, found).await?;
         let unencrypted = || match (source.is_encrypted, name) {
             _ if !object.spec.encryption.enabled => None,
             (Some(false), _) => Some(without_encryption(name)),

@@ -112,6 +112,16 @@ pub(crate) fn class(code: Option<&str>, status: Option<u16>) -> Class {
     found.map_or(Ambiguous, |(_, class)| *class)
 }
 
+/// Returns true if an answer says that RDS did not carry out the call.
+pub(crate) fn is_not_carried_out(code: Option<&str>, status: Option<u16>) -> bool {
+    // The server is only overloaded, and says so whatever the status is.
+    code.is_some_and(|code| THROTTLING_ERRORS.contains(&code))
+        || matches!(
+            class(code, status),
+            Object | Outside | Ambiguous | Access | Busy
+        )
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use std::collections::BTreeSet;
@@ -226,5 +236,28 @@ pub(crate) mod tests {
             assert_eq!(refused(Some(code), Some(400)), unavailable, "{code}");
         }
         assert_eq!(refused(Some("OfALaterRelease"), Some(400)), Ambiguous);
+    }
+
+    #[test]
+    fn a_refusal_and_throttling_say_that_nothing_was_carried_out() {
+        for (code, status) in [
+            ("Throttling", 400),
+            ("Throttling", 503),
+            ("InvalidDBInstanceState", 400),
+            ("InvalidParameterValue", 400),
+            ("AccessDenied", 403),
+        ] {
+            assert!(is_not_carried_out(Some(code), Some(status)), "{code}");
+        }
+        for (code, status) in [
+            (None, None),
+            (None, Some(403)),
+            (Some("InternalFailure"), Some(500)),
+            (Some("ServiceUnavailable"), Some(503)),
+            (Some("RequestTimeout"), Some(400)),
+            (Some("DBInstanceAlreadyExists"), Some(400)),
+        ] {
+            assert!(!is_not_carried_out(code, status), "{code:?}, {status:?}");
+        }
     }
 }

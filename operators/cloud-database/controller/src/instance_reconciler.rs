@@ -20,6 +20,7 @@ use crate::known_passwords::KnownPasswords;
 use crate::location::Location;
 use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
+use crate::modification::unaccepted_changes::UnacceptedChanges;
 use crate::rds_client::RdsClient;
 use crate::rds_clients::RdsClients;
 use crate::rds_events::RdsEvents;
@@ -82,6 +83,7 @@ pub(crate) struct InstanceReconciler {
     pub(crate) access: Access,
     pub(crate) rds: RdsClient,
     pub(crate) requested: RequestedModifications,
+    pub(crate) unaccepted: UnacceptedChanges,
     pub(crate) passwords: KnownPasswords,
     /// Last known region and account of the instances.
     location: Mutex<Option<Location>>,
@@ -106,6 +108,7 @@ impl InstanceReconciler {
             access,
             rds,
             requested: RequestedModifications::default(),
+            unaccepted: UnacceptedChanges::default(),
             passwords: KnownPasswords::default(),
             location: Mutex::default(),
             unseen_since: Mutex::default(),
@@ -288,6 +291,7 @@ impl InstanceReconciler {
         self.record_owned(id);
         self.record_answer(id);
         self.requested.retain(id, &[]);
+        self.unaccepted.take(id);
         self.passwords.forget(id);
         self.rds.descriptions.forget(id);
         self.first_creations

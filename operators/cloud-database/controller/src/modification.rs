@@ -6,6 +6,7 @@ pub(crate) mod monitoring;
 pub(crate) mod outcomes;
 pub(crate) mod requested;
 pub(crate) mod storage;
+pub(crate) mod unaccepted_changes;
 
 use std::collections::BTreeMap;
 

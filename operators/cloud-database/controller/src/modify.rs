@@ -42,8 +42,12 @@ pub(crate) struct Target<'a> {
     pub(crate) storage_modified_at: Option<Timestamp>,
     /// Circumstances on which the effects of changes depend.
     pub(crate) circumstances: Vec<Circumstance>,
-    /// Changes that RDS has accepted before.
+    /// Changes that RDS has accepted before, or may have.
     pub(crate) accepted: &'a [AcceptedChange],
+    /// Recorded changes that were not requested since then.
+    pub(crate) recorded: &'a [AcceptedChange],
+    /// Fields whose changes must be recorded before they are requested.
+    pub(crate) unrecorded: &'a [&'static str],
 }
 
 impl InstanceReconciler {
@@ -64,13 +68,32 @@ impl InstanceReconciler {
                     None => open.push(group),
                 }
             }
-            Box::pin(self.request(target, open, outcomes)).await;
+            if open.iter().any(|group| target.is_unrecorded(group)) {
+                // They go into one call, so that the instance restarts once.
+                for group in open {
+                    outcomes.add(&group.fields(), Outcome::Next);
+                }
+            } else {
+                Box::pin(self.request(target, open, outcomes)).await;
+            }
         }
     }
 
     /// Returns the outcome of a group of fields that is not requested now.
     fn known(&self, target: &Target<'_>, group: &Modification) -> Option<Outcome> {
         if let Some(outcome) = accepted_changes::outcome(target.accepted, group) {
+            let answer = || self.requested.answer(target.id, group, target.when);
+            let is_open = matches!(
+                outcome,
+                Outcome::Unanswered {
+                    is_final: false,
+                    ..
+                }
+            );
+            // The status that records its answer was not written.
+            if is_open && answer() == Some(Answer::Accepted) {
+                return Some(Outcome::Accepted);
+            }
             return Some(outcome);
         }
         let is_storage = !group.storage.is_empty();
@@ -110,12 +133,13 @@ impl InstanceReconciler {
             return;
         }
         let is_one = groups.len() == 1;
+        let has_recorded = groups.iter().any(|group| target.is_recorded(group));
         let result = self.call(target, Modification::of(groups.clone())).await;
         match result {
             // RDS also answers that an available instance is in a wrong state if one field is not for it, such as backups of a
             // replica.
             Err(error)
-                if !is_one
+                if !(is_one || has_recorded && error.may_be_done())
                     && (error.is_rejected()
                         || error.is_busy() && target.accepts == Accepts::All) =>
             {
@@ -152,6 +176,7 @@ impl InstanceReconciler {
         result: &Result<(), CallError>,
         outcomes: &mut Outcomes,
     ) {
+        let has_recorded = groups.iter().any(|group| target.is_recorded(group));
         for group in groups {
             let fields = group.fields();
             let outcome = match result {
@@ -161,6 +186,11 @@ impl InstanceReconciler {
                         .accepted(target.id, group, target.when, waits);
                     Outcome::Requested(target.effects(&fields))
                 }
+                Err(error) if error.may_be_done() && target.is_recorded(&group) => {
+                    accepted_changes::unanswered(&fields, &error.text())
+                }
+                // The error can be the effect of an earlier attempt.
+                Err(error) if error.may_be_done() && has_recorded => Outcome::Failed(error.text()),
                 Err(error) if error.is_busy() => self.busy(target, group, error),
                 Err(error) if error.is_rejected() => self.rejected(target, group, error),
                 Err(error) => Outcome::Failed(error.text()),
@@ -230,6 +260,19 @@ impl Target<'_> {
         in_window && effects.any(|effect| effect.timing == Timing::AsApplyChanges)
     }
 
+    /// Returns true if a group has a change that was recorded before this request.
+    fn is_recorded(&self, group: &Modification) -> bool {
+        let fields = group.fields();
+        let mut recorded = self.recorded.iter();
+        recorded.any(|record| fields.contains(&record.field.as_str()))
+    }
+
+    /// Returns true if a group has a change that must be recorded before.
+    fn is_unrecorded(&self, group: &Modification) -> bool {
+        let mut fields = group.fields().into_iter();
+        fields.any(|field| self.unrecorded.contains(&field))
+    }
+
     /// Returns true if RDS has refused a group of fields because of the status of the instance again and again, although it
     /// reports one in which it accepts modifications.
     fn is_lasting(&self, busy_answers: u32) -> bool {
@@ -258,6 +301,8 @@ mod tests {
             storage_modified_at: None,
             circumstances: vec![Circumstance::MultiAz],
             accepted: &[],
+            recorded: &[],
+            unrecorded: &[],
         };
         let words = |field| target.effects(&[field])[0].1.clone();
         assert_eq!(
@@ -288,6 +333,8 @@ mod tests {
                 storage_modified_at: at,
                 circumstances: Vec::new(),
                 accepted: &[],
+                recorded: &[],
+                unrecorded: &[],
             };
             target.cooldown().map(|left| left.as_secs().div_ceil(60))
         };

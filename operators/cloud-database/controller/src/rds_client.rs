@@ -1,5 +1,6 @@
 //! RDS client: the calls that the operator makes.
 
+pub(crate) mod attempts;
 mod offers;
 mod origins;
 mod sources;
@@ -22,6 +23,7 @@ use crate::location::Location;
 use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::{Modification, PasswordChange};
 use crate::rate_limits::RateLimits;
+use crate::rds_client::attempts::Attempts;
 use crate::tags;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
@@ -130,8 +132,8 @@ impl RdsClient {
         if self.leadership.outlasts(CALL_DEADLINE) {
             return Ok(());
         }
-        Err(CallError::without_response(
-            "not sent: the lease may expire before the response",
+        Err(CallError::not_sent(
+            "the lease may expire before the response",
         ))
     }
 
@@ -267,9 +269,7 @@ impl RdsClient {
             MasterPassword::Managed { kms_key } => (None, Some(kms_key.clone())),
             // It would be lost if this process ended now.
             MasterPassword::NotStored => {
-                return Err(CallError::without_response(
-                    "not sent: the password is not stored",
-                ));
+                return Err(CallError::not_sent("the password is not stored"));
             }
         };
         let monitoring = spec.monitoring.clone().unwrap_or_default();
@@ -358,6 +358,7 @@ impl RdsClient {
                 .set_disable_log_types(Some(logs.disable.clone()))
                 .build()
         });
+        let attempts = Attempts::default();
         let response = self
             .client
             .modify_db_instance()
@@ -400,8 +401,11 @@ impl RdsClient {
             .set_master_user_secret_kms_key_id(
                 password.and_then(|it| it.kms_key().map(String::from)),
             )
+            .customize()
+            .interceptor(attempts.clone())
             .send()
-            .await?;
+            .await
+            .map_err(|error| CallError::from(error).after(&attempts))?;
         response.db_instance.ok_or_else(without_instance)
     }
 

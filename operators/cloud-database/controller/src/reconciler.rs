@@ -31,7 +31,7 @@ use crate::release;
 use crate::replica_source;
 use crate::secrets::Secrets;
 use crate::source_policy::SourcePolicy;
-use crate::step_error::StepError;
+use crate::step_error::{StepError, with_status};
 
 /// Reconciler of CloudDatabase.
 ///
@@ -224,8 +224,11 @@ impl Reconciler for CloudDatabaseReconciler {
         let done = reconciler.sync(&identity, request, credentials.user, source, change);
         let done = Box::pin(done).await;
         let mut output = done.unwrap_or_else(|error| reconciler.output_of(error));
-        if output.error.is_none() {
-            owned_secrets::add(&mut output, request, credentials.secret)?;
+        if output.error.is_none()
+            && let Err(error) = owned_secrets::add(&mut output, request, credentials.secret)
+        {
+            // What was requested is recorded in any case.
+            output = reconciler.output_of(with_status(output.status, error));
         }
         reads.append(&mut output.reads);
         Ok(ReconcileOutput {

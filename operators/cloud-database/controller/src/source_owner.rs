@@ -23,6 +23,15 @@ use crate::source_policy::UnownedSources;
 use crate::step_error::StepError;
 use crate::tags::{self, OBJECT_TAG, TaggedObject};
 
+/// Source of data, as RDS reports it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundSource<'a> {
+    pub(crate) name: SourceName<'a>,
+    /// ARN. None of a snapshot of another account, which is named by its ARN.
+    pub(crate) arn: Option<&'a str>,
+    pub(crate) tags: &'a [Tag],
+}
+
 /// Source of data, as the spec names it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SourceName<'a> {
@@ -56,20 +65,20 @@ struct ReadAnnotation {
 }
 
 impl InstanceReconciler {
-    /// Returns an error if an object may not use a source of data with these tags.
+    /// Returns an error if an object may not use a source of data.
     pub(crate) async fn require_allowed(
         &self,
         object: &CloudDatabase,
-        source: SourceName<'_>,
-        tags: &[Tag],
+        found: FoundSource<'_>,
     ) -> Result<(), StepError> {
         let policy = &self.shared.source_policy;
-        let Some(owner) = tags::owner_of(tags) else {
+        let source = found.name;
+        let Some(owner) = tags::owner_of(found.tags) else {
             if policy.unowned == UnownedSources::Allow {
                 return Ok(());
             }
             let why = format!("{source} has no tags of an object");
-            return self.require_listed(object, source, &why).await;
+            return self.require_listed(object, found, &why).await;
         };
         let ours = self.rds.cluster_name();
         if let Some(cluster) = owner.other_cluster(ours) {
@@ -81,7 +90,7 @@ impl InstanceReconciler {
                     "{source} belongs to the cluster '{cluster}' ({owner}), and the controller runs without --cluster-name"
                 ),
             };
-            return self.require_listed(object, source, &why).await;
+            return self.require_listed(object, found, &why).await;
         }
         // Objects of a cluster that was restored from a backup of etcd have the UIDs of those of the other cluster.
         if owner.is(object) {
@@ -94,15 +103,15 @@ impl InstanceReconciler {
     async fn require_listed(
         &self,
         object: &CloudDatabase,
-        source: SourceName<'_>,
+        found: FoundSource<'_>,
         why: &str,
     ) -> Result<(), StepError> {
         let policy = &self.shared.source_policy;
         let namespace = object.namespace().unwrap_or_default();
-        let name = source.as_str();
+        let name = found.name.as_str();
         if !policy.reads_namespaces {
             let listed = policy.allowed.of_namespace(&namespace);
-            if listed.contains(name) {
+            if listed.contains(name, found.arn) {
                 return Ok(());
             }
             let allowed = format!("--allowed-sources={namespace}={name}");
@@ -117,7 +126,7 @@ impl InstanceReconciler {
         let ReadAnnotation { value, read } = self.annotation(&namespace, ALLOWED_SOURCES).await;
         let value = value.map_err(|error| StepError::from(error).with_reads(vec![read.clone()]))?;
         let listed = AllowedSources::parse(value.as_deref().unwrap_or_default());
-        if listed.contains(name) {
+        if listed.contains(name, found.arn) {
             return Ok(());
         }
         let how = match listed.text_with(name) {

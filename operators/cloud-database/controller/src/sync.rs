@@ -9,7 +9,7 @@ use aws_sdk_rds::types::DbInstance;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{
-    AcceptedChange, ApplyChanges, CloudDatabase, CloudDatabaseSpec, LastChange, REPLACES_INSTANCE,
+    ApplyChanges, CloudDatabase, CloudDatabaseSpec, LastChange, REPLACES_INSTANCE,
 };
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ use crate::master_password::{
     is_unknown_password, published_by,
 };
 use crate::master_user::{MasterPassword, MasterUser};
-use crate::modification::accepted_changes::Comparison;
+use crate::modification::accepted_changes::{Comparison, Records, Review};
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::{MAX_SIZE, Modification, PASSWORD, SIZE, TagChange};
 use crate::modify::Target;
@@ -44,6 +44,14 @@ use crate::tags;
 
 /// Time after which RDS certainly reports a change that it has accepted and not applied.
 const SHOWN_AFTER: SignedDuration = SignedDuration::from_mins(10);
+
+/// State that a reconciliation has found.
+struct State<'a> {
+    instance: &'a DbInstance,
+    record: &'a RecordedInstance<'a>,
+    /// If true, a user has requested the reconciliation.
+    is_requested: bool,
+}
 
 /// Result of the requests of a reconciliation.
 struct Applied {
@@ -67,7 +75,8 @@ impl InstanceReconciler {
         let object = request.parent();
         let uid = object.uid();
         let mut record = RecordedInstance::from_status(request.raw_parent(), id);
-        let instance = if request.is_requested() {
+        let is_requested = request.is_requested();
+        let instance = if is_requested {
             self.requested.forget_refusals(id);
             record.accepted_changes.retain(|change| !change.failed);
             self.rds.describe(id).await
@@ -111,12 +120,19 @@ impl InstanceReconciler {
                 published: None,
             }
         } else {
-            let applied = self.apply(id, object, &instance, &record, user, &mut outcomes);
+            let state = State {
+                instance: &instance,
+                record: &record,
+                is_requested,
+            };
+            let applied = self.apply(id, object, &state, user, &mut outcomes);
             Box::pin(applied).await
         };
         status.extend(applied.status);
         let mut output = self.report(id, object, &instance, status, outcomes)?;
-        let before = owned_secrets::published(request)?;
+        // What was requested is recorded in any case.
+        let before = owned_secrets::published(request)
+            .map_err(|error| with_status(output.status.clone(), error))?;
         let published = applied.published.or(before);
         let secret = published.and_then(|it| {
             connection_secret::of_instance(object, &instance, &it, self.shared.ca_bundle.as_deref())
@@ -130,19 +146,19 @@ impl InstanceReconciler {
         &self,
         id: &str,
         object: &CloudDatabase,
-        instance: &DbInstance,
-        record: &RecordedInstance<'_>,
+        state: &State<'_>,
         user: Result<MasterUser, ReconcileError>,
         outcomes: &mut Outcomes,
     ) -> Applied {
+        let State {
+            instance,
+            record,
+            is_requested,
+        } = *state;
         let meaning = meaning_of(instance);
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
-        // Full storage does not wait for the maintenance window.
-        let when = match meaning.accepts {
-            Accepts::OnlyStorage => ApplyChanges::Immediately,
-            _ => spec.apply_changes,
-        };
+        let when = time_of_changes(spec, &meaning);
         let mut change = drift::between(spec, when, instance, &enforced, record);
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
         outcomes.add_not_allowed(drift::not_allowed(spec, instance));
@@ -175,7 +191,7 @@ impl InstanceReconciler {
         let wanted = change.clone();
         let poll = self.shared.config.poll_interval;
         let comparison = Comparison::new(spec, instance, &wanted, poll);
-        let mut accepted = self.reviewed(id, &comparison, record);
+        let reviewed = self.reviewed(id, &comparison, record, is_requested);
         let target = Target {
             id,
             arn,
@@ -183,7 +199,9 @@ impl InstanceReconciler {
             when,
             storage_modified_at: record.storage_modified_at,
             circumstances: circumstances::of(spec, when, instance, &change),
-            accepted: &accepted.clone(),
+            accepted: &reviewed.settled,
+            recorded: &reviewed.not_made,
+            unrecorded: &comparison.unrecorded(&reviewed),
         };
         if fields.contains(&PASSWORD) {
             // If the answer is lost, or this process ends, the instance may have either.
@@ -199,14 +217,9 @@ impl InstanceReconciler {
             self.request_changes(&target, object, instance, &replication, change, outcomes);
         Box::pin(requests).await;
         if when != spec.apply_changes && outcomes.has_requested(SIZE) {
-            let waiting = drift::pending(instance).into_iter();
-            // The log volume waits for a restart in any case.
-            let waiting = waiting.filter(|it| it != PASSWORD && it != "dedicatedLogVolume");
-            outcomes.add_applied_early(waiting.filter(|it| !it.starts_with("storage.")));
+            outcomes.add_applied_early(waiting_for_window(instance));
         }
-        comparison.add_accepted(&mut accepted, outcomes);
-        let accepted = Some(accepted).filter(|accepted| !accepted.is_empty());
-        let mut status = instance_fields([("acceptedChanges", json!(accepted))]);
+        let mut status = self.recorded(id, &comparison, reviewed, outcomes);
         if let Ok(user) = &user
             && outcomes.has_accepted(PASSWORD)
         {
@@ -239,15 +252,18 @@ impl InstanceReconciler {
         Applied { status, published }
     }
 
-    /// Returns the changes that RDS has accepted before, as it shows them now.
+    /// Returns the recorded changes, as RDS shows them now. What is known of those that RDS has not accepted is forgotten until
+    /// the requests of this reconciliation have ended.
     fn reviewed(
         &self,
         id: &str,
         comparison: &Comparison<'_>,
         record: &RecordedInstance<'_>,
-    ) -> Vec<AcceptedChange> {
-        let accepted = comparison.review(&record.accepted_changes);
-        let failed = accepted.iter().filter(|change| change.failed);
+        is_requested: bool,
+    ) -> Review {
+        let unaccepted = self.unaccepted.take(id);
+        let reviewed = comparison.review(&record.accepted_changes, &unaccepted, is_requested);
+        let failed = reviewed.settled.iter().filter(|change| change.failed);
         let failed: Vec<_> = failed.map(|change| change.field.as_str()).collect();
         let was_failed = |field: &str| {
             let mut before = record.accepted_changes.iter();
@@ -255,7 +271,22 @@ impl InstanceReconciler {
         };
         let newly: Vec<_> = failed.into_iter().filter(|it| !was_failed(it)).collect();
         self.requested.forget_accepted(id, &newly);
-        accepted
+        reviewed
+    }
+
+    /// Returns the status field that records changes after the requests of this reconciliation, and remembers what the status does
+    /// not tell of them.
+    fn recorded(
+        &self,
+        id: &str,
+        comparison: &Comparison<'_>,
+        reviewed: Review,
+        outcomes: &Outcomes,
+    ) -> Map<String, Value> {
+        let Records { stored, unaccepted } = comparison.records(reviewed, outcomes);
+        self.unaccepted.set(id, unaccepted);
+        let stored = Some(stored).filter(|stored| !stored.is_empty());
+        instance_fields([("acceptedChanges", json!(stored))])
     }
 
     /// Requests the promotion of a replica, or what else differs.
@@ -377,6 +408,22 @@ impl InstanceReconciler {
             gauge.set(expiry.as_second());
         }
     }
+}
+
+/// Returns when RDS is to apply changes. Full storage does not wait for the maintenance window.
+fn time_of_changes(spec: &CloudDatabaseSpec, meaning: &Meaning) -> ApplyChanges {
+    match meaning.accepts {
+        Accepts::OnlyStorage => ApplyChanges::Immediately,
+        _ => spec.apply_changes,
+    }
+}
+
+/// Returns the fields whose change waits for the maintenance window, but for those of the storage.
+fn waiting_for_window(instance: &DbInstance) -> impl Iterator<Item = String> {
+    let waiting = drift::pending(instance).into_iter();
+    // The log volume waits for a restart in any case.
+    let waiting = waiting.filter(|field| field != PASSWORD && field != "dedicatedLogVolume");
+    waiting.filter(|field| !field.starts_with("storage."))
 }
 
 /// Returns the status fields that record what RDS has accepted in this reconciliation.

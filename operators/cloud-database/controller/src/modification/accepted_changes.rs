@@ -1,9 +1,12 @@
-//! Changes that can interrupt clients and that RDS has accepted, recorded in the status of the object until the instance
+//! Changes that can interrupt clients, recorded in the status of the object before they are requested, until the instance
 //! has them.
 //!
-//! RDS can accept a change, interrupt the database for it, fail, and take it back. It is accepted once for each consent of
-//! the user: one that RDS has taken back is reported, and requested again only if the field or its consent changes, or a
-//! user requests a reconciliation.
+//! record → request, in the next reconciliation → accepted → applied, or taken back
+//!
+//! RDS can accept a change, interrupt the database for it, fail, and take it back. There is one attempt for each consent of
+//! the user: a change that RDS has taken back, or whose outcome is unknown, is reported, and requested again only if the
+//! field or its consent changes, or a user requests a reconciliation. The outcome is unknown if the answer of RDS was
+//! lost, or if the process that has recorded the change has ended before it recorded the answer.
 
 use std::time::Duration;
 
@@ -17,6 +20,7 @@ use crate::drift;
 use crate::instance_status::{self, Accepts};
 use crate::modification::Modification;
 use crate::modification::outcomes::{ENGINE_VERSION, Outcome, Outcomes};
+use crate::modification::unaccepted_changes::{Knowledge, UnacceptedChange};
 
 /// Fields whose changes are recorded.
 const FIELDS: [&str; 5] = [
@@ -50,6 +54,40 @@ enum Shown {
     Absent,
 }
 
+/// Recorded changes as a comparison shows them.
+#[derive(Debug, Default)]
+pub(crate) struct Review {
+    /// Changes that RDS has accepted, or may have.
+    pub(crate) settled: Vec<AcceptedChange>,
+    /// Changes that were not made since they were recorded.
+    pub(crate) not_made: Vec<AcceptedChange>,
+    /// What is known about the settled ones whose answer was lost.
+    observed: Vec<UnacceptedChange>,
+}
+
+/// Record of the change of a field.
+enum Recorded<'a> {
+    Settled(&'a AcceptedChange),
+    NotMade(&'a AcceptedChange),
+}
+
+impl Review {
+    fn of_field(&self, field: &str) -> Option<Recorded<'_>> {
+        let of_field = |record: &&AcceptedChange| record.field == field;
+        let settled = self.settled.iter().find(of_field).map(Recorded::Settled);
+        settled.or_else(|| self.not_made.iter().find(of_field).map(Recorded::NotMade))
+    }
+}
+
+/// Records after the requests of a reconciliation.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    /// Those of the status.
+    pub(crate) stored: Vec<AcceptedChange>,
+    /// What this process knows about those that RDS has not accepted, and about those that it has refused.
+    pub(crate) unaccepted: Vec<UnacceptedChange>,
+}
+
 /// Comparison of an instance with the spec, in which accepted changes are looked for.
 pub(crate) struct Comparison<'a> {
     pub(crate) spec: &'a CloudDatabaseSpec,
@@ -78,41 +116,127 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Returns the accepted changes as this comparison shows them. Those that are applied, and those whose field or consent
-    /// has changed, are left out.
-    pub(crate) fn review(&self, records: &[AcceptedChange]) -> Vec<AcceptedChange> {
-        let mut reviewed: Vec<_> = records
-            .iter()
-            .filter(|record| self.is_wanted(record))
-            .filter_map(|record| next(record, self.shown(&record.field), self))
-            .collect();
-        // The process may have ended after the call, before the status was written.
+    /// Returns the recorded changes as this comparison shows them, with what this process knows about those that RDS has not
+    /// accepted. Changes that are applied, and those whose field or consent has changed, are left out. If a user has
+    /// requested the reconciliation, so are those whose outcome is unknown, while RDS is not changing the instance.
+    pub(crate) fn review(
+        &self,
+        records: &[AcceptedChange],
+        unaccepted: &[UnacceptedChange],
+        is_requested: bool,
+    ) -> Review {
+        let mut review = Review::default();
+        for record in records.iter().filter(|record| self.is_wanted(record)) {
+            let known = unaccepted.iter().find(|it| it.is(record));
+            let shown = self.shown(&record.field);
+            let knowledge = match known.map(|it| it.knowledge) {
+                Some(knowledge @ Knowledge::Unanswered { .. }) if shown == Shown::Absent => {
+                    knowledge.after_idle(self.now, SHOWN_AFTER)
+                }
+                Some(Knowledge::Unanswered { .. }) | None => None,
+                Some(Knowledge::NotMade) => {
+                    review.not_made.push(record.clone());
+                    continue;
+                }
+            };
+            let next = match knowledge {
+                // It is recorded anew.
+                Some(Knowledge::NotMade) => None,
+                Some(Knowledge::Unanswered { .. }) => Some(record.clone()),
+                None => next(record, shown, self),
+            };
+            let is_another_attempt = is_requested && !self.is_changing();
+            let next = next.filter(|it| it.accepted_at.is_some() || !is_another_attempt);
+            if let (Some(next), Some(knowledge)) = (&next, knowledge) {
+                review.observed.push(UnacceptedChange {
+                    record: next.clone(),
+                    knowledge,
+                });
+            }
+            review.settled.extend(next);
+        }
+        review.settled.extend(self.missing(&review));
+        review
+    }
+
+    /// Returns records of changes in progress that have none: an earlier release may have requested them, or another client.
+    fn missing(&self, review: &Review) -> Vec<AcceptedChange> {
         let missing = FIELDS.into_iter().filter(|field| {
             self.is_changing()
                 && self.is_pending(field)
                 && self.pends_as_wanted(field)
-                && reviewed.iter().all(|record| record.field != *field)
+                && review.of_field(field).is_none()
         });
-        let missing: Vec<_> = missing.filter_map(|field| self.record(field)).collect();
-        reviewed.extend(missing.into_iter().map(|record| AcceptedChange {
-            began: true,
-            ..record
-        }));
-        reviewed
+        let missing = missing.filter_map(|field| self.record(field));
+        missing
+            .map(|record| AcceptedChange {
+                accepted_at: Some(time(self.now)),
+                began: true,
+                ..record
+            })
+            .collect()
     }
 
-    /// Adds the changes that RDS has accepted in this reconciliation, or before as the process remembers.
-    pub(crate) fn add_accepted(&self, records: &mut Vec<AcceptedChange>, outcomes: &Outcomes) {
+    /// Returns the fields whose changes must be recorded before they are requested.
+    pub(crate) fn unrecorded(&self, review: &Review) -> Vec<&'static str> {
+        let open = FIELDS.into_iter().filter(|field| {
+            let is_requested = requested(self.change, field).is_some();
+            is_requested && self.requests_wanted(field) && review.of_field(field).is_none()
+        });
+        open.collect()
+    }
+
+    /// Returns the records after the requests of this reconciliation: those of changes that RDS has accepted, or may have, and
+    /// of those that are requested next.
+    pub(crate) fn records(&self, review: Review, outcomes: &Outcomes) -> Records {
+        let mut records = Records::default();
         for field in FIELDS {
-            let is_new = records.iter().all(|record| record.field != field);
-            if is_new
-                && outcomes.has_accepted(field)
-                && self.requests_wanted(field)
-                && let Some(record) = self.record(field)
-            {
-                records.push(record);
+            let outcome = outcomes.of_field(field);
+            let is_accepted = matches!(outcome, Some(Outcome::Requested(_) | Outcome::Accepted));
+            let accepted_at = is_accepted.then(|| time(self.now));
+            let is_next = outcome == Some(&Outcome::Next);
+            match review.of_field(field) {
+                Some(Recorded::Settled(record)) => records.stored.push(AcceptedChange {
+                    accepted_at: record.accepted_at.clone().or(accepted_at),
+                    ..record.clone()
+                }),
+                Some(Recorded::NotMade(record)) if is_accepted => {
+                    records.stored.push(AcceptedChange {
+                        accepted_at,
+                        ..record.clone()
+                    });
+                }
+                Some(Recorded::NotMade(record)) => {
+                    let change = match outcome {
+                        Some(Outcome::Unanswered { .. }) => {
+                            UnacceptedChange::unanswered(record.clone(), self.now)
+                        }
+                        _ => UnacceptedChange::not_made(record.clone()),
+                    };
+                    // If RDS has refused it, another attempt has a record of its own.
+                    if is_next || change.knowledge != Knowledge::NotMade {
+                        records.stored.push(record.clone());
+                    }
+                    records.unaccepted.push(change);
+                }
+                None if (is_accepted || is_next) && self.requests_wanted(field) => {
+                    let Some(record) = self.record(field) else {
+                        continue;
+                    };
+                    if is_next {
+                        let change = UnacceptedChange::not_made(record.clone());
+                        records.unaccepted.push(change);
+                    }
+                    records.stored.push(AcceptedChange {
+                        accepted_at,
+                        ..record
+                    });
+                }
+                None => {}
             }
         }
+        records.unaccepted.extend(review.observed);
+        records
     }
 
     /// Returns the record of a change to what the spec says.
@@ -121,7 +245,7 @@ impl<'a> Comparison<'a> {
             field: field.to_owned(),
             target: wanted(self.spec, field)?,
             consent: consent(self.spec, field),
-            accepted_at: time(self.now),
+            requested_at: Some(time(self.now)),
             ..AcceptedChange::default()
         })
     }
@@ -213,6 +337,11 @@ fn next(
         Shown::InProgress => {
             next.began = true;
             next.absent_since = None;
+            let is_shown =
+                |field: &str| comparison.is_pending(field) && comparison.pends_as_wanted(field);
+            if record.accepted_at.is_none() && is_shown(&record.field) {
+                next.accepted_at = Some(time(comparison.now));
+            }
         }
         Shown::Busy => next.absent_since = None,
         Shown::Absent => {
@@ -221,11 +350,15 @@ fn next(
                 let since = since.parse::<Timestamp>().unwrap_or(now);
                 now.duration_since(since)
             };
-            let shown_after = match comparison.spec.apply_changes {
-                ApplyChanges::Immediately => SHOWN_AFTER,
-                ApplyChanges::MaintenanceWindow => IN_WINDOW_SHOWN_AFTER,
+            let shown_after = match (comparison.spec.apply_changes, &record.accepted_at) {
+                (ApplyChanges::MaintenanceWindow, Some(_)) => IN_WINDOW_SHOWN_AFTER,
+                (ApplyChanges::MaintenanceWindow, None) | (ApplyChanges::Immediately, _) => {
+                    SHOWN_AFTER
+                }
             };
-            if record.began || age(&record.accepted_at) >= shown_after {
+            let since = record.accepted_at.as_ref().or(record.requested_at.as_ref());
+            let is_old = since.is_none_or(|since| age(since) >= shown_after);
+            if record.began || is_old {
                 match &record.absent_since {
                     // One answer proves nothing.
                     None => next.absent_since = Some(time(now)),
@@ -237,19 +370,43 @@ fn next(
     Some(next)
 }
 
-/// Returns the outcome of a group of fields that RDS has accepted before, if one of them is recorded.
+/// When a change is requested again.
+const NEXT_ATTEMPT: &str = "It is not requested again before the field or its consent changes, or the annotation lockstep.dev/reconcile-requested-at gets a new value";
+
+/// Returns the outcome of a group of fields that RDS has accepted before, or may have, if one of them is recorded.
 pub(crate) fn outcome(records: &[AcceptedChange], group: &Modification) -> Option<Outcome> {
-    let of_group = |record: &&AcceptedChange| {
-        requested(group, &record.field).is_some_and(|target| target == record.target)
-    };
-    let mut found = records.iter().filter(of_group);
-    let failed = records.iter().filter(of_group).find(|it| it.failed);
-    match failed {
-        Some(record) => Some(Outcome::TakenBack(format!(
-            "RDS accepted the change of {} to '{}' at {} and has taken it back: see the events and logs of the instance in RDS. It is not requested again before the field or its consent changes, or the annotation lockstep.dev/reconcile-requested-at gets a new value",
-            record.field, record.target, record.accepted_at
-        ))),
-        None => found.next().map(|_| Outcome::Accepted),
+    let of_group: Vec<_> = records
+        .iter()
+        .filter(|record| requested(group, &record.field).as_ref() == Some(&record.target))
+        .collect();
+    let first = |is: fn(&AcceptedChange) -> bool| of_group.iter().find(|record| is(record));
+    let found = first(|record| record.failed)
+        .or_else(|| first(|record| record.accepted_at.is_none()))
+        .or_else(|| first(|_| true))?;
+    let AcceptedChange { field, target, .. } = found;
+    Some(match (&found.accepted_at, found.failed) {
+        (Some(_), false) => Outcome::Accepted,
+        (Some(at), true) => Outcome::TakenBack(format!(
+            "RDS accepted the change of {field} to '{target}' at {at} and has taken it back: see the events and logs of the instance in RDS. {NEXT_ATTEMPT}"
+        )),
+        (None, is_final) => Outcome::Unanswered {
+            message: format!(
+                "the change of {field} to '{target}' was to be requested at {}, and it is not known whether RDS has received it and taken it back: see the events of the instance in RDS. {NEXT_ATTEMPT}",
+                found.requested_at.as_deref().unwrap_or("an unknown time")
+            ),
+            is_final,
+        },
+    })
+}
+
+/// Returns the outcome of a change of these fields whose answer was lost.
+pub(crate) fn unanswered(fields: &[&str], error: &str) -> Outcome {
+    Outcome::Unanswered {
+        message: format!(
+            "it is not known whether RDS makes the change of {}, because its answer was lost: {error}. {NEXT_ATTEMPT}",
+            fields.join(", ")
+        ),
+        is_final: false,
     }
 }
 

@@ -25,6 +25,9 @@ const UPGRADE_FAILED: &str = "UpgradeFailed";
 /// The same for another change.
 const CHANGE_TAKEN_BACK: &str = "ChangeTakenBack";
 
+/// Reason of a change that can interrupt clients and that RDS may have made, in conditions and an Event.
+const OUTCOME_UNKNOWN: &str = "OutcomeUnknown";
+
 /// Outcome of a group of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -40,6 +43,13 @@ pub(crate) enum Outcome {
     TakenBack(String),
     /// There was no answer that says whether RDS accepts it.
     Failed(String),
+    /// The same for a change that can interrupt clients: it may have been made, so that it is not requested again.
+    Unanswered {
+        /// What is known, and what to do.
+        message: String,
+        /// If true, waiting does not help.
+        is_final: bool,
+    },
     /// The storage was changed a short time ago. With the time left, if it is known.
     Cooldown(Option<Duration>),
     /// It differs, and nothing is requested for an instance that is only observed.
@@ -93,6 +103,13 @@ impl Outcomes {
         fields.any(|(fields, outcome)| {
             has_field(fields, starts_with) && matches!(outcome, Outcome::Requested(_))
         })
+    }
+
+    /// Returns the outcome of a field.
+    pub(crate) fn of_field(&self, field: &str) -> Option<&Outcome> {
+        let mut all = self.fields.iter();
+        let found = all.find(|(fields, _)| fields.split(", ").any(|it| it == field));
+        found.map(|(_, outcome)| outcome)
     }
 
     /// Returns the fields of which RDS has accepted a change in this reconciliation.
@@ -156,6 +173,7 @@ impl Outcomes {
             | Outcome::Busy(_)
             | Outcome::Failed(_)
             | Outcome::Next => true,
+            Outcome::Unanswered { is_final, .. } => !is_final,
             Outcome::Rejected(_)
             | Outcome::TakenBack(_)
             | Outcome::Cooldown(_)
@@ -200,7 +218,7 @@ impl Outcomes {
             Outcome::Rejected(message) => {
                 format!("RDS has rejected the change of {fields}: {message}")
             }
-            Outcome::TakenBack(message) => message.clone(),
+            Outcome::TakenBack(message) | Outcome::Unanswered { message, .. } => message.clone(),
             Outcome::Failed(message) => {
                 format!("the change of {fields} could not be requested, and is requested again: {message}")
             }
@@ -239,6 +257,14 @@ impl Outcomes {
                     reason: taken_back_reason(fields),
                     note: message.clone(),
                 }),
+                Outcome::Unanswered {
+                    message,
+                    is_final: true,
+                } => events.push(OperatorEvent {
+                    is_warning: true,
+                    reason: OUTCOME_UNKNOWN,
+                    note: message.clone(),
+                }),
                 Outcome::Rejected(message) => events.push(OperatorEvent {
                     is_warning: true,
                     reason: REJECTED,
@@ -269,12 +295,19 @@ impl Outcomes {
         events
     }
 
-    /// Returns the condition `Stalled` for changes that RDS has taken back.
+    /// Returns the condition `Stalled` for changes that RDS has taken back, or whose outcome stays unknown.
     pub(crate) fn stalled(&self) -> Option<Stalled> {
         let mut fields = self.fields.iter();
         fields.find_map(|(fields, outcome)| match outcome {
             Outcome::TakenBack(message) => Some(Stalled {
                 reason: taken_back_reason(fields),
+                message: message.clone(),
+            }),
+            Outcome::Unanswered {
+                message,
+                is_final: true,
+            } => Some(Stalled {
+                reason: OUTCOME_UNKNOWN,
                 message: message.clone(),
             }),
             _ => None,
@@ -298,6 +331,8 @@ impl Outcomes {
             stalled.reason
         } else if has(|it| matches!(it, Outcome::Rejected(_))) {
             "Rejected"
+        } else if has(|it| matches!(it, Outcome::Unanswered { .. })) {
+            OUTCOME_UNKNOWN
         } else if has(|it| matches!(it, Outcome::Failed(_))) {
             "CallFailed"
         } else if has(|it| matches!(it, Outcome::Cooldown(_))) {

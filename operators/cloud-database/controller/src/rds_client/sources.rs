@@ -12,6 +12,8 @@ use crate::tags::{self, OWNER_TAG};
 /// Source of data.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
+    /// None of a snapshot that another account shares.
+    pub(crate) arn: Option<String>,
     pub(crate) tags: Vec<Tag>,
     /// Reason why RDS does not use it, which does not pass by itself. RDS has the same error code for those that pass.
     pub(crate) problem: Option<String>,
@@ -25,6 +27,7 @@ impl Source {
     fn of_earlier_state(instance: DbInstance) -> Self {
         Self {
             is_encrypted: instance.storage_encrypted(),
+            arn: instance.db_instance_arn,
             tags: instance.tag_list.unwrap_or_default(),
             problem: None,
         }
@@ -52,6 +55,7 @@ impl RdsClient {
             ));
         };
         let mut source = Source {
+            arn: snapshot.db_snapshot_arn.clone(),
             tags: snapshot.tag_list.clone().unwrap_or_default(),
             problem: problem_of_snapshot(&snapshot),
             is_encrypted: snapshot.encrypted(),
@@ -139,10 +143,13 @@ impl RdsClient {
             let is_encrypted = backups
                 .iter()
                 .find_map(DbInstanceAutomatedBackup::encrypted);
+            let mut arns = backups.iter().filter_map(|it| it.db_instance_arn());
+            let arn = arns.next().map(String::from);
             if !has_owner(&tags) {
                 tags = tags_of_backups(backups);
             }
             return Ok(Source {
+                arn,
                 tags,
                 problem: None,
                 is_encrypted,
@@ -162,6 +169,7 @@ impl RdsClient {
         let problem = problem_of_instance(id, &instance);
         Ok(Source {
             is_encrypted: instance.storage_encrypted(),
+            arn: instance.db_instance_arn,
             tags: instance.tag_list.unwrap_or_default(),
             problem,
         })

@@ -1,12 +1,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aws_config::retry::RetryConfig;
 use aws_config::{BehaviorVersion, Region};
 use aws_credential_types::Credentials;
+use aws_credential_types::credential_fn::provide_credentials_fn;
+use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::http::{
     HttpConnector, HttpConnectorFuture, SharedHttpConnector, http_client_fn,
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
 
 use super::*;
 
@@ -47,14 +51,7 @@ async fn instances_of_earlier_objects_are_searched_on_every_page() {
         }))
         .load()
         .await;
-    let instances = RdsClient::of(
-        config,
-        None,
-        Leadership::always(),
-        RateLimits::unlimited(),
-        None,
-        AwsRequests::default(),
-    );
+    let instances = instances_of(config);
     let object = serde_json::json!({
         "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
         "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
@@ -72,6 +69,101 @@ async fn instances_of_earlier_objects_are_searched_on_every_page() {
         .collect();
     assert_eq!(found, ["cdb-1", "cdb-2"]);
     assert_eq!(pages.0.load(Ordering::SeqCst), 2);
+}
+
+/// Answer to an attempt of a call: a status with a code, or none, after which the connection ends.
+type Answer = Option<(u16, &'static str)>;
+
+/// RDS with these answers to the attempts of a call.
+#[derive(Clone, Debug)]
+struct Answers(Arc<std::sync::Mutex<Vec<Answer>>>);
+
+impl HttpConnector for Answers {
+    fn call(&self, _: HttpRequest) -> HttpConnectorFuture {
+        let Some((status, code)) = self.0.lock().expect("a lock").remove(0) else {
+            let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+            return HttpConnectorFuture::ready(Err(ConnectorError::io(error.into())));
+        };
+        let body = format!(
+            "<ErrorResponse><Error><Code>{code}</Code><Message>by a test</Message></Error></ErrorResponse>"
+        );
+        let response = http::Response::builder().status(status).body(body.into());
+        let response = HttpResponse::try_from(response.expect("an answer"));
+        HttpConnectorFuture::ready(Ok(response.expect("an answer")))
+    }
+}
+
+#[tokio::test]
+async fn a_call_may_be_done_unless_each_attempt_says_that_it_is_not() {
+    let throttled = Some((400, "Throttling"));
+    let busy = Some((400, "InvalidDBInstanceState"));
+    let rejected = Some((400, "InvalidParameterValue"));
+    let failed = Some((500, "InternalFailure"));
+    for (answers, may_be_done) in [
+        (vec![busy], false),
+        (vec![rejected], false),
+        (vec![throttled, throttled, throttled], false),
+        (vec![throttled, rejected], false),
+        (vec![failed, failed, failed], true),
+        // The refusal can be the effect of the attempt before it.
+        (vec![failed, busy], true),
+        (vec![None, busy], true),
+        (vec![None, throttled, rejected], true),
+        (vec![None, None, None], true),
+    ] {
+        let about = format!("{answers:?}");
+        let left = Answers(Arc::new(std::sync::Mutex::new(answers)));
+        let connector = left.clone();
+        let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new("eu-central-1"))
+            .credentials_provider(Credentials::new("AKIA", "secret", None, None, "tests"))
+            .retry_config(retries)
+            .http_client(http_client_fn(move |_, _| {
+                SharedHttpConnector::new(connector.clone())
+            }))
+            .load()
+            .await;
+        let instances = instances_of(config);
+        let change = Modification::default();
+        let result = instances.modify("cdb-1", &change, ApplyChanges::Immediately);
+        let error = result.await.expect_err("an error");
+        assert_eq!(
+            error.may_be_done(),
+            may_be_done,
+            "{about}: {}",
+            error.text()
+        );
+        assert!(left.0.lock().expect("a lock").is_empty(), "{about}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_without_credentials_is_not_done() {
+    let config = aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("eu-central-1"))
+        .credentials_provider(provide_credentials_fn(|| async {
+            Err::<Credentials, _>(CredentialsError::not_loaded("by a test"))
+        }))
+        .load()
+        .await;
+    let change = Modification::default();
+    let result = instances_of(config)
+        .modify("cdb-1", &change, ApplyChanges::Immediately)
+        .await;
+    assert!(!result.expect_err("an error").may_be_done());
+}
+
+/// Returns a client with a configuration.
+fn instances_of(config: SdkConfig) -> RdsClient {
+    RdsClient::of(
+        config,
+        None,
+        Leadership::always(),
+        RateLimits::unlimited(),
+        None,
+        AwsRequests::default(),
+    )
 }
 
 #[tokio::test]

@@ -56,6 +56,22 @@ async fn data_without_an_owner_is_read_only_if_an_administrator_lists_it() {
 }
 
 #[tokio::test]
+async fn an_arn_allows_a_source_in_its_region_and_account_only() {
+    let env = Environment::start().await;
+    let source = unowned(&env).await;
+    let in_region = |region: &str| {
+        let of = format!("arn:aws:rds:{region}:123456789012");
+        format!("{of}:db:legacy*,{of}:snapshot:of-legacy*,{of}:snapshot:legacy-*")
+    };
+    env.allow_sources(&in_region("us-east-1"));
+    source.check(&env, false).await;
+    assert!(adopt_legacy(&env, "orders").await.is_some());
+    env.allow_sources(&in_region("eu-central-1"));
+    source.check(&env, true).await;
+    assert_eq!(adopt_legacy(&env, "orders").await, None);
+}
+
+#[tokio::test]
 async fn an_adopted_instance_stays_managed_without_its_consent() {
     let env = Environment::start().await;
     unowned(&env).await;

@@ -299,6 +299,17 @@ impl Environment {
         String::from_utf8(bytes.0).ok()
     }
 
+    /// Reconciles an object, and once more if a change that can interrupt clients was only recorded, as the runtime does at
+    /// once.
+    pub(super) async fn reconcile_recorded(&self, name: &str) -> ReconcileOutput {
+        let output = self.reconcile(name).await;
+        let mut conditions = output.conditions.iter();
+        if conditions.any(|it| it.message.contains("is requested next")) {
+            return self.reconcile(name).await;
+        }
+        output
+    }
+
     /// Reconciles an object a number of times, with some time in between.
     pub(super) async fn reconcile_repeatedly(&self, name: &str) -> ReconcileOutput {
         for _ in 0..8 {

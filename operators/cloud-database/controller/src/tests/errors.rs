@@ -118,29 +118,44 @@ async fn a_modification_that_fails_keeps_the_instance_ready_and_is_reported() {
             object["spec"]["instanceClass"] = json!(other);
         });
         inject(&env, "ModifyDBInstance", &code);
-        let output = env.reconcile("orders").await;
-        check_modification(&output, &code, class);
+        let output = env.reconcile_recorded("orders").await;
+        // The change can interrupt clients, and may be under way.
+        let may_be_done = matches!(class, Class::Unavailable | Class::Repeated)
+            && !THROTTLING_ERRORS.contains(&code.as_str());
+        let reason = reason_of(class, may_be_done);
+        check_modification(&output, &code, reason);
         assert_eq!(env.requests("ModifyDBInstance", &code), 1, "{code}");
-        // A refusal is not requested again at once, and anything else is.
-        env.reconcile("orders").await;
-        let is_repeated = matches!(class, Class::Unavailable | Class::Repeated);
+        let records = env.object("orders")["status"]["acceptedChanges"].clone();
+        assert_eq!(records.is_array(), may_be_done, "{code}: {records}");
+        // Of what was not carried out, a refusal is not requested again at once, and anything else is.
+        env.reconcile_recorded("orders").await;
+        let is_repeated = class == Class::Unavailable && !may_be_done;
         let calls = env.calls("ModifyDBInstance").len();
         assert_eq!(calls, 1 + usize::from(is_repeated), "{code}");
         env.rds.advance(Duration::from_hours(1));
         env.instances().requested.forget_refusals("cdb-orders");
+        // The next change has a record of its own.
+        let current = env.rds.instance(&id).expect("the instance")["DBInstanceClass"].clone();
+        env.edit("orders", |object| object["spec"]["instanceClass"] = current);
+        env.reconcile("orders").await;
     }
 }
 
-fn check_modification(output: &ReconcileOutput, code: &str, class: Class) {
+/// Returns the reason of a modification that has failed.
+fn reason_of(class: Class, may_be_done: bool) -> &'static str {
+    match class {
+        Class::Object | Class::Outside | Class::Ambiguous | Class::Access => "Rejected",
+        Class::Busy => "Modifying",
+        Class::Unavailable | Class::Repeated if may_be_done => "OutcomeUnknown",
+        Class::Unavailable | Class::Repeated => "CallFailed",
+    }
+}
+
+fn check_modification(output: &ReconcileOutput, code: &str, reason: &str) {
     assert!(output.error.is_none(), "{code}: {:?}", output.error);
     let ready = output.readiness.as_ref().expect("a state");
     assert!(ready.ready, "{code}: {}", ready.message);
     let synced = synced(output);
-    let reason = match class {
-        Class::Object | Class::Outside | Class::Ambiguous | Class::Access => "Rejected",
-        Class::Busy => "Modifying",
-        Class::Unavailable | Class::Repeated => "CallFailed",
-    };
     assert_eq!((synced.is_true, synced.reason), (false, reason), "{code}");
     assert!(synced.message.contains(code), "{code}: {}", synced.message);
     let mut events = output.events.iter();
@@ -174,7 +189,7 @@ async fn tags_that_are_not_changed_keep_the_instance_ready_and_are_reported() {
             }
             inject(&env, operation, &code);
             let output = env.reconcile("orders").await;
-            check_modification(&output, &code, class);
+            check_modification(&output, &code, reason_of(class, false));
             assert_eq!(env.requests(operation, &code), 1, "{operation}, {code}");
         }
     }
@@ -196,7 +211,7 @@ async fn a_promotion_that_fails_is_reported_and_leaves_a_replica() {
     for (code, class) in codes("PromoteReadReplica") {
         inject(&env, "PromoteReadReplica", &code);
         let output = env.reconcile("reader").await;
-        check_modification(&output, &code, class);
+        check_modification(&output, &code, reason_of(class, false));
         let instance = env.rds.instance(&id).expect("the instance");
         assert_eq!(
             instance["ReadReplicaSourceDBInstanceIdentifier"],
@@ -369,7 +384,7 @@ async fn a_field_that_is_never_in_its_state_keeps_no_other_from_being_applied() 
         object["spec"]["instanceClass"] = json!("db.m7g.large");
         object["spec"]["backup"] = json!({"retentionDays": 5});
     });
-    let output = env.reconcile("orders").await;
+    let output = env.reconcile_recorded("orders").await;
     assert!(synced(&output).message.contains("not for this instance"));
     env.rds.advance(Duration::from_hours(1));
     let instance = env.rds.instance(&id).expect("the instance");

@@ -38,7 +38,7 @@ async fn a_refusal_because_of_a_status_that_the_instance_does_not_have_is_report
     env.rds.inject("ModifyDBInstance", busy, 100);
     let mut reasons = Vec::new();
     for _ in 0..20 {
-        let output = env.reconcile("orders").await;
+        let output = env.reconcile_recorded("orders").await;
         let is_told = output.events.iter().any(|event| event.is_warning);
         reasons.push((synced(&output).reason, is_told));
     }
@@ -147,7 +147,7 @@ async fn what_rds_applies_with_the_cure_of_full_storage_is_told() {
     env.edit("orders", |object| {
         object["spec"]["instanceClass"] = json!("db.m7g.large");
     });
-    env.reconcile("orders").await;
+    env.reconcile_recorded("orders").await;
     let instance = env.rds.instance(&id).expect("the instance");
     let pending = &instance["PendingModifiedValues"];
     assert_eq!(pending["DBInstanceClass"], "db.m7g.large");

@@ -35,7 +35,7 @@ async fn only_the_modifications_that_rds_accepts_in_a_status_are_requested() {
         });
         env.rds.force_status(&id, status, End::Released);
         env.rds.clear_journal();
-        let output = env.reconcile(&name).await;
+        let output = env.reconcile_recorded(&name).await;
         let tags = env.rds.calls("AddTagsToResource").len();
         assert_eq!(tags, 1, "{status}: tags do not depend on it");
         let calls = env.calls("ModifyDBInstance");
