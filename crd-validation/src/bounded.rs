@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use crate::ratcheted::Identities;
+
 /// Maximum number of errors that are reported for one object, and of its warnings and audited violations each. It limits the
 /// output only: an error that is not shown denies like any other.
 pub const MAX_REPORTED: usize = 100;
@@ -18,6 +20,11 @@ pub trait Reported {
     fn is_internal(&self) -> bool {
         false
     }
+
+    /// Returns the identity under which the item may be ratcheted, if it is known.
+    fn identity(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The first [`MAX_REPORTED`] items of any number, in the order in which they are reported. Which ones remain does not
@@ -30,6 +37,8 @@ pub struct Bounded<T> {
     has_more: bool,
     /// If true, one of the items that were added is internal, even if it was left out.
     has_internal: bool,
+    /// Identities of all items that were added, even of those that were left out.
+    identities: Identities,
 }
 
 impl<T> Default for Bounded<T> {
@@ -38,6 +47,7 @@ impl<T> Default for Bounded<T> {
             kept: Vec::new(),
             has_more: false,
             has_internal: false,
+            identities: Identities::default(),
         }
     }
 }
@@ -64,6 +74,21 @@ impl<T: Reported> Bounded<T> {
     /// Adds an item.
     pub fn push(&mut self, item: T) {
         self.has_internal |= item.is_internal();
+        if let Some(identity) = item.identity() {
+            self.identities.insert(identity);
+        }
+        self.keep(item);
+    }
+
+    /// Adds an item whose identity only the caller knows.
+    pub fn push_identified(&mut self, item: T, identity: Option<u64>) {
+        if let Some(identity) = identity {
+            self.identities.insert(identity);
+        }
+        self.push(item);
+    }
+
+    fn keep(&mut self, item: T) {
         if self.has_more {
             let last = self.kept.get(MAX_REPORTED - 1);
             if last.is_some_and(|last| item.order(last) != Ordering::Less) {
@@ -85,8 +110,9 @@ impl<T: Reported> Bounded<T> {
     /// Adds the items of another list.
     pub fn append(&mut self, other: Self) {
         self.has_internal |= other.has_internal;
+        self.identities.append(other.identities);
         for item in other.kept {
-            self.push(item);
+            self.keep(item);
         }
         if other.has_more {
             self.leave_out();
@@ -100,7 +126,14 @@ impl<T: Reported> Bounded<T> {
             kept: self.kept.into_iter().map(convert).collect(),
             has_more: self.has_more,
             has_internal: self.has_internal,
+            identities: self.identities,
         }
+    }
+
+    /// Returns the identities of all items that were added.
+    #[must_use]
+    pub fn take_identities(&mut self) -> Identities {
+        std::mem::take(&mut self.identities)
     }
 
     /// Returns the sorted items, and whether there were more.

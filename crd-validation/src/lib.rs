@@ -16,7 +16,7 @@
 //! 3. [`ValidationResult`]: the object with defaults, the default patch, and the errors and warnings as
 //!    [`Violation`]s. Each names its rule and contains a [`FieldError`] at a [`FieldPath`].
 //! 4. Ratcheting: an error that the replaced object has too is a warning. [`RatchetedViolation`] identifies such an
-//!    error across updates.
+//!    error across updates, and [`RatchetedViolations`] all those of an object, in bounded space.
 //! 5. [`CrdRule`]: one rule of a CRD, for lists of all rules.
 //! 6. [`Report`]: the violations found so far, for crates that add rules to those of the CRD. It is [`Bounded`]: it keeps the
 //!    first [`MAX_REPORTED`] errors and warnings each, and knows whether there are more.
@@ -34,6 +34,7 @@ pub mod format;
 pub mod json;
 mod layer;
 mod metadata;
+mod ratcheted;
 mod re2;
 mod report;
 mod request;
@@ -49,7 +50,10 @@ pub use bounded::{AND_MORE, Bounded, MAX_REPORTED, Reported};
 pub use compile_error::CompileError;
 pub use crd_validator::CrdValidator;
 pub use field::{ErrorType, FieldError, FieldPath};
-pub use report::{RatchetedViolations, Report};
+pub use ratcheted::{
+    Identities, MAX_FILTER_TEXT_BYTES, RatchetedFilter, RatchetedViolations, identity,
+};
+pub use report::Report;
 pub use request::{Request, UnknownFields};
 pub use result::ValidationResult;
 pub use rules::CrdRule;

@@ -1,13 +1,12 @@
 //! Report: the violations that the layers have found so far.
 
-use std::collections::BTreeSet;
-
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use crate::bounded::{Bounded, MAX_REPORTED};
+use crate::bounded::Bounded;
 use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::Cursor;
+use crate::ratcheted::RatchetedViolations;
 use crate::result::ValidationResult;
 use crate::violation::{RatchetedViolation, Violation};
 
@@ -17,12 +16,10 @@ use crate::violation::{RatchetedViolation, Violation};
 pub struct Report<'a> {
     /// Errors.
     pub errors: Bounded<Violation>,
-    /// Violations that do not make the object invalid.
+    /// Violations that do not make the object invalid. Those that have an identity are ratcheted.
     pub warnings: Bounded<Violation>,
-    /// Identities of the errors that are warnings because the old object had them too.
-    pub ratcheted: RatchetedViolations,
-    /// Identities of errors that were ratcheted in an earlier validation of the object.
-    known: &'a [RatchetedViolation],
+    /// Errors that were ratcheted in an earlier validation of the object.
+    known: Option<&'a RatchetedViolations>,
     /// If true, the API server would skip CEL rules because of the errors so far.
     blocks_cel: bool,
 }
@@ -31,7 +28,7 @@ impl<'a> Report<'a> {
     /// Creates an empty report. `known` are the errors that were ratcheted in an earlier validation of the object:
     /// they are warnings, too.
     #[must_use]
-    pub fn new(known: &'a [RatchetedViolation]) -> Self {
+    pub fn new(known: Option<&'a RatchetedViolations>) -> Self {
         Self {
             known,
             ..Self::default()
@@ -39,14 +36,13 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the errors that were ratcheted in an earlier validation of the object.
-    pub(crate) fn known(&self) -> &'a [RatchetedViolation] {
+    pub(crate) fn known(&self) -> Option<&'a RatchetedViolations> {
         self.known
     }
 
     /// Adds an error. If the old object had it too, it becomes a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
-        if inherited || violation.is_among(self.known) {
-            self.ratcheted.record(&violation);
+        if inherited || self.known.is_some_and(|known| violation.is_among(known)) {
             self.warn(violation);
         } else {
             self.blocks_cel |= blocks_cel(&violation);
@@ -63,11 +59,7 @@ impl<'a> Report<'a> {
 
     /// Adds errors that the old object had too, or that were ratcheted in an earlier validation.
     pub(crate) fn ratchet_all(&mut self, violations: Bounded<Violation>) {
-        let ratcheted = &mut self.ratcheted;
-        self.warnings.append(violations.map(|violation| {
-            ratcheted.record(&violation);
-            violation
-        }));
+        self.warnings.append(violations);
     }
 
     /// Adds an error of the schema layer that is never ratcheted.
@@ -92,9 +84,16 @@ impl<'a> Report<'a> {
 
     /// Builds the validation result from the defaulted object and the operations that filled its defaults.
     #[must_use]
-    pub fn into_result(self, object: Value, operations: Vec<PatchOperation>) -> ValidationResult {
+    pub fn into_result(
+        mut self,
+        object: Value,
+        operations: Vec<PatchOperation>,
+    ) -> ValidationResult {
+        let ratcheted = self.warnings.take_identities();
         let (errors, has_more_errors) = self.errors.into_sorted();
         let (warnings, has_more_warnings) = self.warnings.into_sorted();
+        let shown = warnings.iter().filter_map(RatchetedViolation::of);
+        let ratcheted = RatchetedViolations::new(ratcheted, shown);
         ValidationResult {
             object,
             defaults: json_patch::Patch(operations),
@@ -102,7 +101,7 @@ impl<'a> Report<'a> {
             has_more_errors,
             warnings,
             has_more_warnings,
-            ratcheted: self.ratcheted.into_sorted(),
+            ratcheted,
         }
     }
 
@@ -122,28 +121,4 @@ pub(crate) fn blocks_cel(violation: &Violation) -> bool {
             | ErrorType::TooMany
             | ErrorType::TypeInvalid
     )
-}
-
-/// Identities of ratcheted errors, the first [`MAX_REPORTED`] in their order.
-#[derive(Clone, Debug, Default)]
-pub struct RatchetedViolations(BTreeSet<RatchetedViolation>);
-
-impl RatchetedViolations {
-    /// Adds the identity of an error, if it has one.
-    pub fn add(&mut self, identity: Option<RatchetedViolation>) {
-        self.0.extend(identity);
-        if self.0.len() > MAX_REPORTED {
-            self.0.pop_last();
-        }
-    }
-
-    fn record(&mut self, violation: &Violation) {
-        self.add(RatchetedViolation::of(violation));
-    }
-
-    /// Returns the identities, sorted, each once.
-    #[must_use]
-    pub fn into_sorted(self) -> Vec<RatchetedViolation> {
-        self.0.into_iter().collect()
-    }
 }

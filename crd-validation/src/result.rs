@@ -4,7 +4,8 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use crate::field::error::aggregate;
-use crate::violation::{RatchetedViolation, Violation};
+use crate::ratcheted::RatchetedViolations;
+use crate::violation::Violation;
 
 /// Validation result, returned by [`CrdValidator::validate`](crate::CrdValidator::validate).
 #[derive(Clone, Debug)]
@@ -22,8 +23,8 @@ pub struct ValidationResult {
     pub warnings: Vec<Violation>,
     /// If true, there are more such violations.
     pub has_more_warnings: bool,
-    /// Identities of the ratcheted errors.
-    pub ratcheted: Vec<RatchetedViolation>,
+    /// The ratcheted errors.
+    pub ratcheted: RatchetedViolations,
 }
 
 impl ValidationResult {

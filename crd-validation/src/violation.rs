@@ -1,6 +1,5 @@
 //! Violation: a field error together with the rule that reports it.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hasher;
@@ -13,6 +12,7 @@ use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::{Cursor, FieldPath};
 use crate::field::text::{MAX_NAME_BYTES, shortened_name};
 use crate::format::go_fmt;
+use crate::ratcheted::{self, RatchetedViolations};
 
 /// Layer of a CRD in which a rule is written. The variants are in the order in which the API server evaluates
 /// them.
@@ -54,9 +54,9 @@ impl Violation {
     }
 
     /// Returns true if the error was ratcheted in an earlier validation, and its inputs have not changed.
-    pub(crate) fn is_among(&self, known: &[RatchetedViolation]) -> bool {
-        !known.is_empty()
-            && RatchetedViolation::of(self).is_some_and(|identity| known.contains(&identity))
+    pub(crate) fn is_among(&self, known: &RatchetedViolations) -> bool {
+        let was_there = |inputs| known.contains(&self.rule, &self.at, inputs);
+        self.inputs.is_some_and(was_there)
     }
 }
 
@@ -73,21 +73,19 @@ pub struct RatchetedViolation {
 }
 
 impl RatchetedViolation {
-    /// Returns a path in the form in which it is stored: the schema of the status limits its length, and a long path ends
-    /// with a fingerprint.
-    #[must_use]
-    pub fn stored_path(at: &FieldPath) -> Cow<'_, str> {
-        shortened_name(at.as_str(), MAX_NAME_BYTES)
-    }
-
-    /// Creates the identity of an error from its rule, its path and the fingerprint of its inputs.
+    /// Creates the identity of an error from its rule, its path and the fingerprint of its inputs. The schema of the status
+    /// limits the length of the rule and the path: a long one ends with a fingerprint.
     #[must_use]
     pub fn new(rule: &str, at: &FieldPath, inputs: u64) -> Self {
         Self {
             rule: shortened_name(rule, MAX_NAME_BYTES).into_owned(),
-            at: Self::stored_path(at).into_owned(),
+            at: shortened_name(at.as_str(), MAX_NAME_BYTES).into_owned(),
             inputs: format!("{inputs:016x}"),
         }
+    }
+
+    pub(crate) fn is_of_rule(&self, rule: &str) -> bool {
+        self.rule == shortened_name(rule, MAX_NAME_BYTES)
     }
 
     pub(crate) fn of(violation: &Violation) -> Option<Self> {
@@ -126,6 +124,11 @@ impl Reported for Violation {
     fn is_internal(&self) -> bool {
         self.error.error_type == ErrorType::Internal
     }
+
+    fn identity(&self) -> Option<u64> {
+        let inputs = self.inputs?;
+        Some(ratcheted::identity(&self.rule, &self.at, inputs))
+    }
 }
 
 #[cfg(test)]
@@ -148,7 +151,7 @@ mod tests {
         assert_ne!(other.at, long.at, "different paths remain different");
         // What is stored is recognized.
         let stored = FieldPath::new(long.at.as_str());
-        assert_eq!(RatchetedViolation::stored_path(&stored), long.at);
+        assert_eq!(RatchetedViolation::new("", &stored, 1).at, long.at);
         let short = RatchetedViolation::new("rule", &FieldPath::new("spec.size"), 1);
         assert_eq!(
             (short.rule.as_str(), short.at.as_str()),

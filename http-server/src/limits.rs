@@ -13,7 +13,7 @@ pub struct Limits {
     /// connections: if the webhook closed first, it would race with the next request.
     pub idle_timeout: Duration,
     /// Time-out of a response, from its first byte that the client does not read at once to its last. HTTP/2 has the same
-    /// time-out for the window in which a client allows bytes of a response.
+    /// time-out for the window in which a client allows bytes of a response; it ends the connection with all its streams.
     pub write_timeout: Duration,
     /// Maximum number of open connections. When it is exceeded, the connection that has been idle for longest is
     /// closed, or else the one with the oldest incomplete request.

@@ -3,6 +3,8 @@
 mod activity;
 pub(crate) mod connection_limit;
 mod response_body;
+#[cfg(test)]
+mod tests;
 mod write_timeout;
 
 use std::convert::Infallible;
@@ -248,6 +250,8 @@ impl Shared {
                     tracing::debug!(%error, "connection ended");
                 }
             }
+            // With all streams over HTTP/2: the bytes that hyper has queued for one stream cannot be taken back. An API server
+            // has a window of 4 MiB for each stream and reads responses whole, so that none of its streams stalls alone.
             () = unread => count_rejection(self.metrics.as_ref(), Limit::WriteTimeout),
             () = late, if !is_http2 => count_rejection(self.metrics.as_ref(), Limit::ReadHeaderTimeout),
             () = connection.evicted() => {}

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crd_validation::{Bounded, FieldError, RatchetedViolation};
+use crd_validation::{Bounded, FieldError, RatchetedViolations, identity};
 
 /// Errors of a rule, apart from those that are ratcheted.
 #[derive(Default)]
@@ -22,8 +22,27 @@ pub(crate) struct KnownErrors {
     pub(crate) old: Option<Fingerprints>,
     /// Errors of the object without related objects, if the rule has read any.
     pub(crate) alone: Option<Fingerprints>,
-    /// Paths of errors that were ratcheted in an earlier validation, as they are stored.
-    pub(crate) ratcheted: Vec<String>,
+    pub(crate) ratcheting: Option<Ratcheting>,
+}
+
+/// What identifies the errors of a run of a rule across validations, besides their paths.
+pub(crate) struct Ratcheting {
+    pub(crate) rule: &'static str,
+    /// Fingerprint of the fields that the rule reads.
+    pub(crate) inputs: u64,
+    /// Errors of the object that were ratcheted in an earlier validation.
+    pub(crate) known: Option<RatchetedViolations>,
+}
+
+impl Ratcheting {
+    fn identity(&self, error: &FieldError) -> u64 {
+        identity(self.rule, &error.path, self.inputs)
+    }
+
+    fn was_ratcheted(&self, error: &FieldError) -> bool {
+        let known = self.known.as_ref();
+        known.is_some_and(|known| known.contains(self.rule, &error.path, self.inputs))
+    }
 }
 
 impl FoundErrors {
@@ -40,19 +59,20 @@ impl FoundErrors {
     }
 
     pub(crate) fn add(&mut self, error: FieldError) {
-        let KnownErrors { old, ratcheted, .. } = &self.known;
+        let KnownErrors {
+            old, ratcheting, ..
+        } = &self.known;
+        // A conflict with related objects lasts only as long as these objects exist.
+        if self.is_of_related(&error) {
+            return self.new.push(error);
+        }
         let was_there = old.as_ref().is_some_and(|old| old.has(&error));
-        let was_ratcheted = || {
-            let path = RatchetedViolation::stored_path(&error.path);
-            ratcheted.iter().any(|known| *known == path)
-        };
-        let is_ratcheted = (was_there || was_ratcheted())
-            // A conflict with related objects lasts only as long as these objects exist.
-            && !self.is_of_related(&error);
-        if is_ratcheted {
-            self.ratcheted.push(error);
+        let ratcheting = ratcheting.as_ref();
+        let identity = ratcheting.map(|ratcheting| ratcheting.identity(&error));
+        if was_there || ratcheting.is_some_and(|ratcheting| ratcheting.was_ratcheted(&error)) {
+            self.ratcheted.push_identified(error, identity);
         } else {
-            self.new.push(error);
+            self.new.push_identified(error, identity);
         }
     }
 

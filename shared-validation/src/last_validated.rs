@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crd_validation::RatchetedViolations;
 use crd_validation::json::pointer;
-use crd_validation::{MAX_REPORTED, RatchetedViolation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 ///
 /// # Guarantees
 ///
-/// The size is bounded: one scalar for each transition field of the ruleset. No secrets are stored, because
+/// The size is bounded: one scalar for each transition field of the ruleset, and [`RatchetedViolations`]. No secrets are stored, because
 /// kinds never declare a secret as transition field.
 ///
 /// ```
@@ -37,8 +37,8 @@ pub struct LastValidated {
     #[serde(default)]
     pub values: BTreeMap<String, Value>,
     /// Ratcheted errors: errors that a stricter rule reported for this generation as warnings.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ratcheted: Vec<RatchetedViolation>,
+    #[serde(flatten)]
+    pub ratcheted: RatchetedViolations,
 }
 
 /// Maximum number of transition fields of a kind, which is `maxProperties` of the stored values.
@@ -62,16 +62,15 @@ impl LastValidated {
         Self {
             generation,
             values,
-            ratcheted: Vec::new(),
+            ratcheted: RatchetedViolations::default(),
         }
     }
 
-    /// Adds ratcheted errors, as many as a result reports.
+    /// Sets the ratcheted errors.
     #[must_use]
-    pub fn with_ratcheted(self, inherited: &[RatchetedViolation]) -> Self {
-        let inherited = inherited.iter().take(MAX_REPORTED).cloned().collect();
+    pub fn with_ratcheted(self, ratcheted: &RatchetedViolations) -> Self {
         Self {
-            ratcheted: inherited,
+            ratcheted: ratcheted.clone(),
             ..self
         }
     }

@@ -22,8 +22,8 @@
 //! 6. [`ValidationResult`]: the validation result, returned by [`Validator::validate`]. It contains the defaulted
 //!    object, the default patch, and the errors and warnings as [`Violation`]s.
 //! 7. Ratcheting: an error that an update did not introduce is reported as a warning, so a new, stricter rule
-//!    does not block unrelated changes to stored objects. [`RatchetedViolation`] identifies such an error across
-//!    updates.
+//!    does not block unrelated changes to stored objects. [`RatchetedViolations`] are such errors of an object, as
+//!    they are known across updates.
 //! 8. [`LastValidated`]: the last validated values, which the controller stores in `status`. Transition rules
 //!    compare with them, so they also hold if the webhook was down.
 //! 9. [`Policy`]: the settings of one installation: deny, warn or audit for each Rust rule, and the
@@ -77,7 +77,9 @@ pub use crd_validation::field::{
 pub use crd_validation::format::{is_label_value, is_qualified_name};
 pub use crd_validation::json::{ParsedJson, RawMetadata, RawObject};
 pub use crd_validation::suggest::{did_you_mean, similar_names};
-pub use crd_validation::{AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation};
+pub use crd_validation::{
+    AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation, RatchetedViolations,
+};
 pub use defaults::DynamicDefault;
 pub use field_names::FieldNames;
 pub use kind::ValidatedResource;

@@ -158,11 +158,13 @@ fn levels(value: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use crd_validation::RatchetedViolations;
     use crd_validation::json::RawObject;
     use serde_json::json;
 
     use super::*;
     use crate::operation::Operation;
+    use crate::result::ValidationResult;
 
     /// Returns an object that is nested as deep as this.
     fn nested(levels: usize) -> Value {
@@ -173,10 +175,13 @@ mod tests {
         json!({"spec": {"sinks": {"out": {"batch": value}}, "b": [[]]}})
     }
 
-    /// Returns the path of the errors and whether they have an identity by which the controller knows them.
-    fn errors(object: &Value, old: Option<&Value>) -> (Vec<(String, bool)>, usize) {
-        let found = crd_validation::Report::new(&[]);
-        let mut report = Report::new(found, &[]);
+    fn validated(
+        object: &Value,
+        old: Option<&Value>,
+        known: Option<&RatchetedViolations>,
+    ) -> ValidationResult {
+        let found = crd_validation::Report::new(known);
+        let mut report = Report::new(found, known);
         let case = LayerContext {
             operation: Operation::Create,
             object,
@@ -186,10 +191,24 @@ mod tests {
             related: None,
         };
         validate(&case, &mut report);
-        let result = report.into_result(object.clone(), vec![]);
+        report.into_result(object.clone(), vec![])
+    }
+
+    /// Returns the path of the errors and whether they have an identity by which the controller knows them.
+    fn errors(object: &Value, old: Option<&Value>) -> (Vec<(String, bool)>, usize) {
+        let result = validated(object, old, None);
         let errors = result.errors.iter();
         let errors = errors.map(|error| (error.at.to_string(), error.inputs.is_some()));
         (errors.collect(), result.warnings.len())
+    }
+
+    #[test]
+    fn the_controller_knows_a_deep_part_of_a_stored_object() {
+        let object = nested(MAX_LEVELS + 1);
+        let known = validated(&object, Some(&object), None).ratcheted;
+        assert!(validated(&object, None, Some(&known)).is_valid());
+        let deeper = nested(MAX_LEVELS + 2);
+        assert!(!validated(&deeper, None, Some(&known)).is_valid());
     }
 
     #[test]

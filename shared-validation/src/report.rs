@@ -1,6 +1,6 @@
 //! Report: the violations that the CRD and the Rust rules have found so far.
 
-use crd_validation::{Bounded, FieldPath, RatchetedViolation, RatchetedViolations};
+use crd_validation::{Bounded, RatchetedViolations};
 use json_patch::PatchOperation;
 use serde_json::Value;
 
@@ -11,40 +11,32 @@ pub(crate) struct Report<'a> {
     errors: Bounded<Violation>,
     warnings: Bounded<Violation>,
     audited: Bounded<Violation>,
-    ratcheted: RatchetedViolations,
-    /// Identities of errors that were ratcheted in an earlier validation of the object.
-    known: &'a [RatchetedViolation],
+    /// Errors that were ratcheted in an earlier validation of the object.
+    known: Option<&'a RatchetedViolations>,
 }
 
 impl<'a> Report<'a> {
     /// Creates a report from what the CRD reports.
-    pub(crate) fn new(crd: crd_validation::Report<'_>, known: &'a [RatchetedViolation]) -> Self {
+    pub(crate) fn new(
+        crd: crd_validation::Report<'_>,
+        known: Option<&'a RatchetedViolations>,
+    ) -> Self {
         Self {
             errors: crd.errors.map(Violation::from),
             warnings: crd.warnings.map(Violation::from),
             audited: Bounded::default(),
-            ratcheted: crd.ratcheted,
             known,
         }
     }
 
-    /// Returns the stored paths of the errors of a rule that were ratcheted in an earlier validation, when its inputs had this
-    /// fingerprint.
-    pub(crate) fn known_paths(&self, rule: &str, inputs: u64) -> Vec<String> {
-        let mut paths = Vec::new();
-        for known in self.known.iter().filter(|known| known.rule == rule) {
-            let path = FieldPath::new(known.at.as_str());
-            if *known == RatchetedViolation::new(rule, &path, inputs) {
-                paths.push(known.at.clone());
-            }
-        }
-        paths
+    /// Returns the errors that were ratcheted in an earlier validation of the object.
+    pub(crate) fn known(&self) -> Option<&'a RatchetedViolations> {
+        self.known
     }
 
     /// Adds an error that no rule reports. If the old object had it too, it becomes a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
-        if inherited {
-            self.ratcheted.add(violation.identity());
+        if inherited || self.known.is_some_and(|known| violation.is_among(known)) {
             self.warnings.push(violation);
         } else {
             self.errors.push(violation);
@@ -56,23 +48,14 @@ impl<'a> Report<'a> {
         self.errors.append(violations);
     }
 
-    /// Adds violations that do not make the object invalid, and records their identities.
+    /// Adds violations that do not make the object invalid.
     pub(crate) fn ratchet_all(&mut self, violations: Bounded<Violation>) {
-        let recorded = self.record_all(violations);
-        self.warnings.append(recorded);
+        self.warnings.append(violations);
     }
 
-    /// Adds violations that the policy only audits, and records their identities.
+    /// Adds violations that the policy only audits.
     pub(crate) fn audit_all(&mut self, violations: Bounded<Violation>) {
-        let recorded = self.record_all(violations);
-        self.audited.append(recorded);
-    }
-
-    fn record_all(&mut self, violations: Bounded<Violation>) -> Bounded<Violation> {
-        violations.map(|violation| {
-            self.ratcheted.add(violation.identity());
-            violation
-        })
+        self.audited.append(violations);
     }
 
     /// Turns all errors so far into warnings, because the CRD in the cluster differs from the compiled one.
@@ -86,15 +69,20 @@ impl<'a> Report<'a> {
 
     /// Builds the validation result from the defaulted object and the operations that filled its defaults.
     pub(crate) fn into_result(
-        self,
+        mut self,
         object: Value,
         operations: Vec<PatchOperation>,
     ) -> ValidationResult {
         let of_any_weight = [&self.errors, &self.warnings, &self.audited];
         let has_internal_errors = of_any_weight.into_iter().any(Bounded::has_internal);
+        let mut ratcheted = self.warnings.take_identities();
+        ratcheted.append(self.audited.take_identities());
         let (errors, has_more_errors) = self.errors.into_sorted();
         let (warnings, has_more_warnings) = self.warnings.into_sorted();
         let (audit_violations, has_more_audit_violations) = self.audited.into_sorted();
+        let shown = warnings.iter().chain(&audit_violations);
+        let shown = shown.filter_map(Violation::ratcheted);
+        let ratcheted = RatchetedViolations::new(ratcheted, shown);
         ValidationResult {
             object,
             defaults: json_patch::Patch(operations),
@@ -105,21 +93,21 @@ impl<'a> Report<'a> {
             audit_violations,
             has_more_audit_violations,
             has_internal_errors,
-            ratcheted: self.ratcheted.into_sorted(),
+            ratcheted,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crd_validation::FieldError;
+    use crd_validation::{FieldError, FieldPath};
 
     use super::*;
     use crate::rule::Layer;
 
     #[test]
     fn a_validation_is_incomplete_even_if_its_internal_error_is_not_kept() {
-        let mut report = Report::new(crd_validation::Report::default(), &[]);
+        let mut report = Report::new(crd_validation::Report::default(), None);
         let mut deny = |error: FieldError| {
             let violation = Violation {
                 rule: "rule".to_owned(),

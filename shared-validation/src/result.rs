@@ -3,7 +3,10 @@
 use std::cmp::Ordering;
 
 use crd_validation::field::aggregate;
-use crd_validation::{AND_MORE, ErrorType, FieldError, FieldPath, RatchetedViolation, Reported};
+use crd_validation::{
+    AND_MORE, ErrorType, FieldError, FieldPath, RatchetedViolation, RatchetedViolations, Reported,
+    identity,
+};
 use serde_json::Value;
 
 use crate::rule::Layer;
@@ -41,9 +44,15 @@ impl Violation {
     }
 
     /// Returns the identity under which the error is ratcheted, or `None` if it never is.
-    pub(crate) fn identity(&self) -> Option<RatchetedViolation> {
+    pub(crate) fn ratcheted(&self) -> Option<RatchetedViolation> {
         let inputs = self.inputs?;
         Some(RatchetedViolation::new(&self.rule, &self.at, inputs))
+    }
+
+    /// Returns true if the error was ratcheted in an earlier validation, and its inputs have not changed.
+    pub(crate) fn is_among(&self, known: &RatchetedViolations) -> bool {
+        let was_there = |inputs| known.contains(&self.rule, &self.at, inputs);
+        self.inputs.is_some_and(was_there)
     }
 }
 
@@ -61,6 +70,11 @@ impl Reported for Violation {
 
     fn is_internal(&self) -> bool {
         self.error.error_type == ErrorType::Internal
+    }
+
+    fn identity(&self) -> Option<u64> {
+        let inputs = self.inputs?;
+        Some(identity(&self.rule, &self.at, inputs))
     }
 }
 
@@ -127,8 +141,8 @@ pub struct ValidationResult {
     pub has_more_audit_violations: bool,
     /// If true, one of the violations reports an internal error, even if it is not among those that are kept.
     pub has_internal_errors: bool,
-    /// Identities of the ratcheted errors. The controller stores them with the last validated values.
-    pub ratcheted: Vec<RatchetedViolation>,
+    /// The ratcheted errors. The controller stores them with the last validated values.
+    pub ratcheted: RatchetedViolations,
 }
 
 impl ValidationResult {

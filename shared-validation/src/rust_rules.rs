@@ -8,7 +8,7 @@ use crd_validation::json::{Tree, as_integer, pointer};
 use crd_validation::{FieldError, FieldPath, fingerprint};
 use serde_json::Value;
 
-use crate::found_errors::{Fingerprints, FoundErrors, Identity, KnownErrors};
+use crate::found_errors::{Fingerprints, FoundErrors, Identity, KnownErrors, Ratcheting};
 use crate::kind::ValidatedResource;
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::nesting;
@@ -126,7 +126,11 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                 alone: is_among_others
                     .then(|| fingerprints(rule, &alone, Identity::Whole))
                     .flatten(),
-                ratcheted: report.known_paths(rule.id, inputs),
+                ratcheting: Some(Ratcheting {
+                    rule: rule.id,
+                    inputs,
+                    known: report.known().cloned(),
+                }),
             };
             let errors = found_errors(rule, &context, found, known);
             let action = case
@@ -280,6 +284,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::last_validated::LastValidated;
     use crate::request::ValidationRequest;
     use crate::ruleset::Ruleset;
     use crate::validator::Validator;
@@ -559,6 +564,62 @@ mod tests {
         assert!(result.is_valid() && result.warnings.is_empty());
         assert_eq!(result.audit_violations.len(), MAX_REPORTED);
         assert!(result.has_more_audit_violations);
+    }
+
+    /// Returns what the controller stores of an object that was valid before a rule became stricter.
+    fn validated_before(rules: &Ruleset<Named>, object: &Value) -> LastValidated {
+        let result = rules.validate(&ValidationRequest::update(object, object));
+        assert!(result.is_valid());
+        let mut object = object.clone();
+        object["metadata"]["generation"] = json!(1);
+        let last_validated = LastValidated::from_object(&object, rules.transition_fields());
+        let last_validated = last_validated.with_ratcheted(&result.ratcheted);
+        let stored = json!({"status": {"lastValidated": last_validated}});
+        LastValidated::from_status_of(&stored).expect("what was stored")
+    }
+
+    #[test]
+    fn the_controller_ratchets_any_number_of_errors_as_the_webhook_does() {
+        let rules = Ruleset::<Named>::compile().expect("the ruleset compiles");
+        // Each name violates the schema and a rule.
+        let long = format!("bad{}", "x".repeat(30));
+        for count in [1, 40, 150, 2_000, 10_000] {
+            let old = named(&[], &[(&long, count)]);
+            let last_validated = validated_before(&rules, &old);
+            let errors = |new: &Value| {
+                let in_webhook = ValidationRequest::update(new, &old);
+                let in_controller = ValidationRequest::create(new);
+                [in_webhook, in_controller].map(|request| {
+                    let request = request.with_last_validated(Some(&last_validated));
+                    let result = rules.validate(&request);
+                    assert_eq!(result.warnings.len(), (2 * count).min(MAX_REPORTED));
+                    result.message()
+                })
+            };
+            let unrelated = named(&[("ok", 1)], &[(&long, count)]);
+            assert_eq!(errors(&unrelated), ["", ""], "{count}");
+            let of_schema = named(&[(&"x".repeat(30), 1)], &[(&long, count)]);
+            let expected = "spec.names[0]: Too long: may not be more than 20 bytes";
+            assert_eq!(errors(&of_schema), [expected; 2], "{count}");
+            let of_rule = named(&[("bad", 1)], &[(&long, count)]);
+            let expected = "spec.names[0]: Invalid value: \"bad\": is bad [names]";
+            assert_eq!(errors(&of_rule), [expected; 2], "{count}");
+        }
+    }
+
+    #[test]
+    fn violations_that_never_denied_do_not_take_the_place_of_ratcheted_errors() {
+        let rules = Ruleset::<Named>::compile().expect("the ruleset compiles");
+        let old = named(&[("odd", 150)], &[("bad", 50)]);
+        let last_validated = validated_before(&rules, &old);
+        assert!(
+            last_validated.ratcheted.listed[..]
+                .iter()
+                .all(|known| known.rule == "advice")
+        );
+        let new = named(&[("odd", 150), ("ok", 1)], &[("bad", 50)]);
+        let request = ValidationRequest::create(&new).with_last_validated(Some(&last_validated));
+        assert_eq!(rules.validate(&request).message(), "");
     }
 
     #[test]

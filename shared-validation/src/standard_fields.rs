@@ -1,6 +1,6 @@
 //! Parts that the CRDs of all kinds have in common.
 
-use crd_validation::MAX_REPORTED;
+use crd_validation::{MAX_FILTER_TEXT_BYTES, MAX_REPORTED};
 use serde_json::{Map, Value, json};
 
 use crate::last_validated::MAX_FIELDS;
@@ -115,7 +115,7 @@ fn last_handled_request() -> Value {
     )
 }
 
-fn text(description: &str, longest: u32) -> Value {
+fn text(description: &str, longest: usize) -> Value {
     json!({"description": description, "type": "string", "maxLength": longest})
 }
 
@@ -178,6 +178,10 @@ fn last_validated() -> Value {
                     },
                 },
             },
+            "ratchetedFilter": text(
+                "All errors of this generation that are only warnings, if they are more than are listed: a Bloom filter, as base64.",
+                MAX_FILTER_TEXT_BYTES,
+            ),
         },
     })
 }

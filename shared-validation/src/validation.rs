@@ -57,13 +57,13 @@ impl Validation<'_> {
         let mut object = request.object.clone();
         let known = request
             .last_validated
-            .map_or(&[][..], |last_validated| &last_validated.ratcheted);
+            .map(|last_validated| &last_validated.ratcheted);
         let mut found = crd_validation::Report::new(known);
         if request.only_finalizes() {
             if request.unknown_fields == UnknownFields::Deny {
                 self.crd.validate_metadata(&request.of_crd(), &mut found);
             }
-            return Report::new(found, &[]).into_result(object, vec![]);
+            return Report::new(found, None).into_result(object, vec![]);
         }
         self.crd.remove_ignored_fields(&mut object);
         let old = request.old.map(|old| self.with_defaults(old));

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::field::text::{MAX_NAME_BYTES, MAX_PATH_BYTES, shortened_name};
+use crate::field::text::{MAX_PATH_BYTES, Name, shortened_name};
 
 /// Field path. It prints as `field.Path` of apimachinery, except that long names in it are shortened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,16 +75,16 @@ impl fmt::Display for FieldPath {
 pub(crate) enum Cursor<'a> {
     Root,
     Printed(&'a str),
-    Child(&'a Cursor<'a>, &'a str),
+    Child(&'a Cursor<'a>, Name<'a>),
     Index(&'a Cursor<'a>, usize),
-    Key(&'a Cursor<'a>, &'a str),
+    Key(&'a Cursor<'a>, Name<'a>),
     /// Map entry that prints like a field, as the API server does in structural errors.
-    Entry(&'a Cursor<'a>, &'a str),
+    Entry(&'a Cursor<'a>, Name<'a>),
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) fn child(&'a self, name: &'a str) -> Cursor<'a> {
-        Cursor::Child(self, name)
+        Cursor::Child(self, Name::new(name))
     }
 
     pub(crate) fn index(&'a self, index: usize) -> Cursor<'a> {
@@ -92,11 +92,11 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn key(&'a self, key: &'a str) -> Cursor<'a> {
-        Cursor::Key(self, key)
+        Cursor::Key(self, Name::new(key))
     }
 
     pub(crate) fn entry(&'a self, key: &'a str) -> Cursor<'a> {
-        Cursor::Entry(self, key)
+        Cursor::Entry(self, Name::new(key))
     }
 
     pub(crate) fn to_path(self) -> FieldPath {
@@ -111,8 +111,8 @@ impl<'a> Cursor<'a> {
             Cursor::Root => String::new(),
             Cursor::Printed(text) => text.to_owned(),
             Cursor::Child(parent, name) => match parent.to_pattern() {
-                parent if parent.is_empty() => shown(name).into_owned(),
-                parent => format!("{parent}.{}", shown(name)),
+                parent if parent.is_empty() => name.to_string(),
+                parent => format!("{parent}.{name}"),
             },
             Cursor::Index(parent, _) => format!("{}[]", parent.to_pattern()),
             Cursor::Key(parent, _) | Cursor::Entry(parent, _) => {
@@ -126,7 +126,7 @@ impl<'a> Cursor<'a> {
             Cursor::Root => {}
             Cursor::Printed(text) => out.push_str(text),
             // apimachinery prints an empty name as a subscript.
-            Cursor::Child(parent, "") => {
+            Cursor::Child(parent, name) if name.is_empty() => {
                 parent.print(out);
                 out.push_str("[]");
             }
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
                 if !out.is_empty() {
                     out.push('.');
                 }
-                out.push_str(&shown(name));
+                out.push_str(&name.to_string());
             }
             Cursor::Index(parent, index) => {
                 parent.print(out);
@@ -143,20 +143,16 @@ impl<'a> Cursor<'a> {
             }
             Cursor::Key(parent, key) => {
                 parent.print(out);
-                out.push_str(&format!("[{}]", shown(key)));
+                out.push_str(&format!("[{key}]"));
             }
         }
     }
 }
 
-/// Returns a name as it is printed.
-fn shown(name: &str) -> Cow<'_, str> {
-    shortened_name(name, MAX_NAME_BYTES)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::text::{MAX_NAME_BYTES, hashed_bytes};
 
     #[test]
     fn children_indices_and_keys_print_as_apimachinery_prints_them() {
@@ -182,6 +178,22 @@ mod tests {
         assert!(!path.is_descendant_of("spec.stor"));
         assert!(FieldPath::new("spec.tags[a]").is_descendant_of("spec.tags"));
         assert!(path.is_descendant_of(FieldPath::root().as_str()));
+    }
+
+    #[test]
+    fn a_long_name_is_read_once_for_all_paths_below_it() {
+        let long = "k".repeat(3 << 20);
+        let before = hashed_bytes();
+        let spec = Cursor::Root.child("spec");
+        let at = spec.entry(&long);
+        for index in 0..100 {
+            let name = format!("c{index}");
+            let below = at.child(&name);
+            let path = below.to_path();
+            assert!(path.as_str().ends_with(&name));
+            assert_eq!(below.to_pattern(), format!("spec[*].{name}"));
+        }
+        assert_eq!(hashed_bytes() - before, long.len());
     }
 
     #[test]

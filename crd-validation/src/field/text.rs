@@ -75,14 +75,58 @@ pub(crate) fn shortened_name(name: &str, max: usize) -> Cow<'_, str> {
     if name.len() <= max {
         return Cow::Borrowed(name);
     }
-    let start = &name[..name.floor_char_boundary(max / 2)];
-    Cow::Owned(format!("{start}{CUT}{:016x}", name_fingerprint(name)))
+    Cow::Owned(Name::with_max(name, max).to_string())
+}
+
+/// Name in a path. A long one is read when the value is created, and not again for each path that contains it.
+#[derive(Clone, Copy)]
+pub(crate) struct Name<'a> {
+    /// All of it, or the beginning of a long one.
+    start: &'a str,
+    /// Fingerprint of a long one.
+    fingerprint: Option<u64>,
+}
+
+impl<'a> Name<'a> {
+    pub(crate) fn new(name: &'a str) -> Self {
+        Self::with_max(name, MAX_NAME_BYTES)
+    }
+
+    fn with_max(name: &'a str, max: usize) -> Self {
+        if name.len() <= max {
+            return Self {
+                start: name,
+                fingerprint: None,
+            };
+        }
+        Self {
+            start: &name[..name.floor_char_boundary(max / 2)],
+            fingerprint: Some(name_fingerprint(name)),
+        }
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.start.is_empty()
+    }
+}
+
+/// Prints a name, or the beginning of a long one with a fingerprint of all of it: different names remain different.
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.start)?;
+        match self.fingerprint {
+            Some(fingerprint) => write!(f, "{CUT}{fingerprint:016x}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Fingerprint of a name, by eight bytes at a time: a name of megabytes may be part of many paths. Paths of ratcheted errors
 /// are stored in the cluster, so the algorithm must never change.
 fn name_fingerprint(name: &str) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+    #[cfg(test)]
+    HASHED_BYTES.set(HASHED_BYTES.get() + name.len());
     let chunks = name.as_bytes().chunks(8);
     chunks.fold(name.len() as u64, |hash, chunk| {
         let mut word = [0; 8];
@@ -91,6 +135,17 @@ fn name_fingerprint(name: &str) -> u64 {
             .wrapping_mul(PRIME)
             .rotate_left(29)
     })
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Number of bytes of names whose fingerprint this thread has computed.
+    static HASHED_BYTES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+pub(crate) fn hashed_bytes() -> usize {
+    HASHED_BYTES.get()
 }
 
 #[cfg(test)]

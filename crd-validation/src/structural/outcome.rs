@@ -3,8 +3,9 @@
 use crate::bounded::Bounded;
 use crate::field::error::{BadValue, FieldError};
 use crate::field::path::{Cursor, FieldPath};
+use crate::ratcheted::RatchetedViolations;
 use crate::report::{Report, blocks_cel};
-use crate::violation::{RatchetedViolation, Violation};
+use crate::violation::Violation;
 
 /// Result of the checks of one node.
 #[derive(Default)]
@@ -62,7 +63,11 @@ impl Outcome {
     }
 
     /// Gives the errors of the node itself the fingerprint of its value.
-    pub(super) fn settle(&mut self, inputs: impl FnOnce() -> u64, known: &[RatchetedViolation]) {
+    pub(super) fn settle(
+        &mut self,
+        inputs: impl FnOnce() -> u64,
+        known: Option<&RatchetedViolations>,
+    ) {
         let Some(found) = &mut self.found else {
             return;
         };
@@ -72,7 +77,7 @@ impl Outcome {
         let inputs = Some(inputs());
         for mut violation in std::mem::take(&mut found.own) {
             violation.inputs = inputs;
-            if violation.is_among(known) {
+            if known.is_some_and(|known| violation.is_among(known)) {
                 found.known.push(violation);
             } else {
                 found.blocks_cel |= blocks_cel(&violation);

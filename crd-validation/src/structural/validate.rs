@@ -12,11 +12,12 @@ use crate::field::text::{MAX_NAME_BYTES, MAX_VALUE_BYTES, shortened, shortened_n
 use crate::format::go_fmt;
 use crate::json::types::type_name;
 use crate::layer::LayerContext;
+use crate::ratcheted::RatchetedViolations;
 use crate::report::Report;
 use crate::schema::{Additional, JsonType, Schema};
 use crate::structural::number;
 use crate::structural::outcome::Outcome;
-use crate::violation::{RatchetedViolation, fingerprint};
+use crate::violation::fingerprint;
 
 /// Validates the whole object.
 pub(crate) fn root(
@@ -35,7 +36,7 @@ pub(crate) fn root(
 struct Walk<'a, 'k> {
     case: &'a LayerContext<'a>,
     /// Errors that were ratcheted in an earlier validation.
-    known: &'k [RatchetedViolation],
+    known: Option<&'k RatchetedViolations>,
 }
 
 impl<'a> Walk<'a, '_> {

@@ -4,7 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kube_core::Status;
 use kube_core::response::{StatusCause, StatusDetails, reason};
-use lockstep_shared_validation::{AND_MORE, ErrorType, FieldPath, ValidationResult, Violation};
+use lockstep_shared_validation::{
+    AND_MORE, ErrorType, FieldPath, RatchetedViolations, ValidationResult, Violation,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -51,7 +53,7 @@ impl Outcome {
                 has_more_warnings: false,
                 audit_violations: Vec::new(),
                 has_more_audit_violations: false,
-                ratcheted: Vec::new(),
+                ratcheted: RatchetedViolations::default(),
             },
         }
     }

@@ -349,7 +349,7 @@ fn a_ratcheted_error_stays_a_warning_until_the_values_that_cause_it_change() {
         &ValidationRequest::update(&stored, &stored).with_last_validated(Some(&last_validated)),
     );
     assert!(result.is_valid(), "{:?}", errors(&result));
-    assert_eq!(result.ratcheted.len(), 1);
+    assert_eq!(result.ratcheted.listed.len(), 1);
     let last_validated = last_validated.with_ratcheted(&result.ratcheted);
 
     // An unrelated edit, validated by a controller without the old object.
@@ -379,7 +379,7 @@ fn errors_of_schema_and_cel_are_ratcheted_in_the_same_way() {
     );
     assert!(result.is_valid(), "{:?}", errors(&result));
     let last_validated = last_validated.with_ratcheted(&result.ratcheted);
-    assert_eq!(last_validated.ratcheted.len(), 2);
+    assert_eq!(last_validated.ratcheted.listed.len(), 2);
     let mut edited = stored.clone();
     edited["spec"]["port"] = json!(5433);
     let result = rules
