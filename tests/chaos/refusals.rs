@@ -58,7 +58,8 @@ pub async fn requests_unknown_outcomes(databases: &Api<DynamicObject>) -> Option
     let mut requested = 0;
     for database in databases.list(&ListParams::default()).await.ok()? {
         let synced = condition(&database, "Synced");
-        let is_unknown = synced.is_some_and(|it| it.reason == "OutcomeUnknown");
+        // The reason is that of the most important field, such as a refusal. The message says what to do about each.
+        let is_unknown = synced.is_some_and(|synced| synced.message.contains(REQUESTED_AT));
         let before = database.annotations().get(REQUESTED_AT);
         let handled = database.data["status"]["lastHandledReconcileAt"].as_str();
         if is_unknown && before.map(String::as_str) == handled {
