@@ -1,5 +1,6 @@
 //! List with a maximum length, for errors: memory stays bounded while they are collected, however many there are.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 use crate::ratcheted::Identities;
@@ -7,6 +8,32 @@ use crate::ratcheted::Identities;
 /// Maximum number of errors that are reported for one object, and of its warnings and audited violations each. It limits the
 /// output only: an error that is not shown denies like any other.
 pub const MAX_REPORTED: usize = 100;
+
+thread_local! {
+    static MAX: Cell<usize> = const { Cell::new(MAX_REPORTED) };
+}
+
+/// Returns the maximum number of errors that are reported by validations on this thread: [`MAX_REPORTED`], except within
+/// [`report_all`].
+#[must_use]
+pub fn max_reported() -> usize {
+    MAX.get()
+}
+
+/// Runs a validation that reports all errors, for a program whose user has asked for them. Memory is not bounded.
+pub fn report_all<T>(validate: impl FnOnce() -> T) -> T {
+    /// Sets the maximum again, also after a panic.
+    struct Restore(usize);
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            MAX.set(self.0);
+        }
+    }
+
+    let _restore = Restore(MAX.replace(usize::MAX));
+    validate()
+}
 
 /// Text in place of the errors beyond [`MAX_REPORTED`], and of those for which a message has no room.
 pub const AND_MORE: &str = "and more, which are not shown";
@@ -27,10 +54,11 @@ pub trait Reported {
     }
 }
 
-/// The first [`MAX_REPORTED`] items of any number, in the order in which they are reported. Which ones remain does not
+/// The first [`max_reported`] items of any number, in the order in which they are reported. Which ones remain does not
 /// depend on the order in which they are added.
 #[derive(Clone, Debug)]
 pub struct Bounded<T> {
+    max: usize,
     /// Up to twice the maximum. If items were left out, those before the maximum are sorted, and no item that was left out
     /// comes before the last of them.
     kept: Vec<T>,
@@ -44,6 +72,7 @@ pub struct Bounded<T> {
 impl<T> Default for Bounded<T> {
     fn default() -> Self {
         Self {
+            max: max_reported(),
             kept: Vec::new(),
             has_more: false,
             has_internal: false,
@@ -62,7 +91,7 @@ impl<T: Reported> Bounded<T> {
     /// Returns true if more items were added than remain.
     #[must_use]
     pub fn has_more(&self) -> bool {
-        self.has_more || self.kept.len() > MAX_REPORTED
+        self.has_more || self.kept.len() > self.max
     }
 
     /// Returns true if one of the items that were added reports that validation failed, even if it does not remain.
@@ -90,13 +119,13 @@ impl<T: Reported> Bounded<T> {
 
     fn keep(&mut self, item: T) {
         if self.has_more {
-            let last = self.kept.get(MAX_REPORTED - 1);
+            let last = self.kept.get(self.max - 1);
             if last.is_some_and(|last| item.order(last) != Ordering::Less) {
                 return;
             }
         }
         self.kept.push(item);
-        if self.kept.len() == 2 * MAX_REPORTED {
+        if self.kept.len() == self.max.saturating_mul(2) {
             self.shrink();
         }
     }
@@ -123,6 +152,7 @@ impl<T: Reported> Bounded<T> {
     #[must_use]
     pub fn map<U>(self, convert: impl FnMut(T) -> U) -> Bounded<U> {
         Bounded {
+            max: self.max,
             kept: self.kept.into_iter().map(convert).collect(),
             has_more: self.has_more,
             has_internal: self.has_internal,
@@ -145,8 +175,8 @@ impl<T: Reported> Bounded<T> {
 
     fn shrink(&mut self) {
         self.kept.sort_by(T::order);
-        self.has_more |= self.kept.len() > MAX_REPORTED;
-        self.kept.truncate(MAX_REPORTED);
+        self.has_more |= self.kept.len() > self.max;
+        self.kept.truncate(self.max);
     }
 }
 
@@ -164,6 +194,20 @@ mod tests {
         fn is_internal(&self) -> bool {
             *self == INTERNAL
         }
+    }
+
+    #[test]
+    fn all_items_remain_only_in_the_validations_that_report_all() {
+        let kept = || {
+            let mut list = Bounded::default();
+            (0..1000).for_each(|item| list.push(item));
+            let mut all = Bounded::default();
+            all.append(list);
+            all.into_sorted()
+        };
+        assert_eq!(kept().0.len(), MAX_REPORTED);
+        assert_eq!(report_all(kept), ((0..1000).collect(), false));
+        assert_eq!(kept().0.len(), MAX_REPORTED);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub mod suggest;
 mod unknown_fields;
 mod violation;
 
-pub use bounded::{AND_MORE, Bounded, MAX_REPORTED, Reported};
+pub use bounded::{AND_MORE, Bounded, MAX_REPORTED, Reported, max_reported, report_all};
 pub use compile_error::CompileError;
 pub use crd_validator::CrdValidator;
 pub use field::{ErrorType, FieldError, FieldPath};

@@ -78,7 +78,8 @@ pub use crd_validation::format::{is_label_value, is_qualified_name};
 pub use crd_validation::json::{ParsedJson, RawMetadata, RawObject};
 pub use crd_validation::suggest::{did_you_mean, similar_names};
 pub use crd_validation::{
-    AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation, RatchetedViolations,
+    AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation, RatchetedViolations, max_reported,
+    report_all,
 };
 pub use defaults::DynamicDefault;
 pub use field_names::FieldNames;

@@ -145,6 +145,49 @@ fn show_stored_prints_the_difference_to_the_object_that_the_cluster_would_store(
 }
 
 #[test]
+fn all_errors_are_shown_on_demand() {
+    let mut object = database_without_warning("orders");
+    let tags = (0..150).map(|index| (format!("t{index}"), Value::from(index)));
+    object["spec"]["tags"] = tags.collect();
+    let program: String = (0..150).map(|_| ".a = to_int(.b)\n").collect();
+    let transform = serde_json::json!({"type": "remap", "inputs": ["in"], "source": program});
+    let pipeline = serde_json::json!({
+        "apiVersion": "observability.kaasops.io/v1alpha1",
+        "kind": "VectorPipeline",
+        "metadata": {"name": "a", "namespace": "b"},
+        "spec": {
+            "sources": {"in": {"type": "kubernetes_logs"}},
+            "transforms": {"t": transform},
+            "sinks": {"out": {"type": "blackhole", "inputs": ["t"]}},
+        },
+    });
+    // There are too many tags, too.
+    for (object, count) in [(object, 151), (pipeline, 150)] {
+        let errors = |options: &[&str], input: &str| -> Vec<String> {
+            let arguments = [&["check"], options, &["-"]].concat();
+            let output = lockstep(&arguments, input).stdout;
+            let result: Value = serde_json::from_slice(&output).expect("one line");
+            let errors = result["errors"].as_array().expect("errors").iter();
+            errors.map(|error| error["rule"].to_string()).collect()
+        };
+        let written = object.to_string();
+        let shown = errors(&["--output=json"], &written);
+        assert_eq!(shown.len(), 101);
+        assert_eq!(shown[100], "\"and-more\"");
+        let request = serde_json::json!({"id": 1, "operation": "CREATE", "object": written});
+        let request = request.to_string();
+        for (options, input) in [
+            (["--all-errors", "--output=json"], &written),
+            (["--all-errors", "--input-format=jsonl"], &request),
+        ] {
+            let shown = errors(&options, input);
+            assert_eq!(shown.len(), count);
+            assert!(!shown.contains(&"\"and-more\"".to_owned()));
+        }
+    }
+}
+
+#[test]
 fn objects_are_validated_by_a_crd_that_is_given() {
     let crd = root().join("tests/cases/probe/crd.json");
     let object = "apiVersion: celprobe.test/v1\nkind: Probe\nmetadata: {name: a}\nspec: {c01: 0, plainStrr: x}\n";

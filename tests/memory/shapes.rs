@@ -10,8 +10,12 @@ pub struct Shape {
     /// Returns the request.
     pub request: fn(usize) -> Vec<u8>,
     pub reading: Reading,
-    /// If true, the response contains the objects of the request, and may be as long.
-    pub is_conversion: bool,
+    /// Response to one of these requests alone. When several come at once, others than the first may be rejected with status
+    /// 429 for lack of memory.
+    pub response: Expected,
+    /// Maximum length. A request that is a tenth longer is rejected with status 413, because it alone would take all memory
+    /// once it is parsed.
+    pub fits: Option<usize>,
 }
 
 /// Part of the response that the client reads.
@@ -22,59 +26,99 @@ pub enum Reading {
     Never(usize),
 }
 
-const fn shape(name: &'static str, request: fn(usize) -> Vec<u8>) -> Shape {
+/// Response that is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// An admission review that denies.
+    Denied,
+    /// An admission review that allows.
+    Allowed,
+    /// A conversion review. It contains the objects of the request, and may be as long.
+    Converted,
+    /// A conversion review that refuses the objects.
+    NotConverted,
+    /// A beginning that nobody looks at.
+    Unread,
+}
+
+const fn denied(name: &'static str, request: fn(usize) -> Vec<u8>) -> Shape {
     Shape {
         name,
         request,
         reading: Reading::Whole,
-        is_conversion: false,
+        response: Expected::Denied,
+        fits: None,
+    }
+}
+
+const fn allowed(name: &'static str, request: fn(usize) -> Vec<u8>) -> Shape {
+    Shape {
+        response: Expected::Allowed,
+        ..denied(name, request)
     }
 }
 
 const fn unread(name: &'static str, connections: usize, request: fn(usize) -> Vec<u8>) -> Shape {
     Shape {
         reading: Reading::Never(connections),
-        ..shape(name, request)
+        response: Expected::Unread,
+        ..denied(name, request)
     }
 }
 
-const fn conversion(name: &'static str, request: fn(usize) -> Vec<u8>) -> Shape {
+const fn conversion(
+    name: &'static str,
+    response: Expected,
+    request: fn(usize) -> Vec<u8>,
+) -> Shape {
     Shape {
-        is_conversion: true,
-        ..shape(name, request)
+        response,
+        ..denied(name, request)
+    }
+}
+
+impl Shape {
+    /// Limits the length to what just fits.
+    const fn up_to(self, kib: usize) -> Self {
+        Self {
+            fits: Some(kib << 10),
+            ..self
+        }
     }
 }
 
 pub const SHAPES: &[Shape] = &[
-    shape("tags that are numbers", |bytes| {
+    denied("tags that are numbers", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""{i}":1"#)))
     }),
-    shape("tags that are objects", |bytes| {
+    denied("tags that are objects", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""{i}":{{}}"#)))
-    }),
-    shape("tags that are null", |bytes| {
+    })
+    .up_to(1036),
+    allowed("tags that are null", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""{i}":null"#)))
     }),
-    shape("tags with a reserved prefix", |bytes| {
+    denied("tags with a reserved prefix", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""aws:{i}":"""#)))
     }),
-    shape("tags whose values match no pattern", |bytes| {
+    denied("tags whose values match no pattern", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""k{i}":"\u0001<>{{}}""#)))
-    }),
-    shape("valid tags", |bytes| {
+    })
+    .up_to(2050),
+    denied("valid tags", |bytes| {
         database("tags", &map(bytes, |i| format!(r#""k{i}":"v""#)))
     }),
-    shape("one tag with a long key", |bytes| {
+    denied("one tag with a long key", |bytes| {
         database("tags", &format!(r#"{{"{}":1}}"#, text(bytes)))
     }),
-    shape("one tag with a long value", |bytes| {
+    denied("one tag with a long value", |bytes| {
         database("tags", &format!(r#"{{"a":"{}"}}"#, text(bytes)))
     }),
-    shape("keys that differ only at their end", |bytes| {
+    denied("keys that differ only at their end", |bytes| {
         let key = text(bytes / 100);
         database("tags", &map(bytes, |i| format!(r#""{key}{i}":1"#)))
     }),
-    shape("a key of 3 MB with 100 wrong children", |bytes| {
+    denied("a key of 3 MB with 100 wrong children", |bytes| {
         let key = text(bytes / 2);
         let children = (0..100).map(|i| format!(r#""c{i}":{{"type":7}}"#));
         pipeline(&format!(
@@ -82,49 +126,56 @@ pub const SHAPES: &[Shape] = &[
             children.collect::<Vec<_>>().join(",")
         ))
     }),
-    shape("annotations with wrong keys", |bytes| {
+    allowed("annotations with wrong keys", |bytes| {
         metadata("annotations", &map(bytes, |i| format!(r#""-{i}":"""#)))
     }),
-    shape("annotations that are numbers", |bytes| {
+    denied("annotations that are numbers", |bytes| {
         metadata("annotations", &map(bytes, |i| format!(r#""{i}":1"#)))
     }),
-    shape("one long annotation", |bytes| {
+    allowed("one long annotation", |bytes| {
         metadata("annotations", &format!(r#"{{"a":"{}"}}"#, text(bytes)))
     }),
-    shape("labels with wrong values", |bytes| {
+    allowed("labels with wrong values", |bytes| {
         metadata("labels", &map(bytes, |i| format!(r#""{i}":"-""#)))
     }),
-    shape("finalizers without a domain", |bytes| {
+    allowed("finalizers without a domain", |bytes| {
         metadata("finalizers", &list(bytes, |i| format!(r#""-{i}""#)))
     }),
-    shape("owner references without fields", |bytes| {
+    allowed("owner references without fields", |bytes| {
         metadata("ownerReferences", &list(bytes, |_| "{}".to_owned()))
-    }),
-    shape("managed fields", |bytes| {
+    })
+    .up_to(325),
+    allowed("managed fields", |bytes| {
         metadata(
             "managedFields",
             &list(bytes, |i| format!(r#"{{"manager":"{i}"}}"#)),
         )
-    }),
-    shape("a long name", |bytes| {
+    })
+    .up_to(1870),
+    allowed("a long name", |bytes| {
         metadata("name", &format!(r#""{}""#, text(bytes)))
     }),
-    shape("duplicate security groups", |bytes| {
+    denied("duplicate security groups", |bytes| {
         network(&list(bytes, |_| r#""sg-1""#.to_owned()))
     }),
-    shape("duplicate numbers in a list of type set", |bytes| {
-        network(&list(bytes, |_| "1".to_owned()))
+    denied("duplicate numbers in a list of type set", |bytes| {
+        // A million errors take a program without optimization longer than a review may.
+        network(&list(bytes / 4, |_| "1".to_owned()))
     }),
-    shape("security groups that match no pattern", |bytes| {
-        network(&list(bytes, |i| format!(r#""{i}""#)))
+    denied("security groups that match no pattern", |bytes| {
+        network(&list(bytes / 2, |i| format!(r#""{i}""#)))
     }),
-    shape("secrets of list-map keys", |bytes| {
-        database(
-            "conditions",
-            &list(bytes, |i| format!(r#"{{"type":"{}"}}"#, i / 2)),
+    allowed("conditions with many list-map keys", |bytes| {
+        stored(
+            "status",
+            &format!(
+                r#"{{"conditions":{}}}"#,
+                list(bytes, |i| format!(r#"{{"type":"{}"}}"#, i / 2))
+            ),
         )
-    }),
-    shape("conditions with equal list-map keys", |bytes| {
+    })
+    .up_to(790),
+    allowed("conditions with equal list-map keys", |bytes| {
         stored(
             "status",
             &format!(
@@ -132,77 +183,85 @@ pub const SHAPES: &[Shape] = &[
                 list(bytes, |_| r#"{"type":"A"}"#.to_owned())
             ),
         )
-    }),
-    shape("one value that ten rules refuse", |bytes| {
+    })
+    .up_to(617),
+    denied("one value that ten rules refuse", |bytes| {
         refused_by_many(&text(bytes))
     }),
-    shape("one value of control characters", |bytes| {
+    denied("one value of control characters", |bytes| {
         refused_by_many(&r"\u0001".repeat(bytes / 6))
     }),
-    shape("an engine version of megabytes", |bytes| {
+    denied("an engine version of megabytes", |bytes| {
         database("engineVersion", &format!(r#""{}""#, "1.".repeat(bytes / 2)))
     }),
-    shape("a long value that CEL rules refuse", |bytes| {
+    denied("a long value that CEL rules refuse", |bytes| {
         database(
             "replicaOf",
             &format!(r#"{{"identifier":"{}"}}"#, text(bytes)),
         )
     }),
-    shape("unknown fields", |bytes| {
+    denied("unknown fields", |bytes| {
         raw(&review(
             "CREATE",
             "null",
             &object(&map(bytes, |i| format!(r#""u{i}":1"#))),
         ))
     }),
-    shape("lists within lists", |bytes| {
+    denied("lists within lists", |bytes| {
         database("tags", &list(bytes, |_| "[[]]".to_owned()))
-    }),
-    shape("ratcheted tags", |bytes| {
+    })
+    .up_to(1280),
+    allowed("ratcheted tags", |bytes| {
         let tags = map(bytes / 2, |i| format!(r#""{i}":1"#));
         let old = object_with("tags", &tags);
         raw(&review("UPDATE", &old, &old))
     }),
-    shape("tags that change on an update", |bytes| {
+    denied("tags that change on an update", |bytes| {
         let old = object_with("tags", &map(bytes / 2, |i| format!(r#""{i}":1"#)));
         let new = object_with("tags", &map(bytes / 2, |i| format!(r#""{i}":2"#)));
         raw(&review("UPDATE", &old, &new))
     }),
-    shape("sinks without options", |bytes| {
+    denied("sinks without options", |bytes| {
         pipeline(&format!(
             r#""sinks":{}"#,
             map(bytes, |i| format!(r#""s{i}":{{}}"#))
         ))
-    }),
-    shape("sources of unknown types", |bytes| {
+    })
+    .up_to(1130),
+    denied("sources of unknown types", |bytes| {
         pipeline(&format!(
             r#""sources":{}"#,
             map(bytes, |i| format!(r#""s{i}":{{"type":"t{i}"}}"#))
         ))
-    }),
-    shape("inputs that do not exist", |bytes| {
+    })
+    .up_to(2250),
+    denied("inputs that do not exist", |bytes| {
         let inputs = list(bytes, |i| format!(r#""i{i}""#));
         pipeline(&format!(
             r#""sinks":{{"out":{{"type":"console","inputs":{inputs},"encoding":{{"codec":"json"}}}}}}"#
         ))
     }),
-    shape("a program with errors in each line", |_| {
+    denied("a program with errors in each line", |_| {
         program(&(0..150).fold(String::new(), |program, i| {
             program + &format!(".a{i} = to_int(.b)\\n")
         }))
     }),
-    shape("a program of megabytes", |bytes| {
+    denied("a program of megabytes", |bytes| {
         program(&".a = 1\\n".repeat(bytes / 8))
     }),
-    shape("a program that takes the compiler all memory", |_| {
+    denied("a program that takes the compiler all memory", |_| {
         program(&format!("x = 1\\n{}", "x = [x, x]\\n".repeat(140)))
     }),
-    unread("responses that are not read", 64, denied),
-    conversion("conversion of 10,000 objects", |_| convert(10_000, "")),
-    conversion("conversion of objects with long texts", |bytes| {
-        convert(10, &text(bytes / 2))
+    unread("responses that are not read", 64, long_denial),
+    conversion("conversion of 10,000 objects", Expected::Converted, |_| {
+        convert(10_000, "")
     }),
-    conversion("conversion of numbers", |bytes| {
+    conversion(
+        "conversion of objects with long texts",
+        Expected::Converted,
+        |bytes| convert(10, &text(bytes / 2)),
+    ),
+    conversion("conversion of numbers", Expected::NotConverted, |bytes| {
         conversion_of(&list(bytes, |_| "1".to_owned()))
     }),
 ];
@@ -213,7 +272,7 @@ pub fn valid() -> Vec<u8> {
 }
 
 /// Review whose denial is as long as a response may be.
-pub fn denied(bytes: usize) -> Vec<u8> {
+pub fn long_denial(bytes: usize) -> Vec<u8> {
     let key = text(400);
     database("tags", &map(bytes / 8, |i| format!(r#""{i}{key}":1"#)))
 }
@@ -294,7 +353,7 @@ fn metadata(field: &str, value: &str) -> Vec<u8> {
 
 /// Review of a new database with security groups.
 fn network(groups: &str) -> Vec<u8> {
-    database("network", &format!(r#"{{"securityGroupIds":{groups}}}"#))
+    database("network", &format!(r#"{{"securityGroups":{groups}}}"#))
 }
 
 /// Review of an update of a database that has a field of its own.

@@ -19,6 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::cgroup::Cgroup;
+use crate::shapes::Expected;
 
 /// DNS name in the serving certificate.
 const NAME: &str = "webhook.example";
@@ -26,8 +27,8 @@ const NAME: &str = "webhook.example";
 /// Size of the receive buffer of a client that does not read.
 const UNREAD_BUFFER_BYTES: u32 = 4 << 10;
 
-/// Time in which a webhook must end after SIGTERM: the grace period of its Pod.
-const GRACE_PERIOD: Duration = Duration::from_mins(1);
+/// Time in which a webhook must end after SIGTERM: the server's deadline for requests in flight, and a margin.
+const SHUTDOWN: Duration = Duration::from_secs(30 + 5);
 
 /// Webhook process.
 pub struct Webhook {
@@ -45,6 +46,19 @@ pub struct Response {
     pub start: String,
     /// Number of its bytes.
     pub bytes: usize,
+}
+
+impl Response {
+    pub fn is(&self, expected: Expected) -> bool {
+        let (status, part) = match expected {
+            Expected::Denied => (200, r#""allowed":false"#),
+            Expected::Allowed => (200, r#""allowed":true"#),
+            Expected::Converted => (200, r#""convertedObjects":[{"#),
+            Expected::NotConverted => (200, r#""status":"Failure""#),
+            Expected::Unread => return self.bytes == 1,
+        };
+        self.status == status && self.start.contains(part)
+    }
 }
 
 impl Webhook {
@@ -139,7 +153,7 @@ impl Webhook {
             streams.push(self.start_unread(&request).await);
         }
         self.process.terminate().expect("the process runs");
-        let ended = tokio::time::timeout(GRACE_PERIOD, self.process.ended()).await;
+        let ended = tokio::time::timeout(SHUTDOWN, self.process.ended()).await;
         assert!(ended.is_ok(), "the webhook has not ended");
         let status = self.process.exit_status();
         assert!(status.is_some_and(|status| status.success()), "{status:?}");

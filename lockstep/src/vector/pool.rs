@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lockstep_shared_validation::{MAX_REPORTED, max_reported};
 use lockstep_vector_api::{Compiler, Program, VrlDiagnostic};
 use rustix::process::Signal;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -119,6 +120,7 @@ impl PooledCompiler {
             .get_or_insert_with(|| Instant::now() + RECONCILE_DEADLINE);
         let order = CompileJob {
             is_first,
+            reports_all: max_reported() > MAX_REPORTED,
             program: program.clone(),
         };
         match worker.compile_in_worker(&order, until) {

@@ -7,6 +7,7 @@
 use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
+use lockstep_shared_validation::report_all;
 use lockstep_vector_api::{InProcessCompiler, Program};
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -64,6 +65,8 @@ const NICENESS: i32 = 5;
 pub(crate) struct CompileJob<'a> {
     /// If true, it is the first program of a configuration, and the limit of CPU time starts again.
     pub(crate) is_first: bool,
+    /// If true, all errors of the program are reported.
+    pub(crate) reports_all: bool,
     #[serde(borrow)]
     pub(crate) program: Program<'a>,
 }
@@ -106,7 +109,12 @@ fn serve(orders: impl BufRead, mut findings: impl Write, cpu_seconds: u64) -> io
         if order.is_first {
             reset_cpu_limit(cpu_seconds)?;
         }
-        let found = compiler.compile(&order.program);
+        let mut compile = || compiler.compile(&order.program);
+        let found = if order.reports_all {
+            report_all(compile)
+        } else {
+            compile()
+        };
         let mut line = serde_json::to_string(&found)?;
         line.push('\n');
         findings.write_all(line.as_bytes())?;

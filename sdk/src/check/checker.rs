@@ -1,6 +1,8 @@
 //! Text → documents → validation results: the check of one source.
 
-use lockstep_shared_validation::{Policy, ValidationRequest, ValidationResult, Violation};
+use lockstep_shared_validation::{
+    Policy, ValidationRequest, ValidationResult, Violation, report_all,
+};
 use serde_json::Value;
 
 use crate::check::apply;
@@ -22,6 +24,8 @@ pub(crate) struct Checker {
     pub(crate) fails_on_unknown_kind: bool,
     /// If true, a diff shows how the cluster would store each valid object.
     pub(crate) shows_defaulted: bool,
+    /// If true, the number of errors that are shown of an object has no maximum.
+    pub(crate) shows_all_errors: bool,
 }
 
 /// Previous state of the objects.
@@ -156,7 +160,12 @@ impl Checker {
             .as_ref()
             .and_then(lockstep_shared_validation::LastValidated::from_status_of);
         let request = ValidationRequest::for_update(object, old.as_ref(), last_validated.as_ref());
-        let result = ruleset.validate(&request.deny_unknown_fields().with_policy(&self.policy));
+        let request = request.deny_unknown_fields().with_policy(&self.policy);
+        let result = if self.shows_all_errors {
+            report_all(|| ruleset.validate(&request))
+        } else {
+            ruleset.validate(&request)
+        };
         let stored = (self.shows_defaulted && result.is_valid())
             .then(|| diff::difference(written, &result.object, ruleset.crd()));
         report.documents.push(CheckedDocument {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
-use lockstep_shared_validation::Policy;
+use lockstep_shared_validation::{Policy, report_all};
 use serde_json::Value;
 
 use crate::args::input_format::InputFormat;
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Show a diff between each valid object as written and as the cluster would store it.
     #[arg(long)]
     show_defaulted: bool,
+    /// Show all errors and warnings of an object, instead of the first 100 of each.
+    #[arg(long)]
+    all_errors: bool,
     /// Read one request `{"id","operation","object","oldObject"}` per line, with the objects as JSON text, and write
     /// one result per line. Without files, reads standard input.
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["old_object", "against_cluster", "output", "fail_on_unknown_kind", "show_defaulted"])]
@@ -85,7 +88,12 @@ fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
     };
     let kinds = CrdLookup::new(validators, &args.crds)?;
     if args.input_format == Some(InputFormat::Jsonl) {
-        return check_batch(&kinds, &policy, &args.files);
+        let check = || check_batch(&kinds, &policy, &args.files);
+        return if args.all_errors {
+            report_all(check)
+        } else {
+            check()
+        };
     }
     if args.show_defaulted && !args.output.shows_defaulted() {
         return Err("--show-defaulted requires --output full, concise or json".to_owned());
@@ -101,6 +109,7 @@ fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
         old,
         fails_on_unknown_kind: args.fail_on_unknown_kind,
         shows_defaulted: args.show_defaulted,
+        shows_all_errors: args.all_errors,
     };
     let stdout = io::stdout();
     let colours = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();

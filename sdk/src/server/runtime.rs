@@ -18,6 +18,10 @@ const STACK_BYTES: usize = 8 << 20;
 /// serves in the meantime.
 pub const MAX_WAITING_THREADS: usize = 128;
 
+/// Time after which a thread ends that has nothing to do. The allocator keeps memory that a thread has freed for as long as the
+/// thread exists: the next large request, on another thread, would need its own.
+const THREAD_KEEP_ALIVE: Duration = Duration::ZERO;
+
 /// Time that the runtime waits for blocking threads after the server has ended.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
@@ -27,6 +31,7 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK_BYTES)
         .max_blocking_threads(MAX_WAITING_THREADS + cores.max(4))
+        .thread_keep_alive(THREAD_KEEP_ALIVE)
         .enable_all()
         .build()
         .context("cannot start the runtime")?;

@@ -1,6 +1,6 @@
 //! Problems that validation finds in a configuration.
 
-use lockstep_shared_validation::{ErrorType, FieldError, MAX_REPORTED};
+use lockstep_shared_validation::{ErrorType, FieldError, max_reported};
 
 /// Check of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,7 +63,9 @@ pub struct Diagnostic {
 }
 
 /// Maximum number of problems of one check that are kept. With one more than are reported, it is known that there are more.
-pub(crate) const MAX_KEPT: usize = MAX_REPORTED + 1;
+pub(crate) fn max_kept() -> usize {
+    max_reported().saturating_add(1)
+}
 
 /// Collected problems.
 #[derive(Debug, Default)]
@@ -77,7 +79,7 @@ impl DiagnosticList {
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
         let count = &mut self.counts[check as usize];
         // An internal error is always kept: validation was not complete. The compiler does not run again after one.
-        if *count < MAX_KEPT || error.error_type == ErrorType::Internal {
+        if *count < max_kept() || error.error_type == ErrorType::Internal {
             *count += 1;
             self.kept.push(Diagnostic { check, error });
         }
@@ -102,13 +104,13 @@ mod tests {
     #[test]
     fn an_internal_error_is_kept_after_any_number_of_others() {
         let mut problems = DiagnosticList::default();
-        for _ in 0..2 * MAX_KEPT {
+        for _ in 0..2 * max_kept() {
             let error = FieldError::invalid_hidden(FieldPath::root(), "wrong");
             problems.add(Check::Programs, error);
         }
         let error = FieldError::internal(FieldPath::root(), "the compiler failed");
         problems.add(Check::Programs, error.clone());
-        assert_eq!(problems.len(), MAX_KEPT + 1);
+        assert_eq!(problems.len(), max_kept() + 1);
         assert_eq!(
             problems
                 .into_diagnostics()

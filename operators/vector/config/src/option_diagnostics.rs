@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
-use crate::diagnostic::{Check, DiagnosticList, MAX_KEPT};
+use crate::diagnostic::{Check, DiagnosticList, max_kept};
 use crate::option_path::below;
 use crate::option_words::{Owner, dotted, limit, one_of, plain, type_of, words};
 use crate::options::Options;
@@ -161,7 +161,7 @@ fn validate_value(
 fn unique(errors: impl Iterator<Item = FieldError>) -> Vec<FieldError> {
     let mut seen = BTreeSet::new();
     let once = errors.filter(|error| seen.insert((error.path.clone(), error.detail.clone())));
-    once.take(MAX_KEPT).collect()
+    once.take(max_kept()).collect()
 }
 
 struct Found {
@@ -206,7 +206,7 @@ impl ErrorRenderer<'_> {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.options.names(self.value, &location);
                 // Up to the maximum may be rejected already, and are not listed again.
-                for name in unexpected.iter().take(2 * MAX_KEPT) {
+                for name in unexpected.iter().take(max_kept().saturating_mul(2)) {
                     let detail = self.unknown_option(&location, name, &known);
                     let error = FieldError::forbidden(below(&path, name), detail);
                     out.push(Found {

@@ -2,15 +2,11 @@
 
 use std::ops::Range;
 
-use lockstep_shared_validation::MAX_REPORTED;
+use lockstep_shared_validation::max_reported;
 use serde::{Deserialize, Serialize};
 use vrl::diagnostic::{Diagnostic, DiagnosticList, Formatter};
 
 use crate::hint;
-
-/// Maximum number of diagnostics of one program that are kept. With one more than are reported, it is known that there are
-/// more.
-const MAX_KEPT: usize = MAX_REPORTED + 1;
 
 /// Maximum length of a line for a diagnostic with a source excerpt, in bytes.
 const LONGEST_DRAWN: usize = 400;
@@ -74,7 +70,8 @@ fn vrl_diagnostics(
         let start = span(source, diagnostic).map(|bytes| bytes.start);
         start.unwrap_or_default()
     });
-    let first = ordered.into_iter().take(MAX_KEPT);
+    // With one more than are reported, it is known that there are more.
+    let first = ordered.into_iter().take(max_reported().saturating_add(1));
     let finding = |diagnostic| {
         let within = span(source, &diagnostic);
         // A warning is a single line.
