@@ -71,7 +71,7 @@ struct VectorArgs {
 struct WorkloadNamespaceArgs {
     /// Namespaces in which agents and aggregators may take pipelines or data of other namespaces, separated by commas, instead of
     /// those that are annotated with `lockstep.dev/vector-workloads=allowed`. Users who may read Secrets there can read all that is
-    /// collected. With it, and with `--watch-namespaces`, the controller reads no Namespace.
+    /// collected. With it, neither the controller nor `audit` reads Namespaces. Both need the same list.
     #[arg(
         long = "vector-workload-namespaces",
         value_name = "NAMESPACES",
@@ -157,8 +157,7 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     let mut installation = own_installation(&context).await?;
     installation.image = args.migration_image.or(installation.image);
     let listed = args.workload_namespaces.workload_namespaces;
-    // With Roles instead of ClusterRoles, it may not read Namespaces.
-    if !listed.is_empty() || !context.namespaces.is_empty() {
+    if !listed.is_empty() {
         installation.workload_namespaces = WorkloadNamespaces::Listed(listed);
     }
     installation.secret_access = context.secret_access.clone();
