@@ -36,7 +36,7 @@
 //! # Hooks
 //!
 //! An operator can add subcommands to the program ([`Operator::subcommand`]), give its rules a value such as a cache
-//! ([`Operator::ruleset_extension`]), which may be [read again](RulesetExtension) when [files](JsonFolders) change, and supply related objects to `audit` ([`AuditSnapshot`], [`AuditFinding`]). An [`AdmissionCheck`] is
+//! ([`Operator::ruleset_extension`]), which may be [read again](RulesetExtension) when [files](JsonFolders) change, and supply related objects to `audit` ([`AuditSnapshot`], [`AuditFinding`], [`SensitiveNamespace`]). An [`AdmissionCheck`] is
 //! asked by the webhook and needs the cluster.
 //!
 //! # Command line
@@ -88,7 +88,7 @@ pub use crate::check::yaml::document::describe_yaml_error;
 pub use crate::json_folders::{JsonFolders, json_files, parse_json_file};
 pub use crate::operator::Operator;
 pub use crate::operator::audience::Audience;
-pub use crate::operator::audit_snapshot::{AuditFinding, AuditSnapshot};
+pub use crate::operator::audit_snapshot::{AuditFinding, AuditSnapshot, SensitiveNamespace};
 pub use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 pub use crate::operator::dev_service::{DevService, RunningService};

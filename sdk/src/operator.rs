@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use crate::admission_checks::AdmissionCheck;
 use crate::operator::audience::Audience;
-use crate::operator::audit_snapshot::AuditSnapshot;
+use crate::operator::audit_snapshot::{AuditSnapshot, AuditSnapshotDefinition};
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
@@ -300,10 +300,15 @@ impl<S: Send + Sync + 'static> Operator<S> {
         self
     }
 
-    /// Sets the snapshot from which `audit` takes the related objects of the kinds.
+    /// Sets the function that creates the snapshot from which `audit` takes the related objects of the kinds. It is called with
+    /// its own arguments, which are added to the command `audit`; `()` has none.
     #[must_use]
-    pub fn audit_snapshot<T: AuditSnapshot + Default + 'static>(mut self) -> Self {
-        self.definition.audit_snapshot = Some(|| Box::new(T::default()));
+    pub fn audit_snapshot<A, T>(mut self, create: fn(A) -> T) -> Self
+    where
+        A: Args + 'static,
+        T: AuditSnapshot + 'static,
+    {
+        self.definition.audit_snapshot = Some(AuditSnapshotDefinition::new(create));
         self
     }
 

@@ -18,6 +18,9 @@ use crate::registry::Registry;
 /// Name of the subcommand that has the arguments of the operators.
 const CONTROLLER: &str = "controller";
 
+/// Name of the subcommand that has the arguments of the snapshots.
+const AUDIT: &str = "audit";
+
 /// Exit code if an input cannot be read, or the program is defined incorrectly.
 const UNREADABLE: u8 = 2;
 
@@ -163,6 +166,10 @@ impl Program {
                     changed(command, name, with_arguments)
                 });
             }
+            if let Some(snapshot) = &definition.audit_snapshot {
+                let with_arguments = |audit| keeping_description(audit, snapshot.add_arguments);
+                command = changed(command, AUDIT, with_arguments);
+            }
             command = command.subcommands(subcommands.map(|subcommand| subcommand.command.clone()));
         }
         let own = self.environment.registry.subcommands.iter();
@@ -207,7 +214,11 @@ impl Program {
         let environment = &self.environment;
         let result = match command {
             Command::Check(args) => return commands::check::run(&args, environment),
-            Command::Audit(args) => return commands::audit::run(&args, environment),
+            Command::Audit(args) => {
+                let arguments = matches.subcommand_matches(AUDIT);
+                let arguments = arguments.cloned().unwrap_or_default();
+                return commands::audit::run(&args, &arguments, environment);
+            }
             Command::Status(args) => return commands::status::run(&args, environment),
             Command::Uninstall(args) => return commands::uninstall::run(&args, environment),
             Command::Manifests(args) => return commands::manifests::run(&args, environment),

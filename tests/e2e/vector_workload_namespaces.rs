@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use lockstep_envtest::{Installation, eventually};
 use serde_json::{Value, json};
 
+use crate::audit::lockstep;
 use crate::env::{TestEnv, allow_workloads};
 use crate::running_vector::{KINDS, logs, object, start_without_nodes, start_without_pods};
 use crate::webhook_only::audit;
@@ -313,6 +314,7 @@ async fn a_controller_with_a_list_of_namespaces_reads_no_annotations() {
     let argument = "the argument --vector-workload-namespaces of the controller";
     assert!(stalled.message.contains(argument), "{}", stalled.message);
     assert_eq!(env.get("daemonset/logs-agent"), Value::Null);
+    audit_agrees_with_the_list(&env);
     let metrics = env.metrics(&env.installation.controller_health_url()).await;
     let mut watches = metrics
         .lines()
@@ -320,4 +322,34 @@ async fn a_controller_with_a_list_of_namespaces_reads_no_annotations() {
     let of_vectors =
         |line: &&str| line.contains("controller=\"vector") && line.contains("\"namespaces\"");
     assert_eq!(watches.find(of_vectors), None);
+}
+
+/// Asserts that `audit` with the same list as the controller finds what the controller does not run, and nothing else.
+fn audit_agrees_with_the_list(env: &TestEnv) {
+    let list = [
+        "audit",
+        "--output=json",
+        "--vector-workload-namespaces=team,other",
+    ];
+    let output = lockstep(env, &list);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = report["findings"].as_array().expect("a list");
+    let messages = |is_error: bool| {
+        let found = findings.iter().filter(|it| it["isError"] == is_error);
+        let messages = found.filter_map(|finding| finding["message"].as_str());
+        messages.collect::<Vec<_>>()
+    };
+    let errors = messages(true);
+    let expected = "Vector default/logs will not be run or changed before an administrator adds the namespace default to the \
+        argument --vector-workload-namespaces of the controller.";
+    assert!(
+        errors.len() == 1 && errors[0].starts_with(expected),
+        "{errors:?}"
+    );
+    assert_eq!(messages(false).len(), 2, "{report}");
+    assert_eq!(output.status.code(), Some(1));
+    let in_team = lockstep(env, &[&list[..], &["--namespace", TEAM]].concat());
+    assert_eq!(in_team.status.code(), Some(0), "{in_team:?}");
+    let of_annotations = lockstep(env, &["audit", "--namespace", TEAM]);
+    assert_eq!(of_annotations.status.code(), Some(1), "{of_annotations:?}");
 }

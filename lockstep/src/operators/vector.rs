@@ -11,7 +11,8 @@ use lockstep_controller::{NamedConfigMap, Reconciler};
 use lockstep_sdk::shared_validation::{Policy, ValidatedResource};
 use lockstep_sdk::{
     AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Audience, AuditFinding,
-    AuditSnapshot, ExtensionReload, Finding, Operator, OperatorContext, RulesetExtension, duration,
+    AuditSnapshot, ExtensionReload, Finding, Operator, OperatorContext, RulesetExtension,
+    SensitiveNamespace, duration,
 };
 use lockstep_vector_api::port_allocation::ClusterSnapshot;
 use lockstep_vector_api::{
@@ -60,9 +61,17 @@ struct VectorArgs {
     /// there is none, no data is moved, and there are no such Pods.
     #[arg(long = "vector-migration-image", value_name = "IMAGE")]
     migration_image: Option<String>,
+    #[command(flatten)]
+    workload_namespaces: WorkloadNamespaceArgs,
+}
+
+/// Namespaces in which workloads may run, for the controller and for `audit`.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Vector")]
+struct WorkloadNamespaceArgs {
     /// Namespaces in which agents and aggregators may take pipelines or data of other namespaces, separated by commas, instead of
     /// those that are annotated with `lockstep.dev/vector-workloads=allowed`. Users who may read Secrets there can read all that is
-    /// collected. With it, and with `--watch-namespaces`, the controller reads no Namespace.
+    /// collected. With it, neither the controller nor `audit` reads Namespaces. Both need the same list.
     #[arg(
         long = "vector-workload-namespaces",
         value_name = "NAMESPACES",
@@ -85,7 +94,7 @@ pub(crate) fn operator() -> Operator<ClusterFeatures> {
     workload_kind::<ClusterVectorAggregator>(Audience::Administrators, operator)
         // The CRDs may belong to another installation. They must not be replaced unless the user names the kinds.
         .only_when_named()
-        .audit_snapshot::<PipelineSnapshot>()
+        .audit_snapshot(PipelineSnapshot::new)
         .subcommand(vector::run)
         .ruleset_extension(context)
         .policy_folder_arg(CATALOGUES)
@@ -147,9 +156,9 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
     let mut installation = own_installation(&context).await?;
     installation.image = args.migration_image.or(installation.image);
-    // With Roles instead of ClusterRoles, it may not read Namespaces.
-    if !args.workload_namespaces.is_empty() || !context.namespaces.is_empty() {
-        installation.workload_namespaces = WorkloadNamespaces::Listed(args.workload_namespaces);
+    let listed = args.workload_namespaces.workload_namespaces;
+    if !listed.is_empty() {
+        installation.workload_namespaces = WorkloadNamespaces::Listed(listed);
     }
     installation.secret_access = context.secret_access.clone();
     Ok(ClusterFeatures {
@@ -262,11 +271,19 @@ fn reload(folders: &mut CatalogueFolders, context: &VectorContext) -> ExtensionR
 }
 
 /// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller, and with
-/// the marks of the Namespaces.
-#[derive(Default)]
+/// the marks of the Namespaces or the list of them.
 struct PipelineSnapshot {
     all: ClusterSnapshot,
     namespaces: NamespaceAudit,
+}
+
+impl PipelineSnapshot {
+    fn new(args: WorkloadNamespaceArgs) -> Self {
+        Self {
+            all: ClusterSnapshot::default(),
+            namespaces: NamespaceAudit::new(args.workload_namespaces),
+        }
+    }
 }
 
 impl AuditSnapshot for PipelineSnapshot {
@@ -284,7 +301,7 @@ impl AuditSnapshot for PipelineSnapshot {
     }
 
     fn includes_namespaces(&self) -> bool {
-        true
+        self.namespaces.needs_namespaces()
     }
 
     fn add_namespace(&mut self, namespace: &Value) {
@@ -297,14 +314,30 @@ impl AuditSnapshot for PipelineSnapshot {
             id: "namespace-not-marked",
             is_error: true,
             message,
+            access_to: None,
         });
+        let workloads = [
+            Vector::crd(),
+            VectorAggregator::crd(),
+            ClusterVectorAggregator::crd(),
+        ];
+        let workloads = workloads.map(|crd| crd_name(&crd));
         let marked = self.namespaces.marked().map(|namespace| AuditFinding {
             id: "namespace-marked",
             is_error: false,
             message: format!(
-                "users who may read Secrets or create tokens of service accounts in the namespace {namespace}, as with the ClusterRole edit, can read all that its workloads collect"
+                "users who may read Secrets, create Pods, execute commands in them or act as service accounts in the namespace {namespace}, as with the ClusterRole edit, can read all that its workloads collect"
             ),
+            access_to: Some(SensitiveNamespace {
+                name: namespace.to_owned(),
+                workloads: workloads.to_vec(),
+            }),
         });
         missing.chain(marked).collect()
     }
+}
+
+fn crd_name(crd: &Value) -> String {
+    let name = crd["metadata"]["name"].as_str();
+    name.unwrap_or_default().to_owned()
 }

@@ -1,5 +1,9 @@
 //! `lockstep audit`: validation of the objects that are stored in a cluster.
 
+mod findings;
+mod namespace_access;
+mod rbac_objects;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use clap::ArgMatches;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ApiResource, ListParams};
 use kube::core::GroupVersionKind;
@@ -18,6 +23,7 @@ use lockstep_shared_validation::{
 use serde_json::{Value, json};
 
 use crate::args::policy;
+use crate::commands::audit::findings::ResolvedFinding;
 use crate::environment::Environment;
 use crate::operator::audit_snapshot::{AuditFinding, AuditSnapshot};
 use crate::printer;
@@ -65,10 +71,11 @@ struct RuleSummary {
     conflicts: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
+/// Runs the command. `arguments` contains those of the operators, too.
+pub(crate) fn run(args: &Args, arguments: &ArgMatches, environment: &Environment) -> ExitCode {
     // kube uses rustls, which needs a process-wide TLS provider. If one is already installed, it is kept.
     drop(rustls::crypto::ring::default_provider().install_default());
-    match runtime::block_on(audit(args, environment.registry())) {
+    match runtime::block_on(audit(args, arguments, environment.registry())) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -78,7 +85,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
     }
 }
 
-async fn audit(args: &Args, registry: &Registry) -> anyhow::Result<bool> {
+async fn audit(args: &Args, arguments: &ArgMatches, registry: &Registry) -> anyhow::Result<bool> {
     let validators = registry.validators()?;
     let policy = match &args.policy {
         Some(path) => policy::read(path, &validators)?,
@@ -103,7 +110,17 @@ async fn audit(args: &Args, registry: &Registry) -> anyhow::Result<bool> {
         kind.all(|kind| is_kind(ruleset.as_ref(), kind))
     };
     let wanted_validators: Vec<_> = validators.iter().filter(wanted).collect();
-    let snapshots = snapshots(&client, registry, &wanted_validators, namespace).await?;
+    let mut snapshots = Snapshots::new();
+    for operator in &registry.operators {
+        let Some(definition) = &operator.definition.audit_snapshot else {
+            continue;
+        };
+        let create = &definition.create;
+        let empty = create(arguments)?;
+        let snapshot = fill(&client, empty, &wanted_validators, namespace).await?;
+        let kinds = operator.definition.kinds.iter().map(|kind| kind.kind);
+        snapshots.push((kinds.collect(), snapshot));
+    }
     let (mut known, mut objects) = (0, 0);
     let mut by_rule: BTreeMap<(String, String), RuleSummary> = BTreeMap::new();
     for ruleset in wanted_validators {
@@ -135,60 +152,56 @@ async fn audit(args: &Args, registry: &Registry) -> anyhow::Result<bool> {
         known > 0,
         "none of the known CRDs is installed in the cluster; apply them first"
     );
-    let findings: Vec<_> = snapshots
+    let findings = snapshots
         .iter()
         .flat_map(|(_, snapshot)| snapshot.findings())
+        .filter(|finding| finding.concerns(namespace))
         .collect();
+    let findings = findings::resolve(&client, findings)
+        .await
+        .context("cannot list the RBAC objects")?;
     match args.output {
         Output::Text => {
-            let text = [findings_to_text(&findings), to_text(objects, &by_rule)].concat();
+            let text = [findings::to_text(&findings), to_text(objects, &by_rule)].concat();
             printer::print(&text)?;
         }
         Output::Json => printer::print(&format!("{}\n", to_json(objects, &by_rule, &findings)))?,
     }
-    let has_errors = findings.iter().any(|finding| finding.is_error);
+    let has_errors = findings.iter().any(ResolvedFinding::is_error);
     Ok(!has_errors && by_rule.values().all(|broken| broken.denied.is_empty()))
 }
 
 /// Snapshots of operators, each with the kinds of its operator.
 type Snapshots = Vec<(Vec<&'static str>, OperatorSnapshot)>;
 
-/// Lists the objects that the snapshots of the operators include, among those of these kinds. They are compared with
-/// each other, as in the controller.
-async fn snapshots(
+/// Lists the objects that a snapshot includes, among those of these kinds. They are compared with each other, as in the
+/// controller.
+async fn fill(
     client: &Client,
-    registry: &Registry,
+    mut snapshot: Box<dyn AuditSnapshot>,
     validators: &[&Arc<dyn Validator>],
     namespace: Option<&str>,
-) -> anyhow::Result<Snapshots> {
-    let mut snapshots = Snapshots::new();
-    for operator in &registry.operators {
-        let Some(create) = operator.definition.audit_snapshot else {
-            continue;
-        };
-        let mut snapshot = create();
-        let included = validators.iter().filter(|it| snapshot.includes(it.kind()));
-        let included: Vec<_> = included.collect();
-        for ruleset in &included {
-            let see = |_: &str, object: &Value| snapshot.add(object);
-            let seen = list_all(client, ruleset.as_ref(), namespace, see).await;
-            seen.with_context(|| format!("cannot list {}", ruleset.kind()))?;
-        }
-        let has_findings = match add_namespaces(client, snapshot.as_mut(), namespace).await {
-            Ok(()) => !included.is_empty(),
-            Err(error) => {
-                eprintln!("namespaces were not checked, because they cannot be read: {error}");
-                false
-            }
-        };
-        let kinds = operator.definition.kinds.iter().map(|kind| kind.kind);
-        let snapshot = OperatorSnapshot {
-            snapshot,
-            has_findings,
-        };
-        snapshots.push((kinds.collect(), snapshot));
+) -> anyhow::Result<OperatorSnapshot> {
+    let included: Vec<_> = validators
+        .iter()
+        .filter(|ruleset| snapshot.includes(ruleset.kind()))
+        .collect();
+    for ruleset in &included {
+        let see = |_: &str, object: &Value| snapshot.add(object);
+        let seen = list_all(client, ruleset.as_ref(), namespace, see).await;
+        seen.with_context(|| format!("cannot list {}", ruleset.kind()))?;
     }
-    Ok(snapshots)
+    let has_findings = match add_namespaces(client, snapshot.as_mut(), namespace).await {
+        Ok(()) => !included.is_empty(),
+        Err(error) => {
+            eprintln!("namespaces were not checked, because they cannot be read: {error}");
+            false
+        }
+    };
+    Ok(OperatorSnapshot {
+        snapshot,
+        has_findings,
+    })
 }
 
 /// Snapshot of an operator.
@@ -304,23 +317,6 @@ fn summarize(
     add(&result.audit_violations, |broken| &mut broken.audited);
 }
 
-/// Returns the findings of operators, those with one id together.
-fn findings_to_text(findings: &[AuditFinding]) -> String {
-    let mut by_id: BTreeMap<&str, Vec<&AuditFinding>> = BTreeMap::new();
-    for finding in findings {
-        by_id.entry(finding.id).or_default().push(finding);
-    }
-    let mut out = String::new();
-    for (id, findings) in by_id {
-        let _ = writeln!(out, "{id}");
-        for finding in findings {
-            let level = if finding.is_error { "error" } else { "note" };
-            let _ = writeln!(out, "  {level:9} {}", finding.message);
-        }
-    }
-    out
-}
-
 fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) -> String {
     let mut out = String::new();
     for ((kind, rule), broken) in by_rule {
@@ -377,11 +373,8 @@ fn to_text(objects: usize, by_rule: &BTreeMap<(String, String), RuleSummary>) ->
 fn to_json(
     objects: usize,
     by_rule: &BTreeMap<(String, String), RuleSummary>,
-    findings: &[AuditFinding],
+    findings: &[ResolvedFinding],
 ) -> Value {
-    let findings = findings.iter().map(|finding| {
-        json!({"id": finding.id, "isError": finding.is_error, "message": finding.message})
-    });
     let rules = by_rule.iter().map(|((kind, rule), broken)| {
         json!({
             "kind": kind,
@@ -395,6 +388,6 @@ fn to_json(
     json!({
         "objects": objects,
         "rules": rules.collect::<Vec<_>>(),
-        "findings": findings.collect::<Vec<_>>(),
+        "findings": findings::to_json(findings),
     })
 }

@@ -1,6 +1,29 @@
-//! Related objects of the objects that `audit` validates.
+//! Related objects of the objects that `audit` validates, and its findings.
 
+use clap::{ArgMatches, Args, Command};
 use serde_json::Value;
+
+/// Creates the snapshot of an operator from its arguments.
+pub(crate) struct AuditSnapshotDefinition {
+    /// Adds the arguments to the command `audit`.
+    pub(crate) add_arguments: fn(Command) -> Command,
+    pub(crate) create: CreateSnapshotFn,
+}
+
+/// Creates a snapshot from the arguments of the command `audit`.
+pub(crate) type CreateSnapshotFn =
+    Box<dyn Fn(&ArgMatches) -> anyhow::Result<Box<dyn AuditSnapshot>> + Send + Sync>;
+
+impl AuditSnapshotDefinition {
+    pub(crate) fn new<A: Args + 'static, T: AuditSnapshot + 'static>(create: fn(A) -> T) -> Self {
+        Self {
+            add_arguments: A::augment_args,
+            create: Box::new(move |arguments| {
+                Ok(Box::new(create(A::from_arg_matches(arguments)?)))
+            }),
+        }
+    }
+}
 
 /// Snapshot of objects in a cluster, from which `audit` takes what the rules of a kind receive as [related
 /// objects](lockstep_shared_validation::RuleContext::related). It replaces
@@ -69,4 +92,24 @@ pub struct AuditFinding {
     pub is_error: bool,
     /// Message for people: what was found and what to do.
     pub message: String,
+    /// Namespace whose content the finding is about: `audit` lists the users, groups and service accounts that can read it.
+    pub access_to: Option<SensitiveNamespace>,
+}
+
+impl AuditFinding {
+    /// Returns true unless the finding is about another namespace than the given one.
+    pub(crate) fn concerns(&self, namespace: Option<&str>) -> bool {
+        let own = self.access_to.as_ref().map(|own| own.name.as_str());
+        own.is_none() || namespace.is_none() || own == namespace
+    }
+}
+
+/// Namespace with Secrets that contain more than the users of the namespace may know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SensitiveNamespace {
+    /// Name of the namespace.
+    pub name: String,
+    /// Names of the CRDs whose objects run Pods of their author's choice in the namespace. Who may create such an object can read
+    /// the Secrets of the namespace, as with a Pod.
+    pub workloads: Vec<String>,
 }

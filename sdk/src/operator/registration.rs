@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::admission_checks::{AdmissionCheck, IsWanted};
 use crate::operator::audience::Audience;
-use crate::operator::audit_snapshot::AuditSnapshot;
+use crate::operator::audit_snapshot::AuditSnapshotDefinition;
 use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 use crate::operator::dev_service::DevService;
@@ -46,7 +46,8 @@ pub(crate) struct Definition {
     pub(crate) config_map_arg: Option<(&'static str, &'static str)>,
     /// Name of an optional `ConfigMap` whose data the controller gets as environment variables.
     pub(crate) environment_config_map: Option<&'static str>,
-    pub(crate) audit_snapshot: Option<fn() -> Box<dyn AuditSnapshot>>,
+    /// Snapshot of the command `audit`.
+    pub(crate) audit_snapshot: Option<AuditSnapshotDefinition>,
     /// Returns true if a policy demands the admission checks of a kind.
     pub(crate) admission_check: Option<IsWanted>,
     /// Annotations that the admission checks are about; empty if they are about all objects.

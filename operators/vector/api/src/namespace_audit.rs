@@ -1,4 +1,4 @@
-//! Comparison of the stored workloads with the marks of their Namespaces.
+//! Comparison of the stored workloads with the namespaces in which they may run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +7,38 @@ use serde_json::Value;
 use crate::port_allocation::PIPELINES;
 use crate::selection::{self, SelectablePipeline};
 use crate::types::runner_kind::RunnerKind;
-use crate::workload_namespace::{is_marked, mark_command, namespace_of_owned_objects};
+use crate::workload_namespace::{
+    WORKLOAD_NAMESPACES_ARGUMENT, is_marked, mark_command, namespace_of_owned_objects,
+};
 
 /// Workloads and pipelines of a cluster, and its marked Namespaces.
-#[derive(Default)]
 pub struct NamespaceAudit {
     workloads: Vec<Value>,
     /// Pipelines by which an aggregator reads the logs of Pods, and so needs a `ClusterRole`.
     log_pipelines: Vec<(Vec<String>, SelectablePipeline)>,
+    /// Marked namespaces, or those of the list.
     marked: BTreeSet<String>,
+    is_listed: bool,
 }
 
 impl NamespaceAudit {
+    /// Creates an audit without objects. If namespaces are listed, as by the argument of the controller, no Namespace is needed.
+    #[must_use]
+    pub fn new(listed: Vec<String>) -> Self {
+        Self {
+            workloads: Vec::new(),
+            log_pipelines: Vec::new(),
+            is_listed: !listed.is_empty(),
+            marked: listed.into_iter().collect(),
+        }
+    }
+
+    /// Returns true if the Namespaces have to be added, because none are listed.
+    #[must_use]
+    pub fn needs_namespaces(&self) -> bool {
+        !self.is_listed
+    }
+
     /// Adds a workload or a pipeline; objects of other kinds are ignored.
     pub fn add(&mut self, object: &Value) {
         match object["kind"].as_str().unwrap_or_default() {
@@ -38,9 +58,9 @@ impl NamespaceAudit {
         }
     }
 
-    /// Adds a Namespace.
+    /// Adds a Namespace. Its mark has no effect if namespaces are listed.
     pub fn add_namespace(&mut self, namespace: &Value) {
-        if is_marked(namespace) {
+        if !self.is_listed && is_marked(namespace) {
             let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
             self.marked.insert(name.to_owned());
         }
@@ -65,15 +85,26 @@ impl NamespaceAudit {
         }
         let sentences = workloads.into_iter().map(|(namespace, names)| {
             format!(
-                "{} will not be run or changed before an administrator marks the namespace: {}. What runs on keeps its last configuration, Secret values and rights: mark the namespace, or delete what should not run",
+                "{} will not be run or changed before an administrator {}. What runs on keeps its last configuration, Secret values and rights: mark the namespace, or delete what should not run",
                 names.join(", "),
-                mark_command(namespace)
+                self.remedy(namespace)
             )
         });
         sentences.collect()
     }
 
-    /// Returns the marked namespaces, sorted by name.
+    /// Returns what an administrator has to do before workloads run in a namespace.
+    fn remedy(&self, namespace: &str) -> String {
+        if self.is_listed {
+            format!(
+                "adds the namespace {namespace} to the argument {WORKLOAD_NAMESPACES_ARGUMENT} of the controller"
+            )
+        } else {
+            format!("marks the namespace: {}", mark_command(namespace))
+        }
+    }
+
+    /// Returns the marked or listed namespaces, sorted by name.
     pub fn marked(&self) -> impl Iterator<Item = &str> {
         self.marked.iter().map(String::as_str)
     }
@@ -100,7 +131,11 @@ mod tests {
     use crate::workload_namespace::VECTOR_WORKLOADS;
 
     fn audit(objects: &[Value]) -> NamespaceAudit {
-        let mut audit = NamespaceAudit::default();
+        audit_of(Vec::new(), objects)
+    }
+
+    fn audit_of(listed: Vec<String>, objects: &[Value]) -> NamespaceAudit {
+        let mut audit = NamespaceAudit::new(listed);
         for object in objects {
             audit.add(object);
         }
@@ -131,6 +166,19 @@ mod tests {
             ]
         );
         assert_eq!(found.marked().collect::<Vec<_>>(), ["marked"]);
+    }
+
+    #[test]
+    fn listed_namespaces_replace_the_marked_ones() {
+        let objects = ["marked", "plain"].map(|namespace| object("Vector", namespace, "a"));
+        let found = audit_of(vec!["plain".to_owned()], &objects);
+        let expected = "Vector marked/a will not be run or changed before an administrator adds the namespace marked to the argument --vector-workload-namespaces of the controller.";
+        let unmarked = found.unmarked();
+        assert_eq!(unmarked.len(), 1, "{unmarked:?}");
+        assert!(unmarked[0].starts_with(expected), "{unmarked:?}");
+        assert_eq!(found.marked().collect::<Vec<_>>(), ["plain"]);
+        assert!(!found.needs_namespaces());
+        assert!(audit(&[]).needs_namespaces());
     }
 
     #[test]

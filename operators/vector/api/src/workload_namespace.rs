@@ -9,6 +9,9 @@ use serde_json::Value;
 /// Annotation of a Namespace in which workloads may take pipelines or data of other namespaces.
 pub const VECTOR_WORKLOADS: &str = "lockstep.dev/vector-workloads";
 
+/// Argument of the controller with the namespaces that it takes instead of those with the annotation.
+pub const WORKLOAD_NAMESPACES_ARGUMENT: &str = "--vector-workload-namespaces";
+
 /// Value of the annotation.
 const ALLOWED: &str = "allowed";
 

@@ -5,7 +5,8 @@ use kube::Client;
 use kube::api::{Api, ApiResource};
 use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch, path_segment};
 use lockstep_vector_api::workload_namespace::{
-    NAMESPACE_NOT_MARKED, is_marked, mark_command, namespace_of_owned_objects,
+    NAMESPACE_NOT_MARKED, WORKLOAD_NAMESPACES_ARGUMENT, is_marked, mark_command,
+    namespace_of_owned_objects,
 };
 use serde_json::{Value, json};
 
@@ -20,9 +21,6 @@ pub enum WorkloadNamespaces {
 }
 
 impl WorkloadNamespaces {
-    /// Argument of the controller with the list.
-    pub const ARGUMENT: &str = "--vector-workload-namespaces";
-
     /// Returns the watch on Namespaces, if they are read: a workload refers to that of its owned objects.
     pub(crate) fn watch(&self) -> Option<Watch> {
         if matches!(self, Self::Listed(_)) {
@@ -58,8 +56,7 @@ impl WorkloadNamespaces {
             Self::Listed(names) if names.iter().any(|name| name == namespace) => return Ok(()),
             Self::Listed(_) => {
                 format!(
-                    "by adding it to the argument {} of the controller",
-                    Self::ARGUMENT
+                    "by adding it to the argument {WORKLOAD_NAMESPACES_ARGUMENT} of the controller"
                 )
             }
             Self::Annotated => {
