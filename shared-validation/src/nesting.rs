@@ -240,6 +240,25 @@ mod tests {
     }
 
     #[test]
+    fn very_many_deep_parts_side_by_side_are_all_found_and_compared() {
+        const PARTS: usize = 20_000;
+        let mut part = json!(1);
+        for _ in 0..MAX_LEVELS {
+            part = Value::Array(vec![part]);
+        }
+        let parts = std::iter::repeat_n(part, PARTS).enumerate();
+        let parts = parts.map(|(at, part)| (format!("part-{at}"), part));
+        let object = json!({"spec": parts.collect::<Value>()});
+        let found = deep_parts(&object);
+        assert_eq!(found.len(), PARTS);
+        let (reported, warned) = errors(&object, None);
+        assert_eq!((reported.len(), warned), (crd_validation::MAX_REPORTED, 0));
+        // Unchanged ones are compared by their paths.
+        let (reported, warned) = errors(&object, Some(&object));
+        assert_eq!((reported.len(), warned), (0, crd_validation::MAX_REPORTED));
+    }
+
+    #[test]
     fn only_free_fields_of_users_can_be_deep() {
         let open = json!({"type": "object", PRESERVES_UNKNOWN: true});
         let crd = |name: &str, field: &Value| {

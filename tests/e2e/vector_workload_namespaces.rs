@@ -227,6 +227,40 @@ async fn agents_run_on_with_their_last_configuration_when_the_mark_is_removed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_runs_is_left_as_it_is_and_changes_are_reported_if_the_mark_is_missing_after_a_restart()
+ {
+    let mut env = start_without_nodes(&[]).await;
+    env.create_team().await;
+    allow_workloads(&env.cluster, TEAM);
+    env.apply(&agents());
+    env.apply(&object("VectorPipeline", "app", &logs("out")));
+    let mine = |generation| [("Vector team/mine", Some(generation))];
+    env.runs("app", Some(1), &mine(1)).await;
+    let before = env.owned_in_team();
+    let config = env.configuration_in_team("mine-agent", "agent.json");
+    env.installation.controller().kill();
+    env.remove_mark(TEAM);
+    env.apply(&object("VectorPipeline", "app", &logs("changed")));
+    env.installation.start_controller().expect("a controller");
+    let reported = eventually("the report to the pipeline", async || {
+        let entry = &env.get("vectorpipeline/app")["status"]["workloads"][0];
+        let message = entry["message"].as_str()?;
+        message
+            .contains("the namespace 'team' is not marked")
+            .then(|| entry["generation"].clone())
+    });
+    let generation = reported.await;
+    let generation =
+        generation.unwrap_or_else(|error| env.fail(&format!("{error}\n{}", env.statuses())));
+    assert_eq!(generation, 1);
+    assert_eq!(env.owned_in_team(), before);
+    assert_eq!(
+        env.configuration_in_team("mine-agent", "agent.json"),
+        config
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn aggregators_need_the_mark_for_pipelines_of_other_namespaces_and_for_a_cluster_role() {
     let env = start_without_pods(KINDS).await;
     env.installation
