@@ -136,7 +136,7 @@ const MAX_FILTER_BYTES: usize = 32 << 10;
 pub const MAX_FILTER_TEXT_BYTES: usize = MAX_FILTER_BYTES.div_ceil(3) * 4;
 
 /// Number of bits of a filter that are set for each identity.
-const PROBES: u32 = 8;
+const PROBES: u64 = 8;
 
 /// Bloom filter of identities of errors.
 ///
@@ -182,12 +182,10 @@ impl RatchetedFilter {
 
     /// Returns the bits of an identity, by two hashes: Kirsch and Mitzenmacher, "Less Hashing, Same Performance".
     fn bits(&self, identity: u64) -> impl Iterator<Item = usize> + use<> {
-        let mask = 8 * self.bytes.len() - 1;
-        let [a, b, c, d, e, f, g, h] = identity.to_le_bytes();
-        let start = u32::from_le_bytes([a, b, c, d]);
-        let step = u32::from_le_bytes([e, f, g, h]) | 1;
-        let bits = (0..PROBES).map(move |probe| start.wrapping_add(probe.wrapping_mul(step)));
-        bits.map(move |bit| usize::try_from(bit).unwrap_or_default() & mask)
+        let mask = 8 * self.bytes.len() as u64 - 1;
+        let (start, step) = (identity & 0xffff_ffff, identity >> 32 | 1);
+        let bits = (0..PROBES).map(move |probe| (start + probe * step) & mask);
+        bits.map(|bit| usize::try_from(bit).unwrap_or_default())
     }
 }
 
