@@ -21,6 +21,7 @@ use crate::check::yaml::document;
 use crate::check::{batch, inputs};
 use crate::environment::Environment;
 
+#[allow(clippy::struct_excessive_bools, reason = "each is an option")]
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Files, folders, glob patterns, or `-` for standard input. Accepts YAML and JSON, files with several
