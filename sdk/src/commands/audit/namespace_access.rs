@@ -384,7 +384,7 @@ mod tests {
             role("viewer", "", "pods", "get"),
         ];
         let role_bindings = [
-            binding("a", ["Role", "reader"], &[jane.clone()]),
+            binding("a", ["Role", "reader"], std::slice::from_ref(&jane)),
             binding("b", ["Role", "viewer"], &[subject("User", "joe")]),
             binding("c", ["Role", "missing"], &[subject("User", "joe")]),
             // A Role and a ClusterRole may have the same name.
