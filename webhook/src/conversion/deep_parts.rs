@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn equal_parts_have_one_placeholder() {
         let deep = nested(300, "1");
-        let text = format!(r#"[{deep}, {deep}, {}]"#, nested(300, "2"));
+        let text = format!(r"[{deep}, {deep}, {}]", nested(300, "2"));
         let mut parts = DeepParts::new();
         let shallow: Value = serde_json::from_str(&parts.cut(&text)).expect("JSON");
         assert_eq!(shallow[0], shallow[1]);
