@@ -243,9 +243,12 @@ impl Versions<'_> {
     }
 }
 
+/// Beginning of the names of the annotations that store the spec in another version, as JSON.
+pub const STORED_SPEC_PREFIX: &str = "conversion.lockstep.dev/";
+
 /// Returns the name of the annotation that stores the spec in another version.
 fn annotation(version: &str) -> String {
-    format!("conversion.lockstep.dev/{version}")
+    format!("{STORED_SPEC_PREFIX}{version}")
 }
 
 /// Moves a field. Does nothing if a parent of the target exists and is not an object.

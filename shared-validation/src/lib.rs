@@ -70,12 +70,12 @@ pub use crate::crd_validator::CrdValidator;
 pub use crate::rule_info::RuleInfo;
 pub use crate::rust_rules::decode;
 pub use crate::standard_fields::{with_optional_spec, with_standard_fields};
-pub use crd_validation::conversion::{ConversionError, VersionMapping};
+pub use crd_validation::conversion::{ConversionError, STORED_SPEC_PREFIX, VersionMapping};
 pub use crd_validation::field::{
     BadValue, ErrorType, FieldError, FieldPath, MAX_MESSAGE_BYTES, aggregate,
 };
 pub use crd_validation::format::{is_label_value, is_qualified_name};
-pub use crd_validation::json::{ParsedJson, RawMetadata, RawObject};
+pub use crd_validation::json::{ParsedJson, RawMetadata, RawObject, Tree};
 pub use crd_validation::suggest::{did_you_mean, similar_names};
 pub use crd_validation::{
     AND_MORE, CompileError, MAX_REPORTED, RatchetedViolation, RatchetedViolations,

@@ -96,6 +96,69 @@ async fn an_object_that_is_nested_too_deep_stops_nothing_and_is_named() {
         .expect("it is deleted");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn managed_fields_that_a_tenant_has_written_stop_nothing() {
+    let env = unprotected().await;
+    env.kubectl(&["create", "namespace", "team"])
+        .expect("a namespace");
+    let ours = ["--output=name", "--selector=lockstep.dev/controller"];
+    let ours = env.kubectl(&[&["get", "serviceaccounts"], &ours[..]].concat());
+    let ours = ours.expect("ServiceAccounts");
+    let ours = ours.lines().next().expect("one of the agents");
+    let labels = ["get", ours, "--output=jsonpath={.metadata.labels}"];
+    let labels = env.kubectl(&labels).expect("labels");
+    let labels: Value = serde_json::from_str(&labels).expect("JSON");
+    let mut deep = json!({});
+    for _ in 0..300 {
+        deep = json!({"f:a": deep});
+    }
+    // The API server writes the time in UTC, in the year 10000.
+    for (name, time, fields) in [
+        (
+            "time",
+            "9999-12-31T23:59:59-14:00",
+            json!({"f:secrets": {}}),
+        ),
+        ("deep", "2024-01-01T00:00:00Z", deep),
+    ] {
+        let entry = json!({
+            "manager": "tenant", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "time": time,
+            "fieldsV1": fields,
+        });
+        let object = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": name, "namespace": "team", "labels": labels},
+        });
+        env.kubectl_apply(&object).expect("it is created");
+        let patch = json!({"metadata": {"managedFields": [entry]}}).to_string();
+        let service_account = format!("serviceaccount/{name}");
+        let patch = [
+            "patch",
+            &service_account,
+            "--namespace=team",
+            "--type=merge",
+            "--patch",
+            &patch,
+        ];
+        env.kubectl(&patch).expect("they are stored");
+    }
+    env.kubectl(&["delete", ours]).expect("it is deleted");
+    let restored = eventually("the ServiceAccount of the agents", async || {
+        env.kubectl(&["get", ours]).ok()
+    });
+    restored
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
+    let metrics = env.metrics(&env.installation.controller_health_url()).await;
+    let failures =
+        "lockstep_watch_failures_total{controller=\"vector\",resource=\"serviceaccounts\"}";
+    let failures: Vec<_> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix(failures))
+        .collect();
+    assert_eq!(failures, [" 0"], "{metrics}");
+}
+
 /// Starts agents that run a pipeline, and removes the webhook configurations.
 async fn unprotected() -> TestEnv {
     let env = start_without_pods(crate::running_vector::KINDS).await;

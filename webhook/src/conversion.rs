@@ -1,5 +1,7 @@
 //! Conversion webhook: objects of one API version → the same objects in another version.
 
+mod deep_parts;
+
 use std::fmt;
 
 use kube_core::Status;
@@ -12,6 +14,7 @@ use serde_json::{Deserializer, Value};
 use crate::admission::error::{RequestError, shortened};
 use crate::admission::request::require_short_uid;
 use crate::body::parsed_size_estimate;
+use crate::conversion::deep_parts::DeepParts;
 
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
 const KIND: &str = "ConversionReview";
@@ -184,9 +187,17 @@ fn convert_text(
     validators: &ValidatorRegistry,
     converted: &mut Vec<u8>,
 ) -> Result<(), String> {
-    let object: Value = serde_json::from_str(object).map_err(|error| error.to_string())?;
+    let mut deep = DeepParts::new();
+    let mut object: Value = serde_json::from_str(object)
+        .or_else(|_| serde_json::from_str(&deep.cut(object)))
+        .map_err(|error| error.to_string())?;
+    deep.cut_stored_specs(&mut object);
     let object = convert_object(&object, to, validators)?;
-    serde_json::to_writer(converted, &object).map_err(|error| error.to_string())
+    if deep.is_empty() {
+        return serde_json::to_writer(converted, &object).map_err(|error| error.to_string());
+    }
+    deep.restore(&object.to_string(), converted);
+    Ok(())
 }
 
 fn convert_object(
@@ -207,9 +218,92 @@ fn convert_object(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use lockstep_shared_validation::{Ruleset, ValidatedResource, VersionMapping};
     use serde_json::json;
 
     use super::*;
+
+    #[derive(Deserialize)]
+    struct Lamp {}
+
+    impl ValidatedResource for Lamp {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Lamp";
+
+        fn crd() -> Value {
+            let spec = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            let schema = json!({"type": "object", "properties": {"spec": spec}});
+            let mut crd = json!({"spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"kind": "Lamp", "plural": "lamps"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+            }});
+            for version in Self::additional_versions() {
+                version.add_to(&mut crd);
+            }
+            crd
+        }
+
+        fn example() -> Value {
+            json!({"spec": {}})
+        }
+
+        fn additional_versions() -> Vec<VersionMapping> {
+            vec![
+                VersionMapping::new("v1beta1")
+                    .moves(&[("spec.watts", "spec.power")])
+                    .only_in_storage(&["spec.note"]),
+            ]
+        }
+    }
+
+    /// Returns the converted objects as text.
+    fn converted(objects: &str, version: &str) -> String {
+        let ruleset = Ruleset::<Lamp>::compile().expect("rules");
+        let registry = ValidatorRegistry::default().register(Arc::new(ruleset));
+        let body = format!(
+            r#"{{"apiVersion":"{API_VERSION}","kind":"{KIND}","request":{{"uid":"u","objects":{objects},"desiredAPIVersion":"example.com/{version}"}}}}"#
+        );
+        let review = convert(body.as_bytes(), &registry, |_| Ok(())).expect("a review");
+        let ConversionResponse {
+            result,
+            converted_objects,
+            ..
+        } = review.response;
+        assert_eq!(result.message, "");
+        converted_objects.get().to_owned()
+    }
+
+    #[test]
+    fn an_object_that_is_nested_300_deep_is_converted_and_nothing_of_it_is_lost() {
+        let deep = format!("{}[1]{}", r#"{"a":"#.repeat(300), "}".repeat(300));
+        let lamp = |field: &str, note: &str| {
+            format!(
+                r#"{{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{{}},"spec":{{{note}"{field}":{deep}}}}}"#
+            )
+        };
+        let other =
+            r#"{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{},"spec":{"watts":1}}"#;
+        let plain = lamp("watts", "");
+        let expected = format!(
+            "[{},{}]",
+            plain.replace("watts", "power"),
+            other.replace("watts", "power")
+        );
+        let expected = expected.replace("com/v1", "com/v1beta1");
+        assert_eq!(
+            converted(&format!("[{plain},{other}]"), "v1beta1"),
+            expected
+        );
+        assert_eq!(converted(&expected, "v1"), format!("[{plain},{other}]"));
+        // The other version cannot express the note: an annotation contains the whole spec.
+        let noted = format!("[{}]", lamp("watts", r#""note":"b","#));
+        let there = converted(&noted, "v1beta1");
+        assert_ne!(there, noted);
+        assert_eq!(converted(&there, "v1"), noted);
+    }
 
     fn message(review: &Value) -> String {
         let registry = ValidatorRegistry::default();

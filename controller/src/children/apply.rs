@@ -12,6 +12,7 @@ use crate::children::managed_fields::owns_all_fields;
 use crate::children::owner::controller_of;
 use crate::children::take_over::taken_over;
 use crate::children::{APPLIED_ANNOTATION, AppliedChanges, OWNER_LABEL, UpdateStrategy};
+use crate::custom_object::OwnedObject;
 use crate::dynamic_object;
 use crate::field_manager::FieldManager;
 
@@ -156,10 +157,11 @@ impl ChildWriter<'_> {
         namespace: Option<&str>,
     ) -> Result<Vec<(ChildKey, DynamicObject)>, kube::Error> {
         let type_ = &self.types[at];
-        let api: Api<DynamicObject> = dynamic_object::api(self.client, &type_.resource, namespace);
+        let api: Api<OwnedObject> = dynamic_object::api(self.client, &type_.resource, namespace);
         let ours = format!("{OWNER_LABEL}={}", self.owner.uid);
         let live = api.list(&ListParams::default().labels(&ours)).await?.items;
-        let live = live.into_iter().filter(|it| self.owner.owns(type_, it));
+        let live = live.into_iter().map(DynamicObject::from);
+        let live = live.filter(|child| self.owner.owns(type_, child));
         let with_key = |mut child: DynamicObject| {
             dynamic_object::set_type_meta(&mut child, &type_.resource, self.manager);
             (ChildKey::of(at, &child), child)
@@ -181,11 +183,12 @@ impl ChildWriter<'_> {
     /// Handles a child that exists although no watch has delivered it: it was created a moment ago, was orphaned
     /// by a deleted owner, or belongs to another client.
     async fn adopt(&mut self, key: &ChildKey, child: &Desired) -> Result<(), WriteError> {
-        let Some(mut live) = self.api(key).get_opt(key.name()).await? else {
+        let Some(live) = self.api(key).get_opt(key.name()).await? else {
             // Deleted again in the meantime.
             let made = self.create_object(key, &child.body).await;
             return made.map_err(|error| self.rejected(key, error));
         };
+        let mut live = DynamicObject::from(live);
         let type_ = &self.types[key.type_index];
         // Before the fields of other clients are removed from the copy.
         let taken_over = taken_over(&live, self.owner.uid, self.manager);

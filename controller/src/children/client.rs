@@ -21,7 +21,7 @@ use crate::children::owner::label;
 use crate::children::{
     AppliedChanges, CONTROLLER_LABEL, ChildCache, OWNER_LABEL, OwnedType, Owner,
 };
-use crate::custom_object::CustomMetadata;
+use crate::custom_object::{CustomMetadata, OwnedObject};
 use crate::dynamic_object;
 use crate::field_manager::FieldManager;
 use crate::metrics::ChildWrites;
@@ -124,7 +124,8 @@ impl ChildWriter<'_> {
         *request.uri_mut() = uri
             .parse()
             .map_err(|error| kube::Error::HttpError(http::Error::from(error)))?;
-        let made = self.client.request::<DynamicObject>(request).await;
+        let made = self.client.request::<OwnedObject>(request).await;
+        let made = made.map(DynamicObject::from);
         if making.has_missed(made.as_ref().ok()) {
             self.changes.record_missed();
         }
@@ -156,7 +157,7 @@ impl ChildWriter<'_> {
             .patch(key.name(), &params, &Patch::Apply(body))
             .await;
         let patched = patched.map_err(|error| self.rejected(key, error))?;
-        self.record(key, "apply", patched);
+        self.record(key, "apply", patched.into());
         Ok(())
     }
 
@@ -168,6 +169,7 @@ impl ChildWriter<'_> {
             let Some(live) = api.get_opt(key.name()).await? else {
                 return Ok(());
             };
+            let live = DynamicObject::from(live);
             let mut entries = live.metadata.managed_fields.iter().flatten();
             let Some(at) = entries.position(|entry| self.manager.has_created(entry)) else {
                 return Ok(());
@@ -181,7 +183,7 @@ impl ChildWriter<'_> {
             let patch = as_applied(at, has_applied, self.manager);
             match api.patch(key.name(), &PatchParams::default(), &patch).await {
                 Ok(patched) => {
-                    self.record(key, "patch", patched);
+                    self.record(key, "patch", patched.into());
                     return Ok(());
                 }
                 // Other clients write to the object, too, and the index of our entry has changed.
@@ -237,7 +239,7 @@ impl ChildWriter<'_> {
             ..PatchParams::default()
         };
         let patched = self.api(key).patch(key.name(), &params, &patch).await?;
-        self.record(key, "patch", patched);
+        self.record(key, "patch", patched.into());
         Ok(())
     }
 
@@ -271,7 +273,7 @@ impl ChildWriter<'_> {
             Err(kube::Error::Api(status)) if status.is_conflict() => {
                 // Another object has replaced it, or something else rejects the deletion.
                 let existing = self.api(key).get_opt(key.name()).await?;
-                if existing.is_some_and(|existing| existing.metadata.uid == live.metadata.uid) {
+                if existing.is_some_and(|existing| existing.uid() == live.metadata.uid) {
                     return Err(kube::Error::Api(status));
                 }
             }
@@ -295,14 +297,14 @@ impl ChildWriter<'_> {
         };
         let params = PatchParams::default();
         match self.api(key).patch(key.name(), &params, &patch).await {
-            Ok(patched) => self.record(key, "patch", patched),
+            Ok(patched) => self.record(key, "patch", patched.into()),
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    pub(crate) fn api(&self, key: &ChildKey) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, key: &ChildKey) -> Api<OwnedObject> {
         let type_ = &self.types[key.type_index];
         let namespace = type_.is_namespaced.then_some(key.namespace());
         dynamic_object::api(self.client, &type_.resource, namespace)

@@ -11,6 +11,7 @@ use crate::cache::store::Store;
 use crate::children::CONTROLLER_LABEL;
 use crate::controller::Controller;
 use crate::controller::worker::Worker;
+use crate::custom_object::OwnedObject;
 use crate::dynamic_object;
 use crate::queue::priority_queue::Queue;
 use crate::reconcile::action::Action;
@@ -106,8 +107,9 @@ impl<R: Reconciler> Controller<R> {
         namespace: Option<&str>,
         params: &ListParams,
     ) -> Result<Vec<DynamicObject>, kube::Error> {
-        let api = dynamic_object::api::<DynamicObject>(&self.context.client, resource, namespace);
-        let mut all = api.list(params).await?.items;
+        let api = dynamic_object::api::<OwnedObject>(&self.context.client, resource, namespace);
+        let listed = api.list(params).await?.items;
+        let mut all: Vec<_> = listed.into_iter().map(DynamicObject::from).collect();
         for object in &mut all {
             dynamic_object::set_type_meta(object, resource, &self.context.manager);
         }

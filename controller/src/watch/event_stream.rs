@@ -13,7 +13,7 @@ use kube::runtime::watcher::{Error, Event};
 pub(crate) use lockstep_watch::{failure_reason as reason, type_name as name};
 
 use crate::cache::store::CompressedObject;
-use crate::custom_object::{CustomMetadata, CustomObject};
+use crate::custom_object::{CustomMetadata, CustomObject, OwnedObject};
 use crate::dynamic_object;
 use crate::field_manager::FieldManager;
 use crate::predicate::UpdateEvent;
@@ -21,8 +21,7 @@ use crate::predicate::UpdateEvent;
 /// Fields of the objects of a watch that are read.
 #[derive(Clone, Copy)]
 pub(crate) enum Fields {
-    /// All, `metadata.managedFields` as well. One object that is nested too deep fails the watch of all: only for kinds
-    /// without free fields.
+    /// All, `metadata.managedFields` as well.
     All,
     /// All but `metadata.managedFields`.
     Unmanaged,
@@ -41,11 +40,14 @@ pub(crate) fn events(
     fields: Fields,
     manager: &FieldManager,
 ) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> + use<> {
-    let all: Api<DynamicObject> = dynamic_object::api(client, resource, namespace);
+    let all: Api<OwnedObject> = dynamic_object::api(client, resource, namespace);
     let custom: Api<CustomObject> = dynamic_object::api(client, resource, namespace);
     let metadata: Api<CustomMetadata> = dynamic_object::api(client, resource, namespace);
     let begin = |config: watcher::Config| match fields {
-        Fields::All => watcher(all.clone(), config).default_backoff().boxed(),
+        Fields::All => {
+            let events = watcher(all.clone(), config).default_backoff();
+            events.map_ok(into_dynamic).boxed()
+        }
         Fields::Unmanaged => {
             let events = watcher(custom.clone(), config).default_backoff();
             events.map_ok(into_dynamic).boxed()

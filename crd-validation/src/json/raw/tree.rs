@@ -75,7 +75,7 @@ impl Tree<'_> {
 /// stack of a thread is finite. The parser of `serde_json` allows 128, and an object is at least two levels below a review.
 pub const MAX_DEPTH: usize = 100;
 
-/// Parser that skips `metadata.managedFields`: no rule reads it, and it is often the larger part of an object. What is
+/// Parser that skips `metadata.managedFields` of an object: no rule reads it, and it is often the larger part. What is
 /// deeper than [`MAX_DEPTH`] is skipped as well, and null in its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader {
@@ -98,6 +98,11 @@ impl Reader {
         place: Place::Object,
         depth: 0,
     };
+    /// Parser of a whole value, managed fields included.
+    const VALUE: Self = Self {
+        place: Place::Below,
+        depth: 0,
+    };
     /// Parser of the metadata of an object.
     pub(crate) const METADATA: Self = Self {
         place: Place::Metadata,
@@ -109,6 +114,13 @@ impl Reader {
             place,
             depth: self.depth + 1,
         }
+    }
+}
+
+/// Reads a value. What is nested in more than [`MAX_DEPTH`] maps and lists is null.
+impl<'de> Deserialize<'de> for Tree<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Reader::VALUE.deserialize(deserializer)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Workloads that select a pipeline, as the API server stores them.
 
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::api::{Api, ApiResource, ListParams};
+use lockstep_controller::CustomObject;
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use serde_json::Value;
 
@@ -34,14 +35,15 @@ impl<K: RunsPipelines> SelectingWorkload<K> {
         let Some(resource) = installed.find(|it| it.group == K::GROUP && it.kind == K::KIND) else {
             return Ok(Vec::new());
         };
-        let objects: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+        let objects: Api<CustomObject> = Api::all_with(client.clone(), resource);
         // The cache of the API server suffices: a workload that was created just now has no validator yet.
         let list = objects.list(&ListParams::default().match_any()).await;
         let list =
             list.map_err(|error| format!("the {} cannot be listed: {error}", resource.plural))?;
         let mut selecting = Vec::new();
         for object in list.items {
-            let mut raw = serde_json::to_value(object).map_err(|error| error.to_string())?;
+            let mut raw =
+                serde_json::to_value(object.into_inner()).map_err(|error| error.to_string())?;
             // Items of a list have no type.
             raw["kind"] = K::KIND.into();
             if is_selecting::<K>(&raw, keys, pipeline) {
