@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 /// 100 levels is null, and the rule `nesting` then refuses the object.
 ///
 /// An object of which anything is not readable otherwise has only the readable fields of its metadata, and no other field:
-/// whatever requires a field reports the object, and nobody acts on it.
+/// whatever requires a field reports the object, and the controller does not act on it.
 ///
 /// # Assumptions
 ///
@@ -328,7 +328,7 @@ mod tests {
                 panic!("two objects");
             };
             assert_eq!(bad.0.metadata.name.as_deref(), name, "{item}");
-            assert_eq!(bad.0.data, json!({}), "nobody acts on it");
+            assert_eq!(bad.0.data, json!({}), "it has no field");
             assert_eq!(other.0.metadata.name.as_deref(), Some("other"));
             assert_eq!(other.0.data, json!({"spec": {"a": 1}}));
             let list: ObjectList<CustomMetadata> = serde_json::from_str(&text).expect("a list");
