@@ -8,18 +8,23 @@ use kube::api::{ApiResource, DynamicObject, TypeMeta};
 use kube::core::DynamicResourceScope;
 use lockstep_shared_validation::{RawMetadata, RawObject, Tree};
 use serde::de::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Object that is read however deep it and its managed fields are nested: one that the parser refuses would fail the list or
-/// the watch event in which it is, and with it the objects of all users.
+/// Object that is read whatever it contains, however deep it and its managed fields are nested: one that the parser refuses
+/// would fail the list or the watch event in which it is, and with it the objects of all users.
 ///
 /// # Guarantees
 ///
 /// `metadata.managedFields` is skipped, which repeats the nesting of the object. What is deeper than
 /// 100 levels is null, and the rule `nesting` then refuses the object.
 ///
-/// An object whose metadata is not readable has only those parts of it that are, and no other field: whatever requires a
-/// field reports the object, and nobody acts on it.
+/// An object of which anything is not readable otherwise has only the readable fields of its metadata, and no other field:
+/// whatever requires a field reports the object, and the controller does not act on it.
+///
+/// # Assumptions
+///
+/// It is deserialized from a text.
 ///
 /// ```
 /// use lockstep_controller::CustomObject;
@@ -43,18 +48,9 @@ impl CustomObject {
 
 impl<'de> Deserialize<'de> for CustomObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = RawObject::deserialize(deserializer)?;
-        let mut fields = Fields::from(object.to_value());
-        let metadata = Metadata::read(&fields.take("metadata"));
-        Ok(Self(DynamicObject {
-            types: fields.take_types(),
-            data: if metadata.is_complete {
-                Value::Object(fields.0)
-            } else {
-                Value::Object(Map::new())
-            },
-            metadata: metadata.read,
-        }))
+        let text = <&RawValue>::deserialize(deserializer)?;
+        let parsed = RawObject::parse(text).map(|object| object.to_value());
+        Ok(Self(readable_object(text, parsed)))
     }
 }
 
@@ -65,19 +61,17 @@ pub(crate) struct OwnedObject(DynamicObject);
 
 impl<'de> Deserialize<'de> for OwnedObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = Tree::deserialize(deserializer)?;
-        let mut fields = Fields::from(object.to_value());
-        let mut metadata = fields.take("metadata");
-        let managed_fields = metadata
-            .as_object_mut()
-            .and_then(|metadata| metadata.remove("managedFields"));
-        let mut metadata = Metadata::read(&metadata).read;
-        metadata.managed_fields = managed_fields.map(read_managed_fields);
-        Ok(Self(DynamicObject {
-            types: fields.take_types(),
-            metadata,
-            data: Value::Object(fields.0),
-        }))
+        let text = <&RawValue>::deserialize(deserializer)?;
+        let mut parsed = Tree::deserialize(text).map(|object| object.to_value());
+        let metadata = parsed
+            .as_mut()
+            .ok()
+            .and_then(|object| object.get_mut("metadata"));
+        let metadata = metadata.and_then(Value::as_object_mut);
+        let managed_fields = metadata.and_then(|metadata| metadata.remove("managedFields"));
+        let mut object = readable_object(text, parsed);
+        object.metadata.managed_fields = managed_fields.map(read_managed_fields);
+        Ok(Self(object))
     }
 }
 
@@ -102,38 +96,18 @@ fn read_managed_fields(entries: Value) -> Vec<ManagedFieldsEntry> {
     entries.into_iter().filter_map(read).collect()
 }
 
-/// Fields of an object.
-struct Fields(Map<String, Value>);
-
-impl From<Value> for Fields {
-    fn from(object: Value) -> Self {
-        match object {
-            Value::Object(fields) => Self(fields),
-            _ => Self(Map::new()),
-        }
-    }
-}
-
-impl Fields {
-    fn take(&mut self, name: &str) -> Value {
-        self.0.remove(name).unwrap_or_default()
-    }
-
-    fn take_types(&mut self) -> Option<TypeMeta> {
-        match (self.take("apiVersion"), self.take("kind")) {
-            (Value::String(api_version), Value::String(kind)) => {
-                Some(TypeMeta { api_version, kind })
-            }
-            // The items of a list have no type.
-            _ => None,
-        }
-    }
-}
-
-/// Metadata of an object that is read however deep the object is nested.
+/// Metadata of an object that is read whatever else is in the object.
 #[derive(Clone, Debug)]
 pub(crate) struct CustomMetadata {
     pub(crate) metadata: ObjectMeta,
+}
+
+impl<'de> Deserialize<'de> for CustomMetadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?;
+        let metadata = ReadableMetadata::from(&parsed_metadata(text)).metadata;
+        Ok(Self { metadata })
+    }
 }
 
 impl From<CustomMetadata> for DynamicObject {
@@ -152,46 +126,72 @@ impl From<CustomObject> for DynamicObject {
     }
 }
 
-impl<'de> Deserialize<'de> for CustomMetadata {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let metadata = RawMetadata::deserialize(deserializer)?;
-        let metadata = Metadata::read(&metadata.tree().to_value()).read;
-        Ok(Self { metadata })
+/// Returns an object, or what is readable of its metadata if anything of the object is not.
+fn readable_object(text: &RawValue, parsed: serde_json::Result<Value>) -> DynamicObject {
+    let mut fields = match parsed {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) => Map::new(),
+        Err(error) => {
+            let metadata = parsed_metadata(text);
+            report_unreadable(&metadata, &error);
+            Map::from_iter([("metadata".to_owned(), metadata)])
+        }
+    };
+    let mut take = |name: &str| fields.remove(name).unwrap_or_default();
+    let types = match (take("apiVersion"), take("kind")) {
+        (Value::String(api_version), Value::String(kind)) => Some(TypeMeta { api_version, kind }),
+        // The items of a list have no type.
+        _ => None,
+    };
+    let metadata = ReadableMetadata::from(&take("metadata"));
+    if !metadata.is_complete {
+        fields.clear();
+    }
+    DynamicObject {
+        types,
+        metadata: metadata.metadata,
+        data: Value::Object(fields),
     }
 }
 
+/// Returns the metadata of an object, or null if it cannot be parsed.
+fn parsed_metadata(object: &RawValue) -> Value {
+    let metadata = RawMetadata::deserialize(object).map(|metadata| metadata.tree().to_value());
+    metadata.unwrap_or_default()
+}
+
+fn report_unreadable(metadata: &Value, error: &serde_json::Error) {
+    let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
+    tracing::warn!(%namespace, %name, %error, "an object is not readable; it is taken as one without fields");
+}
+
 /// Metadata, as far as it is readable.
-struct Metadata {
-    read: ObjectMeta,
+struct ReadableMetadata {
+    metadata: ObjectMeta,
     is_complete: bool,
 }
 
-impl Metadata {
+impl From<&Value> for ReadableMetadata {
     /// Reads the metadata as a whole, or else each of its fields alone.
-    fn read(metadata: &Value) -> Self {
-        if metadata.is_null() {
-            return Self {
-                read: ObjectMeta::default(),
-                is_complete: true,
-            };
-        }
-        let error = match ObjectMeta::deserialize(metadata) {
-            Ok(read) => {
+    fn from(metadata: &Value) -> Self {
+        let error = match Option::<ObjectMeta>::deserialize(metadata) {
+            Ok(whole) => {
                 return Self {
-                    read,
+                    metadata: whole.unwrap_or_default(),
                     is_complete: true,
                 };
             }
             Err(error) => error,
         };
+        report_unreadable(metadata, &error);
         let fields = metadata.as_object().into_iter().flatten();
-        let alone = fields.map(|(name, value)| Map::from_iter([(name.clone(), value.clone())]));
-        let readable = alone.filter(|field| ObjectMeta::deserialize(field).is_ok());
-        let readable: Map<_, _> = readable.flatten().collect();
-        let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
-        tracing::warn!(%namespace, %name, %error, "the metadata of an object is not readable; it is taken as invalid");
+        let readable: Map<_, _> = fields
+            .map(|(name, value)| Map::from_iter([(name.clone(), value.clone())]))
+            .filter(|field| ObjectMeta::deserialize(field).is_ok())
+            .flatten()
+            .collect();
         Self {
-            read: ObjectMeta::deserialize(&readable).unwrap_or_default(),
+            metadata: ObjectMeta::deserialize(&readable).unwrap_or_default(),
             is_complete: false,
         }
     }
@@ -296,41 +296,51 @@ mod tests {
         plain.metadata.managed_fields = None;
         assert_eq!(read.into_inner(), plain);
     }
-    /// Returns a list of an object with this metadata, and another one.
-    fn listed(metadata: &Value) -> String {
-        let items = json!([
-            {"metadata": metadata, "spec": {"a": 1}},
-            {"metadata": {"name": "other"}, "spec": {"a": 1}},
-        ]);
-        json!({"kind": "KList", "apiVersion": "g/v1", "metadata": {}, "items": items}).to_string()
-    }
 
     #[test]
-    fn an_item_of_a_list_whose_metadata_is_not_readable_concerns_itself_alone() {
-        for (metadata, name) in [
-            (json!({"name": "a", "labels": 1}), Some("a")),
-            (json!({"name": "a", "labels": {"b": 1}}), Some("a")),
+    fn an_item_of_a_list_that_is_not_readable_concerns_itself_alone() {
+        let metadata =
+            |metadata: &str| format!(r#"{{"metadata": {metadata}, "spec": {{"a": 1}}}}"#);
+        let spec = |spec: &str| format!(r#"{{"spec": {spec}, "metadata": {{"name": "a"}}}}"#);
+        for (item, name) in [
+            (metadata(r#"{"name": "a", "labels": 1}"#), Some("a")),
+            (metadata(r#"{"name": "a", "labels": {"b": 1}}"#), Some("a")),
             (
-                json!({"name": "a", "creationTimestamp": "10000-01-01T00:00:00Z"}),
+                metadata(r#"{"name": "a", "creationTimestamp": "10000-01-01T00:00:00Z"}"#),
                 Some("a"),
             ),
-            (json!({"name": "a", "finalizers": {}}), Some("a")),
-            (json!({"name": 1}), None),
-            (json!([]), None),
+            (metadata(r#"{"name": "a", "finalizers": {}}"#), Some("a")),
+            (metadata(r#"{"name": 1}"#), None),
+            (metadata(r#"{"name": 1e999}"#), None),
+            (metadata("[]"), None),
+            // No number of Rust, and half of a surrogate pair.
+            (spec("1e999"), Some("a")),
+            (spec(r#"{"\ud800": ["\udc00"]}"#), Some("a")),
+            ("[]".to_owned(), None),
+            ("1".to_owned(), None),
         ] {
-            let text = listed(&metadata);
+            let text = format!(
+                r#"{{"kind": "KList", "apiVersion": "g/v1", "metadata": {{}},
+                "items": [{item}, {{"metadata": {{"name": "other"}}, "spec": {{"a": 1}}}}]}}"#
+            );
             let list: ObjectList<CustomObject> = serde_json::from_str(&text).expect("a list");
             let [bad, other] = &list.items[..] else {
                 panic!("two objects");
             };
-            assert_eq!(bad.0.metadata.name.as_deref(), name);
-            assert_eq!(bad.0.data, json!({}), "nobody acts on it");
+            assert_eq!(bad.0.metadata.name.as_deref(), name, "{item}");
+            assert_eq!(bad.0.data, json!({}), "it has no field");
             assert_eq!(other.0.metadata.name.as_deref(), Some("other"));
             assert_eq!(other.0.data, json!({"spec": {"a": 1}}));
             let list: ObjectList<CustomMetadata> = serde_json::from_str(&text).expect("a list");
             assert_eq!(list.items[0].metadata.name.as_deref(), name);
             let list: ObjectList<OwnedObject> = serde_json::from_str(&text).expect("a list");
             assert_eq!(list.items[0].0.metadata.name.as_deref(), name);
+            let event = format!(r#"{{"type": "MODIFIED", "object": {item}}}"#);
+            let read: WatchEvent<CustomObject> = serde_json::from_str(&event).expect("an event");
+            let WatchEvent::Modified(read) = read else {
+                panic!("a changed object");
+            };
+            assert_eq!(read, *bad);
         }
     }
 

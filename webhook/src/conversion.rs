@@ -276,9 +276,17 @@ mod tests {
         converted_objects.get().to_owned()
     }
 
+    /// The threads of tests have a smaller stack than those of the webhook, 2 MiB instead of 8 MiB.
     #[test]
-    fn an_object_that_is_nested_300_deep_is_converted_and_nothing_of_it_is_lost() {
-        let deep = format!("{}[1]{}", r#"{"a":"#.repeat(300), "}".repeat(300));
+    fn an_object_that_is_nested_thousands_of_levels_deep_is_converted_and_nothing_of_it_is_lost() {
+        for levels in [300, 9_000] {
+            require_lossless(levels);
+        }
+    }
+
+    /// Converts an object that is nested as deep there and back.
+    fn require_lossless(levels: usize) {
+        let deep = format!("{}[1]{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
         let lamp = |field: &str, note: &str| {
             format!(
                 r#"{{"apiVersion":"example.com/v1","kind":"Lamp","metadata":{{}},"spec":{{{note}"{field}":{deep}}}}}"#

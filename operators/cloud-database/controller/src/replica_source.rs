@@ -3,7 +3,7 @@
 use kube::api::Api;
 use kube::{Client, ResourceExt};
 use lockstep_cloud_database_api::{CloudDatabase, ReplicaOf};
-use lockstep_controller::{ReadObject, ReconcileError};
+use lockstep_controller::{ReadObject, ReconcileError, path_segment};
 
 use crate::identity::Identity;
 use crate::location::Location;
@@ -22,7 +22,7 @@ pub(crate) async fn read(
     };
     let namespace = object.namespace().unwrap_or_default();
     let objects: Api<CloudDatabase> = Api::namespaced(client.clone(), &namespace);
-    let found = objects.get_opt(name).await;
+    let found = objects.get_opt(&path_segment(name)).await;
     let source = found.as_ref().ok().and_then(Option::as_ref);
     let read = ReadObject::of::<CloudDatabase>(&namespace, name, source);
     let result = match found {

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt;
 use kube::api::Api;
 use lockstep_cloud_database_api::{ALLOWED_SOURCES, CloudDatabase, SHARED_WITH};
-use lockstep_controller::{ReadObject, ReconcileError};
+use lockstep_controller::{ReadObject, ReconcileError, path_segment};
 
 use crate::allowed_sources::AllowedSources;
 use crate::instance_reconciler::InstanceReconciler;
@@ -182,7 +182,7 @@ impl InstanceReconciler {
     /// Reads an annotation of a Namespace from the API server. A Namespace that does not exist has none.
     async fn annotation(&self, namespace: &str, annotation: &str) -> ReadAnnotation {
         let namespaces: Api<Namespace> = Api::all(self.shared.client.clone());
-        let found = namespaces.get_metadata_opt(namespace).await;
+        let found = namespaces.get_metadata_opt(&path_segment(namespace)).await;
         let present = found.as_ref().ok().and_then(Option::as_ref);
         let read = ReadObject::of_cluster::<Namespace>(
             namespace,

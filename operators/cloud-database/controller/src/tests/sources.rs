@@ -106,6 +106,10 @@ async fn data_of_another_namespace_is_read_only_if_that_allows_it() {
     let other = [("uid", "1"), ("object", "shop-2/orders")];
     let other = Source::create(&env, "other", &other).await;
     other.check(&env, false).await;
+    // No namespace has this name, and a path cannot contain it as it is.
+    let spaced = [("uid", "1"), ("object", "shop 2/orders")];
+    let spaced = Source::create(&env, "spaced", &spaced).await;
+    spaced.check(&env, false).await;
     let without_name = [("uid", "1")];
     let without_name = Source::create(&env, "nameless", &without_name).await;
     without_name.check(&env, false).await;

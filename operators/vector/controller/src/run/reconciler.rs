@@ -260,11 +260,11 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             // It runs nothing, and a pipeline does not wait for it. A Secret with parts is not ours.
             return Ok(true);
         }
-        let Some(stored) = names.stored(request, stored_parts::KEY)? else {
-            // After a start of the controller, the children are not listed yet.
-            return Ok(false);
-        };
-        let before = stored_parts::read(Some(&stored));
+        let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
+        if before.is_empty() {
+            // After a start of the controller, each child leads to another reconciliation once it is listed.
+            return Ok(true);
+        }
         let group = self.group(request)?;
         let kept = stored_parts::without_replaced(&before, &group);
         let selected = group.iter().filter(|it| selection::selects(raw, it));
