@@ -7,6 +7,8 @@ use std::time::Duration;
 use aws_sdk_rds::types::Tag;
 use http::{Request, Response};
 use k8s_openapi::ByteString;
+use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::tz::TimeZone;
 use kube::Client;
 use kube::client::Body;
 use lockstep_cloud_database_api::CloudDatabase;
@@ -41,6 +43,16 @@ pub(super) struct Environment {
     requests: AwsRequests,
 }
 
+/// Returns the time until it is Monday. Otherwise, the maintenance windows on Sundays open while a test advances the time, if it runs
+/// on a Saturday.
+fn until_monday(now: Timestamp) -> Duration {
+    let day = now
+        .to_zoned(TimeZone::UTC)
+        .weekday()
+        .to_monday_zero_offset();
+    Duration::from_hours(24 * u64::from(7 - day.unsigned_abs()))
+}
+
 impl Environment {
     /// Starts a simulator whose time does not pass by itself.
     pub(super) async fn start() -> Self {
@@ -50,6 +62,7 @@ impl Environment {
     /// The same for a controller with a name of its cluster.
     pub(super) async fn start_in_cluster(name: Option<&str>) -> Self {
         let rds = Simulator::start().await.expect("a simulator");
+        rds.advance(until_monday(rds.now()));
         Self::start_on(rds, name).await
     }
 
