@@ -59,8 +59,7 @@ impl RatchetedViolations {
     }
 }
 
-/// Returns 64 bits that stand for the identity of an error. They are stored in the cluster, so the algorithm must never
-/// change.
+/// Returns the fingerprint of the identity of an error. It is stored in the cluster, so the algorithm must never change.
 #[must_use]
 pub fn identity(rule: &str, at: &FieldPath, inputs: u64) -> u64 {
     let mut hasher = fnv::FnvHasher::default();

@@ -25,7 +25,7 @@ pub(crate) struct KnownErrors {
     pub(crate) ratcheting: Option<Ratcheting>,
 }
 
-/// What identifies the errors of a run of a rule across validations, besides their paths.
+/// Identity of the errors of a run of a rule across validations, besides their paths.
 pub(crate) struct Ratcheting {
     pub(crate) rule: &'static str,
     /// Fingerprint of the fields that the rule reads.

@@ -88,7 +88,7 @@ async fn the_webhook_stays_within_its_memory() {
         .await;
 }
 
-/// Sends one shape from several clients, and valid reviews beside it. Returns what is not as it should be.
+/// Sends one shape from several clients, and valid reviews beside it. Returns the differences from what the shape expects.
 async fn attack(
     cgroup: &Cgroup,
     webhook: &Arc<Webhook>,

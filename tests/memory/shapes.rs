@@ -37,7 +37,7 @@ pub enum Expected {
     Converted,
     /// A conversion review that refuses the objects.
     NotConverted,
-    /// A beginning that nobody looks at.
+    /// A beginning that no client reads.
     Unread,
 }
 

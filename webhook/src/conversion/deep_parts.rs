@@ -15,9 +15,9 @@ const LEVELS: usize = 100;
 ///
 /// # Guarantees
 ///
-/// What is cut and restored is unchanged. Equal parts have the same placeholder.
+/// A part that is cut and restored is unchanged. Equal parts have the same placeholder.
 pub(super) struct DeepParts {
-    /// Beginning of the strings that stand for the parts. Nobody can guess it.
+    /// Beginning of the strings in place of the parts. It is random, so that no user can write one.
     placeholder: String,
     texts: Vec<String>,
     numbers: HashMap<String, usize>,

@@ -275,7 +275,7 @@ impl InstanceReconciler {
     }
 
     /// Returns the status field that records changes after the requests of this reconciliation, and remembers what the status does
-    /// not tell of them.
+    /// not contain of them.
     fn recorded(
         &self,
         id: &str,

@@ -61,7 +61,7 @@ pub(crate) struct Review {
     pub(crate) settled: Vec<AcceptedChange>,
     /// Changes that were not made since they were recorded.
     pub(crate) not_made: Vec<AcceptedChange>,
-    /// What is known about the settled ones whose answer was lost.
+    /// Knowledge about the settled ones whose answer was lost.
     observed: Vec<UnacceptedChange>,
 }
 
@@ -82,9 +82,9 @@ impl Review {
 /// Records after the requests of a reconciliation.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Those of the status.
+    /// Records of the status.
     pub(crate) stored: Vec<AcceptedChange>,
-    /// What this process knows about those that RDS has not accepted, and about those that it has refused.
+    /// Knowledge of this process about those that RDS has not accepted, and about those that it has refused.
     pub(crate) unaccepted: Vec<UnacceptedChange>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) enum Outcome {
     Failed(String),
     /// The same for a change that can interrupt clients: it may have been made, so that it is not requested again.
     Unanswered {
-        /// What is known, and what to do.
+        /// Known facts, and what to do.
         message: String,
         /// If true, waiting does not help.
         is_final: bool,

@@ -1,6 +1,6 @@
-//! What this process knows about recorded changes that RDS has not accepted: that they were not made, or that their answer
-//! was lost and nothing has happened since then. The status of an object does not tell it, so that after a restart such a
-//! change may have been made.
+//! Knowledge of this process about recorded changes that RDS has not accepted: they were not made, or their answer was lost
+//! and nothing has happened since then. The status of an object does not contain it, so that after a restart such a change may
+//! have been made.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use lockstep_cloud_database_api::AcceptedChange;
 /// minutes.
 const LONGEST_GAP: SignedDuration = SignedDuration::from_mins(2);
 
-/// What is known about a recorded change.
+/// Knowledge about a recorded change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     /// It was not made: it was not sent, or RDS has said that it did not carry it out.

@@ -186,7 +186,7 @@ fn age(env: &Environment) {
     });
 }
 
-/// Checks that a change whose outcome is unknown is told, and requested again only if a user requests that. RDS was asked for it a
+/// Checks that a change whose outcome is unknown is reported, and requested again only if a user requests that. RDS was asked for it a
 /// number of times before.
 async fn is_unknown_until_a_user_requests_it(
     env: &mut Environment,
@@ -370,7 +370,7 @@ async fn a_user_can_request_no_second_attempt_while_the_first_is_under_way() {
     }
 }
 
-/// The answer to the first attempt was lost, so that the record does not tell that RDS has accepted it.
+/// The answer to the first attempt was lost, so that the record does not say that RDS has accepted it.
 #[tokio::test]
 async fn a_request_of_a_user_leads_to_another_attempt_only_if_rds_changes_nothing() {
     for status in ["available", "modifying", "upgrading"] {

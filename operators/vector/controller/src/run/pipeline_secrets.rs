@@ -31,7 +31,7 @@ pub(crate) struct PipelineSecrets {
 
 impl PipelineSecrets {
     /// Returns an error if a Secret could not be read, and nothing of this controller runs that its pipeline could fall back to.
-    /// What another operator has published, as before a takeover, is replaced only by a configuration with all pipelines.
+    /// The configuration of another operator, as before a takeover, is replaced only by one with all pipelines.
     pub(crate) fn require_fallback(
         &self,
         running: &BTreeMap<PipelineKey, PipelinePart>,
