@@ -10,7 +10,7 @@ use crate::ratcheted::RatchetedViolations;
 use crate::result::ValidationResult;
 use crate::violation::{RatchetedViolation, Violation};
 
-/// Collected violations of all layers. Memory is bounded: beyond [`MAX_REPORTED`] errors or warnings, the report only knows
+/// Collected violations of all layers. Memory is bounded: beyond [`MAX_REPORTED`](crate::MAX_REPORTED) errors or warnings, the report only knows
 /// that there are more.
 #[derive(Debug, Default)]
 pub struct Report<'a> {
