@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 
-use crate::ratcheted::Identities;
+use crate::identities::Identities;
 
 /// Maximum number of errors that are reported for one object, and of its warnings and audited violations each. It limits the
 /// output only: an error that is not shown denies like any other.

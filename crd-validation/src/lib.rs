@@ -31,6 +31,7 @@ mod crd_validator;
 mod defaults;
 pub mod field;
 pub mod format;
+mod identities;
 pub mod json;
 mod layer;
 mod metadata;
@@ -50,9 +51,8 @@ pub use bounded::{AND_MORE, Bounded, MAX_REPORTED, Reported, max_reported, repor
 pub use compile_error::CompileError;
 pub use crd_validator::CrdValidator;
 pub use field::{ErrorType, FieldError, FieldPath};
-pub use ratcheted::{
-    Identities, MAX_FILTER_TEXT_BYTES, RatchetedFilter, RatchetedViolations, identity,
-};
+pub use identities::{Identities, MAX_FILTER_TEXT_BYTES, RatchetedFilter, identity};
+pub use ratcheted::RatchetedViolations;
 pub use report::Report;
 pub use request::{Request, UnknownFields};
 pub use result::ValidationResult;

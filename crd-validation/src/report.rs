@@ -42,7 +42,11 @@ impl<'a> Report<'a> {
 
     /// Adds an error. If the old object had it too, it becomes a warning.
     pub(crate) fn deny_or_ratchet(&mut self, violation: Violation, inherited: bool) {
-        if inherited || self.known.is_some_and(|known| violation.is_among(known)) {
+        if inherited
+            || self
+                .known
+                .is_some_and(|known| known.contains_violation(&violation))
+        {
             self.warn(violation);
         } else {
             self.blocks_cel |= blocks_cel(&violation);

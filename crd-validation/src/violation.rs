@@ -12,7 +12,7 @@ use crate::field::error::{ErrorType, FieldError};
 use crate::field::path::{Cursor, FieldPath};
 use crate::field::text::{MAX_NAME_BYTES, shortened_name};
 use crate::format::go_fmt;
-use crate::ratcheted::{self, RatchetedViolations};
+use crate::identities;
 
 /// Layer of a CRD in which a rule is written. The variants are in the order in which the API server evaluates
 /// them.
@@ -51,12 +51,6 @@ impl Violation {
             error,
             inputs: None,
         }
-    }
-
-    /// Returns true if the error was ratcheted in an earlier validation, and its inputs have not changed.
-    pub(crate) fn is_among(&self, known: &RatchetedViolations) -> bool {
-        let was_there = |inputs| known.contains(&self.rule, &self.at, inputs);
-        self.inputs.is_some_and(was_there)
     }
 }
 
@@ -127,7 +121,7 @@ impl Reported for Violation {
 
     fn identity(&self) -> Option<u64> {
         let inputs = self.inputs?;
-        Some(ratcheted::identity(&self.rule, &self.at, inputs))
+        Some(identities::identity(&self.rule, &self.at, inputs))
     }
 }
 

@@ -77,7 +77,7 @@ impl Outcome {
         let inputs = Some(inputs());
         for mut violation in std::mem::take(&mut found.own) {
             violation.inputs = inputs;
-            if known.is_some_and(|known| violation.is_among(known)) {
+            if known.is_some_and(|known| known.contains_violation(&violation)) {
                 found.known.push(violation);
             } else {
                 found.blocks_cel |= blocks_cel(&violation);
