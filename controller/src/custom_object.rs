@@ -9,7 +9,10 @@ use kube::core::DynamicResourceScope;
 use lockstep_shared_validation::{RawMetadata, RawObject, Tree};
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+/// Spec of an object that is not readable.
+const UNREADABLE: &str = "the object is not readable";
 
 /// Object that is read whatever it contains, however deep it and its managed fields are nested: one that the parser refuses
 /// would fail the list or the watch event in which it is, and with it the objects of all users.
@@ -19,8 +22,8 @@ use serde_json::{Map, Value};
 /// `metadata.managedFields` is skipped, which repeats the nesting of the object. What is deeper than
 /// 100 levels is null, and the rule `nesting` then refuses the object.
 ///
-/// An object of which anything is not readable otherwise has only the readable fields of its metadata, and no other field:
-/// whatever requires a field reports the object, and the controller does not act on it.
+/// An object of which anything is not readable otherwise has only the readable fields of its metadata, and a text as its
+/// spec, which is no valid spec of any kind: the object is reported as invalid, and the controller does not act on it.
 ///
 /// # Assumptions
 ///
@@ -50,7 +53,14 @@ impl<'de> Deserialize<'de> for CustomObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?;
         let parsed = RawObject::parse(text).map(|object| object.to_value());
-        Ok(Self(readable_object(text, parsed)))
+        let ReadableObject {
+            mut object,
+            is_complete,
+        } = ReadableObject::new(text, parsed);
+        if !is_complete {
+            object.data = json!({"spec": UNREADABLE});
+        }
+        Ok(Self(object))
     }
 }
 
@@ -69,7 +79,7 @@ impl<'de> Deserialize<'de> for OwnedObject {
             .and_then(|object| object.get_mut("metadata"));
         let metadata = metadata.and_then(Value::as_object_mut);
         let managed_fields = metadata.and_then(|metadata| metadata.remove("managedFields"));
-        let mut object = readable_object(text, parsed);
+        let mut object = ReadableObject::new(text, parsed).object;
         object.metadata.managed_fields = managed_fields.map(read_managed_fields);
         Ok(Self(object))
     }
@@ -126,31 +136,45 @@ impl From<CustomObject> for DynamicObject {
     }
 }
 
-/// Returns an object, or what is readable of its metadata if anything of the object is not.
-fn readable_object(text: &RawValue, parsed: serde_json::Result<Value>) -> DynamicObject {
-    let mut fields = match parsed {
-        Ok(Value::Object(fields)) => fields,
-        Ok(_) => Map::new(),
-        Err(error) => {
-            let metadata = parsed_metadata(text);
-            report_unreadable(&metadata, &error);
-            Map::from_iter([("metadata".to_owned(), metadata)])
+/// Object, or what is readable of its metadata if anything of the object is not.
+struct ReadableObject {
+    object: DynamicObject,
+    is_complete: bool,
+}
+
+impl ReadableObject {
+    fn new(text: &RawValue, parsed: serde_json::Result<Value>) -> Self {
+        let is_parsed = matches!(parsed, Ok(Value::Object(_)));
+        let mut fields = match parsed {
+            Ok(Value::Object(fields)) => fields,
+            Ok(_) => Map::new(),
+            Err(error) => {
+                let metadata = parsed_metadata(text);
+                report_unreadable(&metadata, &error);
+                Map::from_iter([("metadata".to_owned(), metadata)])
+            }
+        };
+        let mut take = |name: &str| fields.remove(name).unwrap_or_default();
+        let types = match (take("apiVersion"), take("kind")) {
+            (Value::String(api_version), Value::String(kind)) => {
+                Some(TypeMeta { api_version, kind })
+            }
+            // The items of a list have no type.
+            _ => None,
+        };
+        let metadata = ReadableMetadata::from(&take("metadata"));
+        let is_complete = is_parsed && metadata.is_complete;
+        if !is_complete {
+            fields.clear();
         }
-    };
-    let mut take = |name: &str| fields.remove(name).unwrap_or_default();
-    let types = match (take("apiVersion"), take("kind")) {
-        (Value::String(api_version), Value::String(kind)) => Some(TypeMeta { api_version, kind }),
-        // The items of a list have no type.
-        _ => None,
-    };
-    let metadata = ReadableMetadata::from(&take("metadata"));
-    if !metadata.is_complete {
-        fields.clear();
-    }
-    DynamicObject {
-        types,
-        metadata: metadata.metadata,
-        data: Value::Object(fields),
+        Self {
+            object: DynamicObject {
+                types,
+                metadata: metadata.metadata,
+                data: Value::Object(fields),
+            },
+            is_complete,
+        }
     }
 }
 
@@ -162,7 +186,7 @@ fn parsed_metadata(object: &RawValue) -> Value {
 
 fn report_unreadable(metadata: &Value, error: &serde_json::Error) {
     let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
-    tracing::warn!(%namespace, %name, %error, "an object is not readable; it is taken as one without fields");
+    tracing::warn!(%namespace, %name, %error, "an object is not readable; it is invalid");
 }
 
 /// Metadata, as far as it is readable.
@@ -244,7 +268,6 @@ dynamic_resource!(CustomMetadata, object => &object.metadata, &mut object.metada
 #[cfg(test)]
 mod tests {
     use kube::core::{ObjectList, WatchEvent};
-    use serde_json::json;
 
     use super::*;
 
@@ -328,7 +351,7 @@ mod tests {
                 panic!("two objects");
             };
             assert_eq!(bad.0.metadata.name.as_deref(), name, "{item}");
-            assert_eq!(bad.0.data, json!({}), "it has no field");
+            assert_eq!(bad.0.data, json!({"spec": UNREADABLE}));
             assert_eq!(other.0.metadata.name.as_deref(), Some("other"));
             assert_eq!(other.0.data, json!({"spec": {"a": 1}}));
             let list: ObjectList<CustomMetadata> = serde_json::from_str(&text).expect("a list");

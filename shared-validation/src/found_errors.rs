@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use crd_validation::{Bounded, FieldError, RatchetedViolations, identity};
 
@@ -31,7 +32,7 @@ pub(crate) struct Ratcheting {
     /// Fingerprint of the fields that the rule reads.
     pub(crate) inputs: u64,
     /// Errors of the object that were ratcheted in an earlier validation.
-    pub(crate) known: Option<RatchetedViolations>,
+    pub(crate) known: Option<Arc<RatchetedViolations>>,
 }
 
 impl Ratcheting {

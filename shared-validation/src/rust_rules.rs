@@ -102,6 +102,8 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
         let old = old.as_ref();
         let old = old.map(|old| context_of(old, None));
         let alone = LazyCell::new(|| context_of(&object, before.as_ref()));
+        let known = report.known();
+        let known = LazyCell::new(|| known.cloned().map(Arc::new));
         for rule in &self.rules {
             let found = run(rule, &context);
             let is_among_others = context.has_read_related();
@@ -129,7 +131,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                 ratcheting: Some(Ratcheting {
                     rule: rule.id,
                     inputs,
-                    known: report.known().cloned(),
+                    known: LazyCell::force(&known).clone(),
                 }),
             };
             let errors = found_errors(rule, &context, found, known);

@@ -369,7 +369,9 @@ fn audit_agrees_with_the_list(env: &TestEnv) {
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = report["findings"].as_array().expect("a list");
     let messages = |is_error: bool| {
-        let found = findings.iter().filter(|it| it["isError"] == is_error);
+        let found = findings
+            .iter()
+            .filter(|finding| finding["isError"] == is_error);
         let messages = found.filter_map(|finding| finding["message"].as_str());
         messages.collect::<Vec<_>>()
     };

@@ -54,8 +54,19 @@ impl CallError {
         }
     }
 
+    /// Creates the error of an answer of RDS.
+    #[cfg(test)]
+    pub(crate) fn answered(code: Option<&str>, status: Option<u16>, may_be_done: bool) -> Self {
+        Self {
+            code: code.map(String::from),
+            status,
+            may_be_done,
+            ..Self::without_response("")
+        }
+    }
+
     /// Adds what is known about the attempts of the call.
-    pub(crate) fn after(self, attempts: &Attempts) -> Self {
+    pub(crate) fn after<E>(self, attempts: &Attempts<E>) -> Self {
         Self {
             may_be_done: attempts.may_be_done(),
             ..self
@@ -79,10 +90,7 @@ impl CallError {
     /// Returns true if RDS has rejected the call, so that it was not executed. A call without a response may have been
     /// executed, and so may a call that RDS rejects because it is a repetition.
     pub(crate) fn is_rejected(&self) -> bool {
-        matches!(
-            self.class(),
-            Class::Object | Class::Outside | Class::Ambiguous | Class::Access
-        )
+        matches!(self.class(), Class::Object | Class::Outside | Class::Access)
     }
 
     /// Returns true if RDS accepts the call when a resource has another state.
@@ -126,7 +134,7 @@ impl From<CallError> for ReconcileError {
                 );
                 ROLE_NOT_ASSUMED
             }
-            Class::Object | Class::Outside | Class::Ambiguous => "RejectedByRds",
+            Class::Object | Class::Outside => "RejectedByRds",
             Class::Access => "AccessDenied",
             Class::Busy | Class::Unavailable | Class::Repeated => {
                 return Self::Transient {
@@ -183,14 +191,7 @@ mod tests {
     #[test]
     fn a_rejected_call_is_distinguished_from_one_that_may_have_been_executed() {
         let is_rejection = |code: Option<&str>, status: Option<u16>| {
-            let error = CallError {
-                is_role_denied: false,
-                code: code.map(String::from),
-                status,
-                may_be_done: true,
-                message: String::new(),
-            };
-            error.is_rejected()
+            CallError::answered(code, status, true).is_rejected()
         };
         assert!(is_rejection(Some("InvalidParameterValue"), Some(400)));
         assert!(is_rejection(Some("DBSubnetGroupNotFoundFault"), Some(404)));

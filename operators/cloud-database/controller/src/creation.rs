@@ -21,7 +21,6 @@ use serde_json::{Map, Value, json};
 use crate::applied_values;
 use crate::call_error::CallError;
 use crate::drift;
-use crate::error_code::Class;
 use crate::instance_reconciler::{InstanceReconciler, fields, observed, require_ours};
 use crate::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
 use crate::recorded_instance::RecordedInstance;
@@ -333,15 +332,11 @@ impl InstanceReconciler {
     }
 }
 
-/// Returns the error of a failed creation. If RDS has rejected the first call, nothing was created, and the recorded region
-/// and account are removed, unless the rejection may be the answer to a repetition within the call.
+/// Returns the error of a failed creation. If RDS has rejected each attempt of the first call, nothing was created, and the
+/// recorded region and account are removed. After an attempt whose answer was lost, a rejection can be its effect: it took the
+/// rest of a quota.
 fn creation_failed(error: CallError, is_first: bool) -> StepError {
-    if is_first
-        && matches!(
-            error.class(),
-            Class::Object | Class::Outside | Class::Access
-        )
-    {
+    if is_first && error.is_rejected() && !error.may_be_done() {
         let status = fields([("region", Value::Null), ("accountId", Value::Null)]);
         return with_status(status, error);
     }
@@ -360,4 +355,30 @@ fn of_unknown_encryption(source: SourceName<'_>) -> String {
     format!(
         "{source} is one of another account, so that it is not known to be encrypted, and an instance that RDS makes from an unencrypted one can never be encrypted. Copy it into this account with a KMS key, and create the object with `spec.restoreFrom.snapshot` of the copy; or, to have an instance without encryption, create the object with `spec.encryption.enabled: false`"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_first_call_that_was_certainly_not_carried_out_leaves_no_region() {
+        let forgets_region = |code: &str, may_be_done: bool, is_first: bool| {
+            let error = CallError::answered(Some(code), Some(400), may_be_done);
+            let status = creation_failed(error, is_first).into_output().status;
+            status.get("region") == Some(&Value::Null)
+        };
+        for code in [
+            "InvalidParameterValue",
+            "DBSubnetGroupNotFoundFault",
+            "InstanceQuotaExceeded",
+            "AccessDenied",
+        ] {
+            assert!(forgets_region(code, false, true), "{code}");
+            // An attempt whose answer was lost may have made the instance.
+            assert!(!forgets_region(code, true, true), "{code}");
+            assert!(!forgets_region(code, false, false), "{code}");
+        }
+        assert!(!forgets_region("InvalidDBInstanceState", false, true));
+    }
 }

@@ -8,11 +8,8 @@ use aws_runtime::retries::classifiers::{THROTTLING_ERRORS, TRANSIENT_ERRORS};
 pub(crate) enum Class {
     /// RDS can never do what the spec says: the object has to change.
     Object,
-    /// Something outside of the object has to change, such as a group that the object names.
+    /// Something outside of the object has to change, such as a quota, or a group that the object names.
     Outside,
-    /// Something outside of the object has to change, and an attempt whose response was lost may be the reason: it was carried out,
-    /// and took the rest of a quota.
-    Ambiguous,
     /// The credentials or the permissions of the controller have to change, or its clock.
     Access,
     /// RDS accepts the call when a resource has another state, which it reaches by itself.
@@ -23,7 +20,7 @@ pub(crate) enum Class {
     Repeated,
 }
 
-use Class::{Access, Ambiguous, Busy, Object, Outside, Repeated};
+use Class::{Access, Busy, Object, Outside, Repeated};
 
 /// Codes that RDS documents for the operations that this operator calls, and those that each operation can answer.
 const CODES: &[(&str, Class)] = &[
@@ -39,7 +36,7 @@ const CODES: &[(&str, Class)] = &[
     ("DBClusterSnapshotNotFoundFault", Outside),
     ("DBInstanceAlreadyExists", Repeated),
     ("DBInstanceAutomatedBackupNotFound", Outside),
-    ("DBInstanceAutomatedBackupQuotaExceeded", Ambiguous),
+    ("DBInstanceAutomatedBackupQuotaExceeded", Outside),
     ("DBInstanceNotFound", Outside),
     ("DBParameterGroupNotFound", Outside),
     ("DBProxyEndpointNotFoundFault", Outside),
@@ -58,8 +55,8 @@ const CODES: &[(&str, Class)] = &[
     ("ExpiredToken", Access),
     ("ExpiredTokenException", Access),
     ("IncompleteSignature", Access),
-    ("InstanceQuotaExceeded", Ambiguous),
-    ("InsufficientDBInstanceCapacity", Ambiguous),
+    ("InstanceQuotaExceeded", Outside),
+    ("InsufficientDBInstanceCapacity", Outside),
     ("IntegrationNotFoundFault", Outside),
     ("InvalidAction", Outside),
     ("InvalidClientTokenId", Access),
@@ -85,15 +82,15 @@ const CODES: &[(&str, Class)] = &[
     ("OptInRequired", Access),
     ("OptionGroupNotFoundFault", Outside),
     ("PointInTimeRestoreNotEnabled", Outside),
-    ("ProvisionedIopsNotAvailableInAZFault", Ambiguous),
+    ("ProvisionedIopsNotAvailableInAZFault", Outside),
     ("RequestExpired", Access),
     ("RequestTimeTooSkewed", Access),
     ("SignatureDoesNotMatch", Access),
-    ("SnapshotQuotaExceeded", Ambiguous),
-    ("StorageQuotaExceeded", Ambiguous),
+    ("SnapshotQuotaExceeded", Outside),
+    ("StorageQuotaExceeded", Outside),
     ("StorageTypeNotSupported", Object),
     ("TenantDatabaseNotFound", Outside),
-    ("TenantDatabaseQuotaExceeded", Ambiguous),
+    ("TenantDatabaseQuotaExceeded", Outside),
     ("UnrecognizedClientException", Access),
     ("ValidationError", Object),
     ("VpcEncryptionControlViolationException", Outside),
@@ -109,17 +106,14 @@ pub(crate) fn class(code: Option<&str>, status: Option<u16>) -> Class {
     }
     let found = CODES.iter().find(|(known, _)| *known == code);
     // A refusal that this release does not know is reported, and tried again.
-    found.map_or(Ambiguous, |(_, class)| *class)
+    found.map_or(Outside, |(_, class)| *class)
 }
 
 /// Returns true if an answer says that RDS did not carry out the call.
 pub(crate) fn is_not_carried_out(code: Option<&str>, status: Option<u16>) -> bool {
     // The server is only overloaded, and says so whatever the status is.
     code.is_some_and(|code| THROTTLING_ERRORS.contains(&code))
-        || matches!(
-            class(code, status),
-            Object | Outside | Ambiguous | Access | Busy
-        )
+        || matches!(class(code, status), Object | Outside | Access | Busy)
 }
 
 #[cfg(test)]
@@ -174,7 +168,7 @@ pub(crate) mod tests {
         for (code, class) in CODES {
             let row = match class {
                 Object => "| the object |",
-                Outside | Ambiguous => "| something outside of the object |",
+                Outside => "| something outside of the object |",
                 Access => "| the controller |",
                 Busy => "| nothing: a resource is busy |",
                 Repeated => "| nothing: it was done before |",
@@ -235,7 +229,7 @@ pub(crate) mod tests {
         for code in THROTTLING_ERRORS.iter().chain(TRANSIENT_ERRORS) {
             assert_eq!(refused(Some(code), Some(400)), unavailable, "{code}");
         }
-        assert_eq!(refused(Some("OfALaterRelease"), Some(400)), Ambiguous);
+        assert_eq!(refused(Some("OfALaterRelease"), Some(400)), Outside);
     }
 
     #[test]

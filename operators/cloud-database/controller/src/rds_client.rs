@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_rds::Client;
+use aws_sdk_rds::operation::create_db_instance::CreateDBInstanceError;
+use aws_sdk_rds::operation::modify_db_instance::ModifyDBInstanceError;
 use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DbInstance, DbSnapshot, Filter};
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec, StorageType};
 use lockstep_controller::{Leadership, ReconcileError};
@@ -275,6 +277,7 @@ impl RdsClient {
         let monitoring = spec.monitoring.clone().unwrap_or_default();
         let enhanced = monitoring.enhanced.as_ref();
         let insights = monitoring.performance_insights.as_ref();
+        let attempts = Attempts::<CreateDBInstanceError>::default();
         let response = self
             .client
             .create_db_instance()
@@ -331,8 +334,11 @@ impl RdsClient {
             .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
             .deletion_protection(spec.deletion_protection.unwrap_or_default())
             .set_tags(Some(tags::at_creation(object, self.cluster_name())))
+            .customize()
+            .interceptor(attempts.clone())
             .send()
-            .await?;
+            .await
+            .map_err(|error| CallError::from(error).after(&attempts))?;
         response.db_instance.ok_or_else(without_instance)
     }
 
@@ -358,7 +364,7 @@ impl RdsClient {
                 .set_disable_log_types(Some(logs.disable.clone()))
                 .build()
         });
-        let attempts = Attempts::default();
+        let attempts = Attempts::<ModifyDBInstanceError>::default();
         let response = self
             .client
             .modify_db_instance()

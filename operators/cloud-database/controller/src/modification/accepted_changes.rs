@@ -127,9 +127,9 @@ impl<'a> Comparison<'a> {
     ) -> Review {
         let mut review = Review::default();
         for record in records.iter().filter(|record| self.is_wanted(record)) {
-            let known = unaccepted.iter().find(|it| it.is(record));
+            let known = unaccepted.iter().find(|change| change.is(record));
             let shown = self.shown(&record.field);
-            let knowledge = match known.map(|it| it.knowledge) {
+            let knowledge = match known.map(|change| change.knowledge) {
                 Some(knowledge @ Knowledge::Unanswered { .. }) if shown == Shown::Absent => {
                     knowledge.after_idle(self.now, SHOWN_AFTER)
                 }
@@ -146,7 +146,7 @@ impl<'a> Comparison<'a> {
                 None => next(record, shown, self),
             };
             let is_another_attempt = is_requested && !self.is_changing();
-            let next = next.filter(|it| it.accepted_at.is_some() || !is_another_attempt);
+            let next = next.filter(|record| record.accepted_at.is_some() || !is_another_attempt);
             if let (Some(next), Some(knowledge)) = (&next, knowledge) {
                 review.observed.push(UnacceptedChange {
                     record: next.clone(),

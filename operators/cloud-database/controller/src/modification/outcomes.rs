@@ -108,7 +108,7 @@ impl Outcomes {
     /// Returns the outcome of a field.
     pub(crate) fn of_field(&self, field: &str) -> Option<&Outcome> {
         let mut all = self.fields.iter();
-        let found = all.find(|(fields, _)| fields.split(", ").any(|it| it == field));
+        let found = all.find(|(fields, _)| fields.split(", ").any(|name| name == field));
         found.map(|(_, outcome)| outcome)
     }
 
@@ -331,7 +331,7 @@ impl Outcomes {
             stalled.reason
         } else if has(|it| matches!(it, Outcome::Rejected(_))) {
             "Rejected"
-        } else if has(|it| matches!(it, Outcome::Unanswered { .. })) {
+        } else if has(|outcome| matches!(outcome, Outcome::Unanswered { .. })) {
             OUTCOME_UNKNOWN
         } else if has(|it| matches!(it, Outcome::Failed(_))) {
             "CallFailed"

@@ -49,11 +49,11 @@ impl UnacceptedChange {
 
     /// Returns true if a record of a status is the one of this change.
     pub(crate) fn is(&self, record: &AcceptedChange) -> bool {
-        let key = |it: &AcceptedChange| {
-            let it = it.clone();
-            (it.field, it.target, it.consent, it.requested_at)
-        };
-        key(&self.record) == key(record)
+        let own = &self.record;
+        own.field == record.field
+            && own.target == record.target
+            && own.consent == record.consent
+            && own.requested_at == record.requested_at
     }
 }
 

@@ -1,12 +1,14 @@
 //! Attempts of one call of the AWS SDK, which reports only the answer to the last one: whether one of them may have been
 //! carried out.
 
+use std::error::Error;
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_sdk_rds::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_rds::error::ProvideErrorMetadata;
-use aws_sdk_rds::operation::modify_db_instance::ModifyDBInstanceError;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::context::{
     BeforeTransmitInterceptorContextRef, FinalizerInterceptorContextRef,
@@ -14,9 +16,11 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 
 use crate::error_code;
 
-/// Interceptor of one call of `ModifyDBInstance`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Attempts(Arc<State>);
+/// Interceptor of one call of the operation with the error `E`.
+pub(crate) struct Attempts<E> {
+    state: Arc<State>,
+    operation: PhantomData<fn() -> E>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -26,14 +30,42 @@ struct State {
     is_open: AtomicBool,
 }
 
-impl Attempts {
+impl<E> Attempts<E> {
     /// Returns true unless each attempt was answered with an error that says that it was not carried out, or none was sent.
     pub(crate) fn may_be_done(&self) -> bool {
-        self.0.is_sent.load(Ordering::SeqCst) || self.0.is_open.load(Ordering::SeqCst)
+        self.state.is_sent.load(Ordering::SeqCst) || self.state.is_open.load(Ordering::SeqCst)
     }
 }
 
-impl Intercept for Attempts {
+// Derived implementations would require the same of the error.
+impl<E> Default for Attempts<E> {
+    fn default() -> Self {
+        Self {
+            state: Arc::default(),
+            operation: PhantomData,
+        }
+    }
+}
+
+impl<E> Clone for Attempts<E> {
+    fn clone(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            operation: PhantomData,
+        }
+    }
+}
+
+impl<E> fmt::Debug for Attempts<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_tuple("Attempts")
+            .field(&self.state)
+            .finish()
+    }
+}
+
+impl<E: ProvideErrorMetadata + Error + Send + Sync + 'static> Intercept for Attempts<E> {
     fn name(&self) -> &'static str {
         "Attempts"
     }
@@ -44,7 +76,7 @@ impl Intercept for Attempts {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        self.0.is_sent.store(true, Ordering::SeqCst);
+        self.state.is_sent.store(true, Ordering::SeqCst);
         Ok(())
     }
 
@@ -56,12 +88,15 @@ impl Intercept for Attempts {
     ) -> Result<(), BoxError> {
         let error = context.output_or_error().and_then(Result::err);
         let error = error.and_then(|error| error.as_operation_error());
-        let error = error.and_then(|error| error.downcast_ref::<ModifyDBInstanceError>());
-        let code = error.and_then(ProvideErrorMetadata::code);
-        let status = context.response().map(|it| it.status().as_u16());
-        let was_sent = self.0.is_sent.swap(false, Ordering::SeqCst);
+        let code = error
+            .and_then(|error| error.downcast_ref::<E>())
+            .and_then(ProvideErrorMetadata::code);
+        let status = context
+            .response()
+            .map(|response| response.status().as_u16());
+        let was_sent = self.state.is_sent.swap(false, Ordering::SeqCst);
         if was_sent && !error_code::is_not_carried_out(code, status) {
-            self.0.is_open.store(true, Ordering::SeqCst);
+            self.state.is_open.store(true, Ordering::SeqCst);
         }
         Ok(())
     }

@@ -3,11 +3,15 @@
 //! They set what the spec says of network access, groups, the class, the port and backups. The storage, the version and the password
 //! are those of the source: they are modified once the instance is available.
 
+use aws_sdk_rds::operation::create_db_instance_read_replica::CreateDBInstanceReadReplicaError;
+use aws_sdk_rds::operation::restore_db_instance_from_db_snapshot::RestoreDBInstanceFromDBSnapshotError;
+use aws_sdk_rds::operation::restore_db_instance_to_point_in_time::RestoreDBInstanceToPointInTimeError;
 use aws_sdk_rds::primitives::{DateTime, DateTimeFormat};
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{CloudDatabase, PointInTime};
 
 use crate::call_error::CallError;
+use crate::rds_client::attempts::Attempts;
 use crate::rds_client::{RETENTION_DAYS, RdsClient, names_minor_version, without_instance};
 use crate::tags;
 
@@ -65,7 +69,10 @@ impl RdsClient {
             .set_backup_retention_period(spec.backup.retention_days)
             .set_preferred_backup_window(spec.backup.window.clone());
         let request = with_settings!(request, object, self.cluster_name());
-        let response = request.send().await?;
+        let attempts = Attempts::<RestoreDBInstanceFromDBSnapshotError>::default();
+        let call = request.customize().interceptor(attempts.clone());
+        let response = call.send().await;
+        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
         response.db_instance.ok_or_else(without_instance)
     }
 
@@ -79,7 +86,7 @@ impl RdsClient {
         let time = source.time.as_deref();
         let time = time.map(|time| DateTime::from_str(time, DateTimeFormat::DateTimeWithOffset));
         let time = time.transpose().map_err(|error| {
-            CallError::without_response(&format!("the time of the restore is invalid: {error}"))
+            CallError::not_sent(&format!("the time of the restore is invalid: {error}"))
         })?;
         self.may_write().await?;
         let _write = self.descriptions.write(id);
@@ -104,7 +111,10 @@ impl RdsClient {
             .set_backup_retention_period(spec.backup.retention_days)
             .set_preferred_backup_window(spec.backup.window.clone());
         let request = with_settings!(request, object, self.cluster_name());
-        let response = request.send().await?;
+        let attempts = Attempts::<RestoreDBInstanceToPointInTimeError>::default();
+        let call = request.customize().interceptor(attempts.clone());
+        let response = call.send().await;
+        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
         response.db_instance.ok_or_else(without_instance)
     }
 
@@ -123,7 +133,10 @@ impl RdsClient {
             .db_instance_identifier(id)
             .source_db_instance_identifier(source);
         let request = with_settings!(request, object, self.cluster_name());
-        let response = request.send().await?;
+        let attempts = Attempts::<CreateDBInstanceReadReplicaError>::default();
+        let call = request.customize().interceptor(attempts.clone());
+        let response = call.send().await;
+        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
         response.db_instance.ok_or_else(without_instance)
     }
 

@@ -143,7 +143,7 @@ impl RdsClient {
             let is_encrypted = backups
                 .iter()
                 .find_map(DbInstanceAutomatedBackup::encrypted);
-            let mut arns = backups.iter().filter_map(|it| it.db_instance_arn());
+            let mut arns = backups.iter().filter_map(|backup| backup.db_instance_arn());
             let arn = arns.next().map(String::from);
             if !has_owner(&tags) {
                 tags = tags_of_backups(backups);

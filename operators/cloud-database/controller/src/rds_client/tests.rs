@@ -11,6 +11,8 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
+use lockstep_cloud_database_api::PointInTime;
+use lockstep_shared_validation::ValidatedResource;
 
 use super::*;
 
@@ -93,27 +95,14 @@ impl HttpConnector for Answers {
     }
 }
 
-#[tokio::test]
-async fn a_call_may_be_done_unless_each_attempt_says_that_it_is_not() {
-    let throttled = Some((400, "Throttling"));
-    let busy = Some((400, "InvalidDBInstanceState"));
-    let rejected = Some((400, "InvalidParameterValue"));
-    let failed = Some((500, "InternalFailure"));
-    for (answers, may_be_done) in [
-        (vec![busy], false),
-        (vec![rejected], false),
-        (vec![throttled, throttled, throttled], false),
-        (vec![throttled, rejected], false),
-        (vec![failed, failed, failed], true),
-        // The refusal can be the effect of the attempt before it.
-        (vec![failed, busy], true),
-        (vec![None, busy], true),
-        (vec![None, throttled, rejected], true),
-        (vec![None, None, None], true),
-    ] {
-        let about = format!("{answers:?}");
-        let left = Answers(Arc::new(std::sync::Mutex::new(answers)));
-        let connector = left.clone();
+impl Answers {
+    fn new(answers: Vec<Answer>) -> Self {
+        Self(Arc::new(std::sync::Mutex::new(answers)))
+    }
+
+    /// Returns a client that repeats calls and gets these answers.
+    async fn client(&self) -> RdsClient {
+        let connector = self.clone();
         let retries = RetryConfig::standard().with_initial_backoff(Duration::from_millis(1));
         let config = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new("eu-central-1"))
@@ -124,17 +113,87 @@ async fn a_call_may_be_done_unless_each_attempt_says_that_it_is_not() {
             }))
             .load()
             .await;
-        let instances = instances_of(config);
-        let change = Modification::default();
-        let result = instances.modify("cdb-1", &change, ApplyChanges::Immediately);
-        let error = result.await.expect_err("an error");
-        assert_eq!(
-            error.may_be_done(),
-            may_be_done,
-            "{about}: {}",
-            error.text()
-        );
-        assert!(left.0.lock().expect("a lock").is_empty(), "{about}");
+        instances_of(config)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().expect("a lock").is_empty()
+    }
+}
+
+/// Calls that change or create an instance.
+const CALLS: [&str; 5] = [
+    "modify",
+    "create",
+    "restore a snapshot",
+    "restore a point in time",
+    "replicate",
+];
+
+/// Makes a call that fails.
+async fn failed_call(client: &RdsClient, call: &str) -> CallError {
+    let mut object = CloudDatabase::example();
+    object["metadata"] = serde_json::json!({"name": "orders", "namespace": "shop", "uid": "1"});
+    let object: CloudDatabase = serde_json::from_value(object).expect("a database");
+    let latest = serde_json::json!({"sourceInstance": "source", "latest": true});
+    let latest: PointInTime = serde_json::from_value(latest).expect("a source");
+    let user = MasterUser {
+        name: "app".to_owned(),
+        password: MasterPassword::Managed { kms_key: None },
+    };
+    let result = match call {
+        "modify" => {
+            let change = Modification::default();
+            let modified = client.modify("cdb-1", &change, ApplyChanges::Immediately);
+            Box::pin(modified).await
+        }
+        "create" => Box::pin(client.create("cdb-1", &object, &user)).await,
+        "restore a snapshot" => {
+            Box::pin(client.restore_snapshot("cdb-1", &object, "snapshot")).await
+        }
+        "restore a point in time" => {
+            Box::pin(client.restore_point_in_time("cdb-1", &object, &latest)).await
+        }
+        _ => Box::pin(client.create_replica("cdb-1", &object, "source")).await,
+    };
+    result.expect_err("an error")
+}
+
+#[tokio::test]
+async fn a_call_may_be_done_unless_each_attempt_says_that_it_is_not() {
+    let throttled = Some((400, "Throttling"));
+    let busy = Some((400, "InvalidDBInstanceState"));
+    let rejected = Some((400, "InvalidParameterValue"));
+    let beyond_quota = Some((400, "StorageQuotaExceeded"));
+    let failed = Some((500, "InternalFailure"));
+    for (answers, may_be_done) in [
+        (vec![rejected], false),
+        (vec![beyond_quota], false),
+        (vec![throttled, throttled, throttled], false),
+        (vec![throttled, rejected], false),
+        (vec![failed, failed, failed], true),
+        // The refusal can be the effect of the attempt before it.
+        (vec![failed, beyond_quota], true),
+        (vec![None, beyond_quota], true),
+        (vec![None, throttled, rejected], true),
+        (vec![None, None, None], true),
+    ] {
+        for call in CALLS {
+            let left = Answers::new(answers.clone());
+            let error = failed_call(&left.client().await, call).await;
+            let about = format!("{call}, {answers:?}: {}", error.text());
+            assert_eq!(error.may_be_done(), may_be_done, "{about}");
+            assert!(left.is_empty(), "{about}");
+        }
+    }
+    for (answers, may_be_done) in [
+        (vec![busy], false),
+        (vec![failed, busy], true),
+        (vec![None, busy], true),
+    ] {
+        let left = Answers::new(answers);
+        let error = failed_call(&left.client().await, "modify").await;
+        assert_eq!(error.may_be_done(), may_be_done, "{}", error.text());
     }
 }
 
@@ -147,11 +206,10 @@ async fn a_call_without_credentials_is_not_done() {
         }))
         .load()
         .await;
-    let change = Modification::default();
-    let result = instances_of(config)
-        .modify("cdb-1", &change, ApplyChanges::Immediately)
-        .await;
-    assert!(!result.expect_err("an error").may_be_done());
+    let client = instances_of(config);
+    for call in CALLS {
+        assert!(!failed_call(&client, call).await.may_be_done(), "{call}");
+    }
 }
 
 /// Returns a client with a configuration.
@@ -171,15 +229,10 @@ async fn rds_is_not_called_if_the_region_is_unknown() {
     let config = SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .build();
-    let instances = RdsClient::of(
-        config,
-        None,
-        Leadership::always(),
-        RateLimits::unlimited(),
-        None,
-        AwsRequests::default(),
-    );
-    let error = instances.location().await.expect_err("no region");
+    let error = instances_of(config)
+        .location()
+        .await
+        .expect_err("no region");
     let is_so =
         matches!(&error, ReconcileError::Permanent { reason, .. } if *reason == "RegionUnknown");
     assert!(is_so, "{error:?}");

@@ -317,7 +317,7 @@ impl Environment {
     pub(super) async fn reconcile_recorded(&self, name: &str) -> ReconcileOutput {
         let output = self.reconcile(name).await;
         let mut conditions = output.conditions.iter();
-        if conditions.any(|it| it.message.contains("is requested next")) {
+        if conditions.any(|condition| condition.message.contains("is requested next")) {
             return self.reconcile(name).await;
         }
         output

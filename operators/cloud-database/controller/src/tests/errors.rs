@@ -40,7 +40,7 @@ fn check(output: &ReconcileOutput, code: &str, class: Class, about: &str) {
     let told = Told::of(output);
     let (is_stalled, reason, again_after) = match class {
         Class::Object => (true, "RejectedByRds", None),
-        Class::Outside | Class::Ambiguous => (true, "RejectedByRds", Some(OTHERS_AGAIN_AFTER)),
+        Class::Outside => (true, "RejectedByRds", Some(OTHERS_AGAIN_AFTER)),
         Class::Access => (true, "AccessDenied", Some(OTHERS_AGAIN_AFTER)),
         Class::Busy | Class::Unavailable | Class::Repeated => (false, "RdsCallFailed", None),
     };
@@ -144,7 +144,7 @@ async fn a_modification_that_fails_keeps_the_instance_ready_and_is_reported() {
 /// Returns the reason of a modification that has failed.
 fn reason_of(class: Class, may_be_done: bool) -> &'static str {
     match class {
-        Class::Object | Class::Outside | Class::Ambiguous | Class::Access => "Rejected",
+        Class::Object | Class::Outside | Class::Access => "Rejected",
         Class::Busy => "Modifying",
         Class::Unavailable | Class::Repeated if may_be_done => "OutcomeUnknown",
         Class::Unavailable | Class::Repeated => "CallFailed",
@@ -431,19 +431,4 @@ async fn a_rejected_creation_after_an_accepted_one_keeps_the_record_of_its_regio
     inject(&env, "CreateDBInstance", "AccessDenied");
     env.reconcile("orders").await;
     assert_eq!(env.object("orders")["status"]["region"], "eu-central-1");
-}
-
-/// The answer can be that to a repetition within the call, whose first attempt took the rest of the quota.
-#[tokio::test]
-async fn a_creation_beyond_a_quota_keeps_the_record_of_its_region() {
-    let env = Environment::start().await;
-    env.store("orders", &json!({}));
-    env.reconcile("orders").await;
-    for code in ["InstanceQuotaExceeded", "AccessDenied"] {
-        inject(&env, "CreateDBInstance", code);
-        let output = env.reconcile("orders").await;
-        assert!(Told::of(&output).is_stalled, "{code}");
-        let region = &env.object("orders")["status"]["region"];
-        assert_eq!(region, "eu-central-1", "{code}");
-    }
 }

@@ -180,7 +180,7 @@ fn records(env: &Environment) -> Value {
 fn age(env: &Environment) {
     env.edit("orders", |object| {
         let mut records = object["status"]["acceptedChanges"].as_array_mut();
-        for record in records.iter_mut().flat_map(|it| it.iter_mut()) {
+        for record in records.iter_mut().flat_map(|records| records.iter_mut()) {
             record["requestedAt"] = json!("2020-01-01T00:00:00Z");
         }
     });
@@ -209,7 +209,7 @@ async fn is_unknown_until_a_user_requests_it(
     let stalled = output.stalled.expect("a user has to act");
     assert_eq!(stalled.reason, "OutcomeUnknown", "{about}");
     let mut events = output.events.iter();
-    assert!(events.any(|it| it.is_warning && it.reason == "OutcomeUnknown"));
+    assert!(events.any(|event| event.is_warning && event.reason == "OutcomeUnknown"));
     assert!(output.readiness.expect("a state").ready, "{about}");
     env.reconcile_repeatedly("orders").await;
     assert_eq!(calls(env, setting), before, "{about}");
