@@ -37,8 +37,8 @@ static POOL: Pool<Box<ControlPlane>> = Pool::new();
 
 /// Real cluster on loopback addresses. It is stopped when the value is dropped.
 ///
-/// A control plane without components for workloads may have served an earlier test of this process. It has returned
-/// to the content that it had before that test.
+/// Its etcd and kube-apiserver may have served an earlier test of this process. They have returned to the content that they
+/// had before that test. The other components are started for each cluster: they remember what they have seen.
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Namespace;
@@ -124,15 +124,15 @@ impl Cluster {
     async fn start_at(site: Site, options: &ClusterOptions) -> Result<Self, Error> {
         let tools = find_tools(options).await?;
         let pool = POOL.enter();
-        let is_reusable = tools.workloads.is_none() && !site.has_real_node();
+        let workload_tools = tools.workloads.clone();
+        let is_reusable = !site.has_real_node();
         let (control_plane, client) = if is_reusable {
             Self::reusable(&pool, site, options, tools).await?
         } else {
             ControlPlane::start(site, options, tools).await?
         };
-        let workloads = control_plane.tools.workloads.as_ref();
-        let workloads = workloads
-            .map(|tools| control_plane.endpoints.workloads(tools))
+        let workloads = workload_tools
+            .map(|tools| control_plane.endpoints.workloads(&tools))
             .transpose()?;
         Ok(Self {
             workloads,

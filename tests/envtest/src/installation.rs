@@ -1,6 +1,8 @@
 //! Installation of Lockstep in a cluster: applies the manifests and starts the processes of one Pod with the arguments
 //! of the Deployment.
 
+mod kustomization;
+
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -88,6 +90,18 @@ impl Installation {
             controller: None,
             aws_environment: Vec::new(),
         })
+    }
+
+    /// Keeps the files of the processes in a directory of their own, so that they share none with those of another installation
+    /// in the same cluster.
+    pub fn with_files_in(mut self, directory: &Path) -> Result<Self, Error> {
+        self.keys = directory.join("tls");
+        directory.clone_into(&mut self.config_maps);
+        self.logs = directory.join("logs");
+        for folder in [&self.logs, &self.policy_folder()] {
+            fs::create_dir_all(folder).map_err(Error::file(folder))?;
+        }
+        Ok(self)
     }
 
     /// Starts both processes and waits until the webhook is ready and fails closed. A process that ends, for example because
@@ -428,7 +442,7 @@ pub(crate) async fn apply(
     for base in ["crds", "crd-protection", "."] {
         let base = manifests.join(base);
         if base.is_dir() {
-            cluster.run_kubectl(&["apply", "-k", &base.to_string_lossy()])?;
+            kustomization::apply(&cluster.client(), &base).await?;
         }
     }
     wait_until_established(cluster).await?;
