@@ -2,13 +2,14 @@
 //! configuration of another installation is left alone.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use lockstep_envtest::{eventually, stays};
+use lockstep_envtest::{Installation, Options, aws_environment, eventually, stays};
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, database, validating_webhook};
+use crate::env::{TestEnv, database, root, validating_webhook};
 use crate::standalone_webhook::new_ca;
 use crate::uninstall::{lockstep, text};
 
@@ -197,4 +198,55 @@ async fn a_configuration_of_another_installation_is_left_alone_and_named() {
     })
     .await
     .unwrap_or_else(|error| env.fail(&error.to_string()));
+}
+
+/// Writes the manifests of the repository for another namespace.
+fn manifests_for_namespace(env: &TestEnv, namespace: &str) -> PathBuf {
+    let folder = env.cluster.directory().join(namespace);
+    fs::create_dir(&folder).expect("a folder");
+    for entry in fs::read_dir(root().join("manifests/config")).expect("a folder") {
+        let file = entry.expect("a file").path();
+        if file.is_file() {
+            let text = fs::read_to_string(&file).expect("a text");
+            let text = text.replace("lockstep-system", namespace);
+            fs::write(folder.join(file.file_name().expect("a name")), text).expect("a file");
+        }
+    }
+    folder
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_installations_with_the_same_configurations_do_not_fight_over_them() {
+    let env = TestEnv::start().await;
+    let folder = manifests_for_namespace(&env, "other");
+    let options = Options {
+        program: env!("CARGO_BIN_EXE_lockstep").into(),
+        controller_env: aws_environment(&env.moto().endpoint()),
+        controller_args: Vec::new(),
+        controller_server: None,
+    };
+    // The configurations refer to the second installation from now on.
+    let other = Installation::apply(&env.cluster, &folder, options).await;
+    let other = other.and_then(|other| other.with_files_in(&folder));
+    let mut other = other.expect("the manifests are applied");
+    let started = other.start(&env.cluster).await;
+    started.unwrap_or_else(|error| env.fail(&error.to_string()));
+    let events = event(&env, "OwnedByAnotherInstallation").await;
+    assert!(
+        events.contains("the Service other/lockstep-webhook"),
+        "{events}"
+    );
+    let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+    stays(Duration::from_secs(10), "the configurations", async || {
+        let path = "jsonpath={.items[*].metadata.resourceVersion}";
+        env.kubectl(&["get", kinds, "-o", path])
+            .expect("the configurations")
+    })
+    .await;
+    for created in 0..20 {
+        let valid = database(&format!("valid-{created}"));
+        let admitted = env.kubectl_apply(&valid);
+        assert!(admitted.is_ok(), "{admitted:?}");
+    }
+    denies(&env, "invalid").await;
 }
