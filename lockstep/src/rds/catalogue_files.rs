@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use k8s_openapi::jiff::{Timestamp, ToSpan};
 use lockstep_cloud_database_api::{OfferCatalogues, OfferContext};
 use lockstep_sdk::{ExtensionReload, JsonFolders, RulesetExtension, json_files};
-use rds_catalogue::Catalogue;
+use rds_catalogue::{Catalogue, IndexedCatalogue};
 
 /// Age from which on a catalogue denies nothing, in hours: three days.
 const STALE_AFTER_HOURS: i64 = 3 * 24;
@@ -39,7 +39,7 @@ pub(crate) fn extension(
     let is_binding = command != "controller";
     if ["webhook", "controller"].contains(&command) {
         // Read now, and not while the first review waits for its response.
-        let _ = Catalogue::shipped();
+        let _ = IndexedCatalogue::shipped();
         let of_reload = Arc::clone(&context);
         return Ok(RulesetExtension::new(context).reloaded_by(
             "lockstep_rds_catalogues_valid",

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rds_catalogue::{Catalogue, EngineOffers, Origin};
+use rds_catalogue::{
+    Catalogue, ClassOffer, EngineOffers, IndexedCatalogue, IndexedEngine, MatchingVersions, Origin,
+};
 
 use crate::location::{REGION, ROLE_ARN, account_of_role};
 use crate::spec::CloudDatabase;
@@ -11,7 +13,7 @@ use crate::status::CloudDatabaseStatus;
 /// Catalogues of what RDS offers: the one that is compiled into the program, and those of AWS accounts.
 #[derive(Clone, Debug, Default)]
 pub struct OfferCatalogues {
-    of_accounts: Vec<Arc<Catalogue>>,
+    of_accounts: Vec<Arc<IndexedCatalogue>>,
     /// First day of the data that is not too old to deny an object, such as `2026-11-26`.
     fresh_since: String,
 }
@@ -21,8 +23,9 @@ impl OfferCatalogues {
     /// day `fresh_since`, such as `2026-11-26`, or later; otherwise users are warned.
     #[must_use]
     pub fn new(of_accounts: Vec<Arc<Catalogue>>, fresh_since: impl Into<String>) -> Self {
+        let of_accounts = of_accounts.into_iter().map(IndexedCatalogue::new);
         Self {
-            of_accounts,
+            of_accounts: of_accounts.map(Arc::new).collect(),
             fresh_since: fresh_since.into(),
         }
     }
@@ -43,29 +46,29 @@ impl OfferCatalogues {
             of_object.is_none() || of_catalogue.is_none() || of_catalogue.as_deref() == of_object
         };
         let of_accounts = self.of_accounts.iter().filter(|catalogue| {
-            let origin = &catalogue.origin;
+            let origin = &catalogue.catalogue().origin;
             is_of(&origin.region, region) && is_of(&origin.account, account)
         });
         let of_accounts: Vec<_> = of_accounts.collect();
         // The Namespace of a new object may choose another region or account, of which there is an empty catalogue.
         let is_unique = of_accounts.len() == 1;
         let of_accounts = of_accounts.into_iter().filter_map(|catalogue| {
-            let offers = catalogue.engines.get(engine.as_str())?;
-            Some((&catalogue.origin, offers))
+            let engine = catalogue.engine(engine.as_str())?;
+            Some((&catalogue.catalogue().origin, engine))
         });
-        let found = of_accounts.max_by_key(|(_, offers)| &offers.date);
-        if let Some((origin, offers)) = found {
+        let found = of_accounts.max_by_key(|(_, engine)| &engine.offers.date);
+        if let Some((origin, engine)) = found {
             return Some(ApplicableOffers {
-                offers,
+                engine,
                 origin,
                 region,
-                is_binding: is_unique && offers.date >= self.fresh_since,
+                is_binding: is_unique && engine.offers.date >= self.fresh_since,
             });
         }
-        let shipped = Catalogue::shipped();
+        let shipped = IndexedCatalogue::shipped();
         Some(ApplicableOffers {
-            offers: shipped.engines.get(engine.as_str())?,
-            origin: &shipped.origin,
+            engine: shipped.engine(engine.as_str())?,
+            origin: &shipped.catalogue().origin,
             region,
             is_binding: false,
         })
@@ -79,7 +82,7 @@ fn annotation<'a>(object: &'a CloudDatabase, name: &str) -> Option<&'a str> {
 
 /// Offers that apply to an object.
 pub(crate) struct ApplicableOffers<'a> {
-    pub(crate) offers: &'a EngineOffers,
+    engine: IndexedEngine<'a>,
     pub(crate) origin: &'a Origin,
     /// Region of the instance, if it has one.
     pub(crate) region: Option<&'a str>,
@@ -87,10 +90,26 @@ pub(crate) struct ApplicableOffers<'a> {
     pub(crate) is_binding: bool,
 }
 
-impl ApplicableOffers<'_> {
+impl<'a> ApplicableOffers<'a> {
+    /// Returns the offers of the engine.
+    pub(crate) fn of_engine(&self) -> &'a EngineOffers {
+        self.engine.offers
+    }
+
+    /// Returns the versions of the catalogue that a version of a spec stands for: all, if the spec has none. None if there is
+    /// no such version.
+    pub(crate) fn versions(&self, wanted: Option<&str>) -> Option<&'a MatchingVersions> {
+        self.engine.versions(wanted)
+    }
+
+    /// Returns the classes with their storage and capabilities with which versions are offered, if they are known.
+    pub(crate) fn classes_of(&self, versions: &MatchingVersions) -> Option<Vec<&'a ClassOffer>> {
+        self.engine.classes_of(versions)
+    }
+
     /// Returns the words by which messages name the catalogue.
     pub(crate) fn words(&self) -> String {
-        let date = &self.offers.date;
+        let date = &self.engine.offers.date;
         match (&self.origin.account, &self.origin.region) {
             (Some(account), Some(region)) => {
                 format!("catalogue of account {account} in {region} of {date}")
@@ -144,7 +163,7 @@ mod tests {
             let catalogues = OfferCatalogues::default();
             let object = object(engine, &json!({}));
             let found = catalogues.of_object(&object, None).expect("offers");
-            assert!(!found.is_binding && !found.offers.versions.is_empty());
+            assert!(!found.is_binding && !found.of_engine().versions.is_empty());
         }
         let shipped = Catalogue::shipped().engines.len();
         assert_eq!(shipped, Engine::ALL.len());

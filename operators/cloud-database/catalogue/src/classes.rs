@@ -15,7 +15,11 @@ const PREFIX: &str = "db.";
 /// Instance classes, by family and size. A set is kept as its text, so that a catalogue with many sets is read quickly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct ClassSet(String);
+pub struct ClassSet {
+    text: String,
+    /// Positions of the families in the text, in the order of their names.
+    families: Vec<usize>,
+}
 
 /// Text of a set of classes that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -70,17 +74,27 @@ impl ClassSet {
     /// Returns true if no class is in the set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.text.is_empty()
     }
 
     /// Returns true if a class, such as `db.m7g.large`, is in the set.
     #[must_use]
     pub fn contains(&self, class: &str) -> bool {
         split(class).is_some_and(|(family, size)| {
-            let mut families = self.families();
-            let sizes = families.find(|(known, _)| *known == family);
-            sizes.is_some_and(|(_, sizes)| sizes.split(',').any(|known| known == size))
+            let sizes = self.sizes(family);
+            sizes.is_some_and(|sizes| sizes.split(',').any(|known| known == size))
         })
+    }
+
+    /// Returns the sizes of a family, which are separated by commas.
+    fn sizes(&self, family: &str) -> Option<&str> {
+        let position = self.families.binary_search_by(|&start| {
+            let known = self.text[start..].split('(').next();
+            known.cmp(&Some(family))
+        });
+        let entry = &self.text[self.families[position.ok()?]..];
+        let (_, sizes) = self::family(entry.split(' ').next()?)?;
+        Some(sizes)
     }
 
     /// Returns all classes.
@@ -93,7 +107,7 @@ impl ClassSet {
 
     /// Returns the families with their sizes, which are separated by commas.
     fn families(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.split(' ').filter_map(family)
+        self.text.split(' ').filter_map(family)
     }
 
     /// Returns the classes that are in both sets.
@@ -127,13 +141,14 @@ impl<T: AsRef<str>> FromIterator<T> for ClassSet {
             let sizes: Vec<_> = sizes.into_iter().map(|size| size.0).collect();
             format!("{family}({})", sizes.join(","))
         });
-        Self(families.collect::<Vec<_>>().join(" "))
+        let text = families.collect::<Vec<_>>().join(" ");
+        text.parse().expect("the text of a set is readable")
     }
 }
 
 impl fmt::Display for ClassSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -141,10 +156,18 @@ impl FromStr for ClassSet {
     type Err = InvalidClasses;
 
     fn from_str(text: &str) -> Result<Self, InvalidClasses> {
-        let is_valid = text.is_empty() || text.split(' ').all(|it| family(it).is_some());
-        is_valid
-            .then(|| Self(text.to_owned()))
-            .ok_or_else(|| InvalidClasses(text.to_owned()))
+        let mut families = Vec::new();
+        let mut start = 0;
+        for entry in text.split(' ').filter(|_| !text.is_empty()) {
+            let (name, _) = family(entry).ok_or_else(|| InvalidClasses(text.to_owned()))?;
+            families.push((name, start));
+            start += entry.len() + 1;
+        }
+        families.sort_unstable();
+        Ok(Self {
+            text: text.to_owned(),
+            families: families.into_iter().map(|(_, start)| start).collect(),
+        })
     }
 }
 
@@ -158,7 +181,7 @@ impl TryFrom<String> for ClassSet {
 
 impl From<ClassSet> for String {
     fn from(set: ClassSet) -> Self {
-        set.to_string()
+        set.text
     }
 }
 
@@ -180,6 +203,9 @@ mod tests {
         assert_eq!(text.parse::<ClassSet>().expect("a set"), set);
         assert!(classes.iter().all(|class| set.contains(class)));
         assert!(!set.contains("db.m7g.xlarge") && !set.contains("db.serverless"));
-        assert!("m7g".parse::<ClassSet>().is_err());
+        assert!(!set.contains("db.m7.large") && !set.contains("db.m7gd.large"));
+        assert!("m7g".parse::<ClassSet>().is_err() && "".parse::<ClassSet>().is_ok());
+        let unordered: ClassSet = "t4g(micro) m7g(large,xlarge)".parse().expect("a set");
+        assert!(unordered.contains("db.t4g.micro") && unordered.contains("db.m7g.xlarge"));
     }
 }

@@ -29,6 +29,7 @@ mod bounds;
 mod builder;
 mod catalogue;
 mod classes;
+mod index;
 mod version;
 
 pub use crate::answers::{
@@ -41,4 +42,5 @@ pub use crate::catalogue::{
     VersionOffer,
 };
 pub use crate::classes::{ClassSet, InvalidClasses};
+pub use crate::index::{IndexedCatalogue, IndexedEngine, MatchingVersions};
 pub use crate::version::VersionName;

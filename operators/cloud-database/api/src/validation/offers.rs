@@ -164,7 +164,7 @@ fn extended_support(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut 
     let is_new = context.old.is_none() && spec.adopt.is_none();
     with_catalogues(context, |catalogues| {
         let offers = catalogues.of_object(context.object, status_of(context));
-        let today = offers.map(|offers| offers.offers.date.as_str());
+        let today = offers.map(|offers| offers.of_engine().date.as_str());
         let problem = today.and_then(|today| extended_support::problem(spec, is_new, today));
         if let (Some(problem), Some(version)) = (problem, spec.engine_version.as_deref()) {
             diagnostics.invalid("spec.engineVersion", version, problem);

@@ -121,7 +121,7 @@ impl ClassSet {
         };
         let difference = |other: &&str| Size(size).difference(&Size(other));
         let name = |family: &str, size: &str| format!("{PREFIX}{family}.{size}");
-        if let Some((_, sizes)) = self.families().find(|(known, _)| *known == family) {
+        if let Some(sizes) = self.sizes(family) {
             let mut sizes: Vec<_> = sizes.split(',').collect();
             sizes.sort_by_key(difference);
             let sizes = sizes.into_iter().take(count);

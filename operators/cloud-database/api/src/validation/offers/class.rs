@@ -3,7 +3,6 @@
 use rds_catalogue::{Capability, Catalogue, ClassOffer, ClassSet, VersionName};
 
 use super::request::{NotOffered, Request};
-use super::version;
 use crate::spec::CloudDatabaseSpec;
 
 const PATH: &str = "spec.instanceClass";
@@ -13,28 +12,18 @@ const SUGGESTED: usize = 3;
 
 /// Offers of classes with the version of a request. None if those of one of its versions are unknown.
 pub(super) fn with_version<'a>(request: &'a Request<'_>) -> Option<Vec<&'a ClassOffer>> {
-    let (spec, offers) = (request.spec, request.offers);
+    let spec = request.spec;
     // The version of a restored or replicated instance is that of its source at first.
     let has_own_version = spec.restore_from.is_none() && spec.replica_of.is_none();
-    let is_new_version = request.old.is_some() || has_own_version;
-    let all = offers.offers.versions.values();
-    let versions: Vec<_> = if is_new_version {
-        let versions = version::matching(spec, offers);
-        versions.map(|(_, version)| version).collect()
+    let versions = if request.old.is_some() || has_own_version {
+        request.versions()
     } else {
-        all.collect()
+        request.offers.versions(None)
     };
-    // RDS chooses a current version for a major version.
-    let current = versions.iter().filter(|it| !it.deprecated);
-    let current: Vec<_> = current.collect();
-    let chosen = if current.is_empty() {
-        versions.iter().collect()
-    } else {
-        current
+    let groups = match versions {
+        Some(versions) => request.offers.classes_of(versions)?,
+        None => Vec::new(),
     };
-    let groups = chosen.into_iter().map(|it| offers.offers.offer_of(it));
-    let groups: Option<Vec<_>> = groups.collect();
-    let groups: Vec<_> = groups?.into_iter().flatten().collect();
     // RDS lists only the classes of new instances. An instance that has, or is upgraded to, a version without any can have
     // others.
     let is_known = request.old.is_none() || !groups.is_empty();
@@ -87,7 +76,7 @@ pub(super) fn not_offered_with_running(request: &Request<'_>) -> Option<NotOffer
         // A manifest of an instance.
         None => old.engine_version.as_deref()?,
     };
-    let offers = request.offers.offers;
+    let offers = request.offers.of_engine();
     let version = offers.versions.get(&VersionName::new(running))?;
     let groups = offers.offer_of(version)?;
     // RDS lists only the classes of new instances, and none of a version that is deprecated.
@@ -135,7 +124,7 @@ fn absence<'a>(request: &'a Request<'_>, class: &str) -> Option<Absence<'a>> {
     {
         return Some(Absence::Version(groups));
     }
-    let regions = &request.offers.offers.regions;
+    let regions = &request.offers.of_engine().regions;
     // The region of a new instance is not known.
     let region = request.offers.region;
     let of_region = region.and_then(|region| Some((region, regions.get(region)?)));
@@ -175,12 +164,11 @@ fn is_known(request: &Request<'_>, class: &str) -> bool {
     let shipped = Catalogue::shipped()
         .engines
         .get(request.spec.engine.as_str());
-    let all = [Some(request.offers.offers), shipped];
+    let all = [Some(request.offers.of_engine()), shipped];
     all.into_iter().flatten().any(|offers| {
-        let versions = offers.versions.values();
-        let mut groups = versions.filter_map(|it| offers.offer_of(it)).flatten();
-        let mut regions = offers.regions.values();
-        groups.any(|it| it.classes.contains(class)) || regions.any(|it| it.contains(class))
+        let with_versions = offers.offers.iter().flatten().map(|group| &group.classes);
+        let mut classes = with_versions.chain(offers.regions.values());
+        classes.any(|classes| classes.contains(class))
     })
 }
 

@@ -1,5 +1,6 @@
 //! Requests to RDS, and the parts of them that it does not offer.
 
+use rds_catalogue::MatchingVersions;
 use serde_json::Value;
 
 use crate::offers::ApplicableOffers;
@@ -27,7 +28,12 @@ pub(super) struct Request<'a> {
     pub(super) offers: &'a ApplicableOffers<'a>,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// Returns the versions of the catalogue that the version of the spec stands for: all, if it has none.
+    pub(super) fn versions(&self) -> Option<&'a MatchingVersions> {
+        self.offers.versions(self.spec.engine_version.as_deref())
+    }
+
     /// Returns true if a value is that of a new instance or differs from the one before.
     pub(super) fn is_new<T: PartialEq>(&self, value: impl Fn(&CloudDatabaseSpec) -> T) -> bool {
         self.old.is_none_or(|old| value(old) != value(self.spec))

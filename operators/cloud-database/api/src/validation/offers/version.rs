@@ -17,17 +17,6 @@ const MAX_TARGETS: usize = 20;
 /// Maximum number of versions that a message suggests.
 const SUGGESTED: usize = 4;
 
-/// Returns the versions of a catalogue that the version of a spec stands for: all, if it has none.
-pub(super) fn matching<'a>(
-    spec: &'a CloudDatabaseSpec,
-    offers: &'a ApplicableOffers<'_>,
-) -> impl Iterator<Item = (&'a VersionName, &'a VersionOffer)> {
-    let wanted = spec.engine_version.as_deref();
-    let versions = offers.offers.versions.iter();
-    versions
-        .filter(move |(name, _)| wanted.is_none_or(|wanted| version_matches(wanted, name.as_str())))
-}
-
 /// Returns the version of a spec, if it is well-formed. Other rules report one that is not.
 fn wanted(spec: &CloudDatabaseSpec) -> Option<&str> {
     let version = spec.engine_version.as_deref()?;
@@ -55,7 +44,7 @@ fn requested<'a>(request: &'a Request<'_>) -> Option<&'a str> {
 /// Returns the version if the catalogue does not have it.
 pub(super) fn unknown(request: &Request<'_>) -> Option<NotOffered> {
     let version = requested(request)?;
-    if matching(request.spec, request.offers).next().is_some() {
+    if request.versions().is_some() {
         return None;
     }
     let engine = request.spec.engine.as_str();
@@ -72,7 +61,7 @@ pub(super) fn unknown(request: &Request<'_>) -> Option<NotOffered> {
 /// does not add earlier versions.
 fn has_later(request: &Request<'_>, version: &str) -> bool {
     let engine = request.spec.engine;
-    let versions = request.offers.offers.versions.keys();
+    let versions = request.offers.of_engine().versions.keys();
     let versions: Vec<_> = versions.map(VersionName::as_str).collect();
     let is_of_major = |it: &&&str| engine.major_version(it) == engine.major_version(version);
     let is_major_known = versions.iter().any(|it| is_of_major(&it));
@@ -85,20 +74,16 @@ fn has_later(request: &Request<'_>, version: &str) -> bool {
 /// Returns the version if no class is offered with it.
 pub(super) fn without_classes(request: &Request<'_>) -> Option<NotOffered> {
     let version = requested(request)?;
-    let offers = request.offers;
-    let has_none = |version: &VersionOffer| {
-        let offer = offers.offers.offer_of(version);
-        offer.is_some_and(<[_]>::is_empty)
-    };
-    if request.old.is_some() || !matching(request.spec, offers).all(|(_, it)| has_none(it)) {
+    let versions = request.versions()?;
+    if request.old.is_some() || !versions.have_no_classes {
         return None;
     }
     Some(NotOffered {
         path: PATH,
         value: version.into(),
         problem: "is offered with no instance class".to_owned(),
-        alternatives: suggestion(request.spec, offers, version),
-        is_certain: matching(request.spec, offers).all(|(_, it)| it.deprecated),
+        alternatives: suggestion(request.spec, request.offers, version),
+        is_certain: versions.are_deprecated,
     })
 }
 
@@ -112,11 +97,8 @@ pub(super) fn no_target(request: &Request<'_>) -> Option<NotOffered> {
     if compare_versions(version, running) != Ordering::Greater {
         return None;
     }
-    let known = request
-        .offers
-        .offers
-        .versions
-        .get(&VersionName::new(running));
+    let versions = &request.offers.of_engine().versions;
+    let known = versions.get(&VersionName::new(running));
     let targets = known?.targets()?;
     if targets.iter().any(|it| version_matches(version, it)) {
         return None;
@@ -134,7 +116,7 @@ pub(super) fn no_target(request: &Request<'_>) -> Option<NotOffered> {
         value: version.into(),
         problem: format!("is no version to which RDS upgrades {running}"),
         alternatives,
-        is_certain: matching(request.spec, request.offers).next().is_some(),
+        is_certain: request.versions().is_some(),
     })
 }
 
@@ -144,9 +126,7 @@ pub(super) fn deprecated(
     offers: &ApplicableOffers<'_>,
 ) -> Option<NotOffered> {
     let version = wanted(spec)?;
-    let mut versions = matching(spec, offers).peekable();
-    versions.peek()?;
-    if !versions.all(|(_, version)| version.deprecated) {
+    if !offers.versions(Some(version))?.are_deprecated {
         return None;
     }
     Some(NotOffered {
@@ -166,7 +146,7 @@ pub(super) fn deprecated(
 fn suggestion(spec: &CloudDatabaseSpec, offers: &ApplicableOffers<'_>, version: &str) -> String {
     let engine = spec.engine;
     let major = |it: &VersionName| engine.major_version(it.as_str()).to_owned();
-    let current = offers.offers.versions.iter();
+    let current = offers.of_engine().versions.iter();
     let current = current.filter(|(_, offer)| !offer.deprecated && !is_empty(offers, offer));
     let current: Vec<_> = current.map(|(name, _)| name).collect();
     let own = engine.major_version(version);
@@ -197,5 +177,8 @@ fn suggestion(spec: &CloudDatabaseSpec, offers: &ApplicableOffers<'_>, version: 
 }
 
 fn is_empty(offers: &ApplicableOffers<'_>, version: &VersionOffer) -> bool {
-    offers.offers.offer_of(version).is_some_and(<[_]>::is_empty)
+    offers
+        .of_engine()
+        .offer_of(version)
+        .is_some_and(<[_]>::is_empty)
 }
