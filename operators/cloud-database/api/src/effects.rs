@@ -88,11 +88,10 @@ pub fn effects(old: &CloudDatabaseSpec, new: &CloudDatabaseSpec) -> Vec<ChangeEf
     let json = |spec: &CloudDatabaseSpec| serde_json::to_value(spec).unwrap_or_default();
     let (before, after) = (json(old), json(new));
     let changed = SETTINGS.iter().filter(|setting| {
-        let value = |spec: &Value| {
-            spec.pointer(&format!("/{}", setting.field.replace('.', "/")))
-                .cloned()
-        };
-        let (before, after) = (value(&before), value(&after));
+        let (before, after) = (
+            value_at(&before, setting.field),
+            value_at(&after, setting.field),
+        );
         // A default is filled where an old object has no value.
         if before.is_none() && DEFAULTED.contains(&setting.field) {
             return false;
@@ -103,6 +102,13 @@ pub fn effects(old: &CloudDatabaseSpec, new: &CloudDatabaseSpec) -> Vec<ChangeEf
     });
     let effects = changed.filter_map(|it| effect_of(it.field, new.apply_changes, &circumstances));
     effects.collect()
+}
+
+/// Returns the value of a field of the spec, such as `storage.sizeGib`.
+fn value_at<'a>(spec: &'a Value, field: &str) -> Option<&'a Value> {
+    field
+        .split('.')
+        .try_fold(spec, |value, name| value.get(name))
 }
 
 /// Fields whose removal is a change.

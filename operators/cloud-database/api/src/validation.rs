@@ -1,5 +1,6 @@
 //! Validation rules of CloudDatabase that neither the schema nor CEL can express.
 
+mod computed;
 mod connection_secret;
 mod database_name;
 mod effects;

@@ -4,6 +4,7 @@ use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleC
 
 use crate::effects::{ChangeEffect, Effect, Timing, effects};
 use crate::spec::CloudDatabase;
+use crate::validation::computed::Computed;
 
 /// Page with the effect of each setting.
 const SETTINGS: &str =
@@ -71,7 +72,7 @@ fn report(
     if !is_created {
         return;
     }
-    let all = context.get_or_compute(|| effects(&old.spec, &context.object.spec));
+    let all = Computed::of_rules(context).effects(|| effects(&old.spec, &context.object.spec));
     for effect in all.iter().filter(|it| concerns(it)) {
         let path = FieldPath::new(format!("spec.{}", effect.field));
         diagnostics.push(FieldError::invalid_hidden(path, detail(effect)));

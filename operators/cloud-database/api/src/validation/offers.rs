@@ -10,12 +10,14 @@ mod storage;
 mod version;
 
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
+use serde_json::Value;
 
 use self::request::{NotOffered, Request};
 use crate::offers::{OfferCatalogues, OfferContext};
 use crate::origin::ManagementPolicy;
 use crate::spec::CloudDatabase;
 use crate::status::CloudDatabaseStatus;
+use crate::validation::computed::Computed;
 
 const OFFERS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/APIReference/API_DescribeOrderableDBInstanceOptions.html";
 const VERSIONS: &str =
@@ -73,17 +75,33 @@ fn findings(request: &Request<'_>) -> Vec<NotOffered> {
         found.extend(version::no_target(request));
         found.extend(version::without_classes(request));
     }
-    if found.is_empty() {
-        found.extend(class::not_offered(request));
+    if !found.is_empty() {
+        return found;
     }
+    let with_version = class::with_version(request);
+    found.extend(class::not_offered(request, with_version.as_deref()));
     if found.is_empty() {
         found.extend(class::not_offered_with_running(request));
     }
     if found.is_empty() {
-        found.extend(storage::not_offered(request));
-        found.extend(class::without_capabilities(request));
+        let class = request.spec.instance_class.as_str();
+        let groups = with_version.unwrap_or_default().into_iter();
+        let of_class: Vec<_> = groups
+            .filter(|group| group.classes.contains(class))
+            .collect();
+        found.extend(storage::not_offered(request, &of_class));
+        found.extend(class::without_capabilities(request, &of_class));
     }
     found
+}
+
+/// Error or warning about something that RDS does not offer.
+pub(super) struct Finding {
+    path: &'static str,
+    value: Value,
+    detail: String,
+    /// If true, it denies the object.
+    is_binding: bool,
 }
 
 /// Returns the status of the instance. A manifest has none, but the stored object that it changes has one.
@@ -108,6 +126,20 @@ fn report(
     diagnostics: &mut Diagnostics,
     is_binding: bool,
 ) {
+    let all = Computed::of_rules(context).offers(|| not_offered(context));
+    for finding in all.iter().filter(|one| one.is_binding == is_binding) {
+        let Finding {
+            path,
+            value,
+            detail,
+            ..
+        } = finding;
+        diagnostics.invalid(*path, value.clone(), detail.clone());
+    }
+}
+
+/// Returns everything in the request of an object that RDS does not offer.
+fn not_offered(context: &RuleContext<'_, CloudDatabase>) -> Vec<Finding> {
     let object = context.object;
     let (spec, status) = (&object.spec, status_of(context));
     let old = context.old.map(|old| &old.spec);
@@ -119,11 +151,11 @@ fn report(
     // A changed engine is an error of its own.
     let is_other_engine = old.is_some_and(|old| old.engine != spec.engine);
     if is_observed || is_other_engine || old.is_none() && is_existing {
-        return;
+        return Vec::new();
     }
     with_catalogues(context, |catalogues| {
         let Some(offers) = catalogues.of_object(context.object, status) else {
-            return;
+            return Vec::new();
         };
         let request = Request {
             spec,
@@ -131,21 +163,19 @@ fn report(
             status,
             offers: &offers,
         };
-        for found in findings(&request) {
-            let NotOffered {
-                path,
-                value,
-                problem,
-                alternatives,
-                is_certain,
-            } = found;
-            if (offers.is_binding && is_certain) != is_binding {
-                continue;
-            }
-            let detail = format!("{problem}, by the {}; {alternatives}", offers.words());
-            diagnostics.invalid(path, value, detail);
-        }
-    });
+        let found = findings(&request).into_iter().map(|found| Finding {
+            path: found.path,
+            value: found.value,
+            detail: format!(
+                "{}, by the {}; {}",
+                found.problem,
+                offers.words(),
+                found.alternatives
+            ),
+            is_binding: offers.is_binding && found.is_certain,
+        });
+        found.collect()
+    })
 }
 
 fn deprecated(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {

@@ -30,26 +30,20 @@ pub(super) fn with_version<'a>(request: &'a Request<'_>) -> Option<Vec<&'a Class
     is_known.then_some(groups)
 }
 
-/// Returns the offers of the class of a request with its version, if they are known.
-pub(super) fn of_class<'a>(request: &'a Request<'_>) -> Option<Vec<&'a ClassOffer>> {
-    let class = request.spec.instance_class.as_str();
-    let groups = with_version(request)?.into_iter();
-    let groups: Vec<_> = groups.filter(|it| it.classes.contains(class)).collect();
-    (!groups.is_empty()).then_some(groups)
-}
-
 /// Returns the class if it is not offered with the version, or not in the region.
-pub(super) fn not_offered(request: &Request<'_>) -> Option<NotOffered> {
+pub(super) fn not_offered(
+    request: &Request<'_>,
+    with_version: Option<&[&ClassOffer]>,
+) -> Option<NotOffered> {
     let class = request.spec.instance_class.as_str();
-    let is_new_class = request.is_new(|spec| spec.instance_class.clone());
-    let is_new = is_new_class || request.is_new(|spec| spec.engine_version.clone());
+    let is_new = request.has_new_class() || request.has_new_version();
     let status = request.status;
     let runs = status.and_then(|it| it.instance_class.as_deref()) == Some(class);
     // The schema reports a class that is malformed.
     if !is_new || runs && !is_new_version(request) || class.split('.').count() != 3 {
         return None;
     }
-    let absence = absence(request, class)?;
+    let absence = absence(request, with_version, class)?;
     Some(NotOffered {
         path: PATH,
         value: class.into(),
@@ -118,11 +112,15 @@ enum Absence<'a> {
 }
 
 /// Returns the part of the catalogue that lacks a class, if there is one.
-fn absence<'a>(request: &'a Request<'_>, class: &str) -> Option<Absence<'a>> {
-    if let Some(groups) = with_version(request)
-        && !groups.iter().any(|it| it.classes.contains(class))
+fn absence<'a>(
+    request: &'a Request<'_>,
+    with_version: Option<&[&'a ClassOffer]>,
+    class: &str,
+) -> Option<Absence<'a>> {
+    if let Some(groups) = with_version
+        && !groups.iter().any(|group| group.classes.contains(class))
     {
-        return Some(Absence::Version(groups));
+        return Some(Absence::Version(groups.to_vec()));
     }
     let regions = &request.offers.of_engine().regions;
     // The region of a new instance is not known.
@@ -229,19 +227,21 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Returns the settings that the class does not support.
-pub(super) fn without_capabilities(request: &Request<'_>) -> Vec<NotOffered> {
-    let class = request.spec.instance_class.as_str();
-    let is_new_class = request.is_new(|spec| spec.instance_class.clone());
-    let is_new =
-        |it: &&Setting| (it.is_set)(request.spec) && (is_new_class || request.is_new(it.is_set));
-    let mut new = SETTINGS.iter().filter(is_new).peekable();
-    if new.peek().is_none() {
+/// Returns the settings that the class does not support. `groups` are the offers of the class.
+pub(super) fn without_capabilities(
+    request: &Request<'_>,
+    groups: &[&ClassOffer],
+) -> Vec<NotOffered> {
+    if groups.is_empty() {
         return Vec::new();
     }
-    let Some(groups) = of_class(request) else {
-        return Vec::new();
-    };
+    let class = request.spec.instance_class.as_str();
+    let has_new_class = request.has_new_class();
+    let new = SETTINGS.iter().filter(|setting| {
+        let is_set = setting.is_set;
+        let differs = || request.is_new(|old, new| is_set(old) == is_set(new));
+        is_set(request.spec) && (has_new_class || differs())
+    });
     let lacks = |setting: &&Setting| {
         groups.iter().all(|group| {
             let known = group.capabilities.as_ref();

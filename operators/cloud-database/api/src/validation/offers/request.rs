@@ -34,8 +34,21 @@ impl<'a> Request<'a> {
         self.offers.versions(self.spec.engine_version.as_deref())
     }
 
-    /// Returns true if a value is that of a new instance or differs from the one before.
-    pub(super) fn is_new<T: PartialEq>(&self, value: impl Fn(&CloudDatabaseSpec) -> T) -> bool {
-        self.old.is_none_or(|old| value(old) != value(self.spec))
+    /// Returns true if the request is about a new instance, or if this part of the spec differs from the one before.
+    pub(super) fn is_new(
+        &self,
+        is_equal: impl Fn(&CloudDatabaseSpec, &CloudDatabaseSpec) -> bool,
+    ) -> bool {
+        self.old.is_none_or(|old| !is_equal(old, self.spec))
+    }
+
+    /// Returns true if the class is that of a new instance or another one than before.
+    pub(super) fn has_new_class(&self) -> bool {
+        self.is_new(|old, new| old.instance_class == new.instance_class)
+    }
+
+    /// Returns true if the version is that of a new instance or another one than before.
+    pub(super) fn has_new_version(&self) -> bool {
+        self.is_new(|old, new| old.engine_version == new.engine_version)
     }
 }

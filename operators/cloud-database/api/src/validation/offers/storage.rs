@@ -1,9 +1,8 @@
 //! Storage that RDS does not offer with a class.
 
-use rds_catalogue::{Bounds, StorageOffer};
+use rds_catalogue::{Bounds, ClassOffer, StorageOffer};
 use serde_json::Value;
 
-use super::class;
 use super::request::{NotOffered, Request};
 
 /// Value of a storage setting with the bounds that a storage type has for it.
@@ -18,16 +17,14 @@ struct Setting {
     unit: &'static str,
 }
 
-/// Returns the settings that the class does not have with the storage type.
-pub(super) fn not_offered(request: &Request<'_>) -> Vec<NotOffered> {
+/// Returns the settings that the class does not have with the storage type. `groups` are the offers of the class.
+pub(super) fn not_offered(request: &Request<'_>, groups: &[&ClassOffer]) -> Vec<NotOffered> {
     let storage = &request.spec.storage;
-    let is_new = request.is_new(|spec| (spec.storage.clone(), spec.instance_class.clone()));
-    if !is_new {
+    if !request.has_new_class() && !request.is_new(|old, new| old.storage == new.storage) {
         return Vec::new();
     }
     let class = request.spec.instance_class.as_str();
     let type_ = storage.storage_type.as_str();
-    let groups = class::of_class(request).unwrap_or_default();
     let known: Option<Vec<_>> = groups.iter().map(|it| it.storage.as_ref()).collect();
     let Some(known) = known.filter(|known| !known.is_empty()) else {
         return Vec::new();

@@ -37,8 +37,7 @@ fn requested<'a>(request: &'a Request<'_>) -> Option<&'a str> {
     let version = wanted(spec)?;
     let running = request.status.and_then(|it| it.engine_version.as_deref());
     let runs = running.is_some_and(|running| version_matches(version, running));
-    let is_new = request.is_new(|spec| spec.engine_version.clone());
-    (is_new && !runs).then_some(version)
+    (request.has_new_version() && !runs).then_some(version)
 }
 
 /// Returns the version if the catalogue does not have it.
