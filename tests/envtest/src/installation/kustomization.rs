@@ -22,9 +22,9 @@ const FIELD_MANAGER: &str = "kubectl";
 #[serde(deny_unknown_fields)]
 struct Kustomization {
     resources: Vec<String>,
-    #[serde(rename = "apiVersion")]
+    #[serde(default, rename = "apiVersion")]
     _api_version: IgnoredAny,
-    #[serde(rename = "kind")]
+    #[serde(default, rename = "kind")]
     _kind: IgnoredAny,
     #[serde(default, rename = "sortOptions")]
     _sort_options: IgnoredAny,
