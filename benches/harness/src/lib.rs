@@ -1,6 +1,9 @@
-//! Builds of the measured programs from this repository.
+//! Parts that several benchmarks need: builds of the measured programs from this repository, and the reviews that are sent to them.
 
+mod admission_review;
 pub mod audit;
+mod pipeline_bodies;
+mod reviews;
 pub mod usage;
 
 use std::env;
@@ -8,6 +11,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+
+pub use crate::pipeline_bodies::NONCE;
+pub use crate::reviews::Review;
 
 /// Builds `lockstep` with the profile of the shipped program and returns its path.
 pub fn lockstep() -> anyhow::Result<PathBuf> {

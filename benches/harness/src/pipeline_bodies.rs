@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::admission_review::{ObjectType, review};
 
 /// Placeholder in the reviews of pipelines. A client replaces its digits to make each review new.
-pub(crate) const NONCE: &str = "nonce-00000000";
+pub const NONCE: &str = "nonce-00000000";
 
 /// Returns a review of a pipeline with three components and a program of thirty lines.
 pub(crate) fn typical() -> Value {

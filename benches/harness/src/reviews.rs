@@ -11,7 +11,7 @@ use crate::pipeline_bodies;
 
 /// Review with a known response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Review {
+pub enum Review {
     /// CREATE of a minimal object.
     Small,
     /// UPDATE of an object that was created by `kubectl apply`, with all fields that the API server adds: 5 KB.
@@ -33,7 +33,8 @@ const DATABASE: ObjectType = ObjectType {
 };
 
 impl Review {
-    pub(crate) const ALL: [Self; 6] = [
+    /// All reviews.
+    pub const ALL: [Self; 6] = [
         Self::Small,
         Self::Typical,
         Self::Large,
@@ -42,7 +43,8 @@ impl Review {
         Self::LargePipeline,
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name by which results list the review.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
             Self::Typical => "typical",
@@ -53,7 +55,8 @@ impl Review {
         }
     }
 
-    pub(crate) fn body(self) -> Value {
+    /// Returns the review as the API server sends it.
+    pub fn body(self) -> Value {
         match self {
             Self::Small => review(DATABASE, "CREATE", &object(&json!({})), None),
             Self::Typical => change(0),
@@ -64,7 +67,8 @@ impl Review {
         }
     }
 
-    pub(crate) fn write(self, directory: &Path) -> anyhow::Result<()> {
+    /// Writes the review into a file of a folder, which has its name.
+    pub fn write(self, directory: &Path) -> anyhow::Result<()> {
         let path = directory.join(format!("{}.json", self.name()));
         fs::write(&path, self.body().to_string()).with_context(|| path.display().to_string())
     }

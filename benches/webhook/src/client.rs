@@ -1,7 +1,6 @@
 //! Client that sends reviews to one server as an API server does, over HTTP/1.1, and measures the latency of every
 //! response.
 
-use crate::pipeline_bodies::NONCE;
 use std::fs;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -11,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use bench_harness::NONCE;
 use http_body_util::{BodyExt, Collected, Full};
 use hyper::Request;
 use hyper::body::Bytes;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, ensure};
+use bench_harness::Review;
 
 use crate::client::Measured;
-use crate::reviews::Review;
 use crate::servers::Running;
 
 pub(crate) const WARM_UP_MS: u32 = 500;

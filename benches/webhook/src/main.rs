@@ -6,21 +6,19 @@
 //! the CRD is reported as current, it validates only the rules that a schema cannot express, as the peer does. The
 //! baseline server parses both objects without validation. The scan server does not even parse them.
 
-mod admission_review;
 mod baseline;
 mod client;
 mod crd_status;
 mod loadgen;
-mod pipeline_bodies;
 mod pipelines;
 mod report;
-mod reviews;
 mod servers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
+use bench_harness::Review;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use tempfile::TempDir;
@@ -28,7 +26,6 @@ use tempfile::TempDir;
 use crate::client::{Measured, NAME};
 use crate::loadgen::{LoadGenerator, WARM_UP_MS, Workload};
 use crate::report::{Report, Row};
-use crate::reviews::Review;
 use crate::servers::Program;
 
 /// The allocator of the webhook, so that the baseline server differs only in its work.

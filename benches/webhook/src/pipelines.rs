@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use bench_harness::Review;
 
 use crate::client::Measured;
 use crate::loadgen::{LoadGenerator, Workload};
 use crate::report::{Spread, spread};
-use crate::reviews::Review;
 use crate::servers::{self, Program};
 
 /// Number of connections that send pipelines while another kind is measured.
