@@ -1,4 +1,4 @@
-//! What several rules need of one object. The first rule that asks computes it.
+//! Values that several rules need of one object. The first rule that asks computes them.
 
 use std::cell::OnceCell;
 
