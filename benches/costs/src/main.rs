@@ -52,8 +52,7 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     println!(
-        "a count is more than {:.0} % above the committed one, or has none: mend what has become slower, or replace the counts with `cargo run --package bench-costs -- --update` and say in the commit what the instructions buy",
-        MAX_INCREASE * 100.0
+        "a count is more than {MAX_INCREASE} % above the committed one, or has none: mend what has become slower, or replace the counts with `cargo run --package bench-costs -- --update` and say in the commit what the instructions buy"
     );
     Ok(ExitCode::FAILURE)
 }
