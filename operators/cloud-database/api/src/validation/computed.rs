@@ -6,7 +6,7 @@ use lockstep_shared_validation::RuleContext;
 
 use crate::effects::ChangeEffect;
 use crate::spec::CloudDatabase;
-use crate::validation::offers::Finding;
+use crate::validation::offers::finding::Finding;
 
 /// Values that the rules of one object share.
 #[derive(Default)]

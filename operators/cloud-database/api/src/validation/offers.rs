@@ -5,13 +5,14 @@
 
 mod class;
 mod extended_support;
+pub(super) mod finding;
 mod request;
 mod storage;
 mod version;
 
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
-use serde_json::Value;
 
+use self::finding::Finding;
 use self::request::{NotOffered, Request};
 use crate::offers::{OfferCatalogues, OfferContext};
 use crate::origin::ManagementPolicy;
@@ -93,15 +94,6 @@ fn findings(request: &Request<'_>) -> Vec<NotOffered> {
         found.extend(class::without_capabilities(request, &of_class));
     }
     found
-}
-
-/// Error or warning about something that RDS does not offer.
-pub(super) struct Finding {
-    path: &'static str,
-    value: Value,
-    detail: String,
-    /// If true, it denies the object.
-    is_binding: bool,
 }
 
 /// Returns the status of the instance. A manifest has none, but the stored object that it changes has one.
