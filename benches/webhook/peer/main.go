@@ -12,6 +12,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"lockstep.dev/load/peer/api"
+	"lockstep.dev/load/peer/tenrules"
 )
 
 func main() {
@@ -20,9 +23,9 @@ func main() {
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(groupVersion, &CloudDatabase{})
+	scheme.AddKnownTypes(api.GroupVersion, &tenrules.CloudDatabase{})
 	server := webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: *port, CertDir: *directory})
-	server.Register("/validate", admission.WithValidator[*CloudDatabase](scheme, rules{}))
+	server.Register("/validate", admission.WithValidator[*tenrules.CloudDatabase](scheme, tenrules.Validator{}))
 	server.WebhookMux().HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
 	if err := server.Start(ctrl.SetupSignalHandler()); err != nil {
 		log.Fatal(err)
