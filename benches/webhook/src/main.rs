@@ -1,9 +1,9 @@
-//! Load test of the webhook, compared with a controller-runtime webhook with the same Rust rules and with a minimal
-//! server.
+//! Load test of the webhook, compared with two controller-runtime webhooks, of which one has ten of the Rust rules and the
+//! other one has all, and with a minimal server.
 //!
 //! Each server runs on the first core and the client on the second. All servers have the same certificate and get the
 //! same reviews, over HTTP/1.1, as an API server sends them to a Service. The webhook validates all three layers. If
-//! the CRD is reported as current, it validates only the rules that a schema cannot express, as the peer does. The
+//! the CRD is reported as current, it validates only the rules that a schema cannot express, as the peers do. The
 //! baseline server parses both objects without validation. The scan server does not even parse them.
 
 mod baseline;
@@ -142,6 +142,7 @@ fn compare(args: &Args) -> anyhow::Result<()> {
         servers::lockstep()?,
         servers::lockstep_vouched_for()?,
         servers::controller_runtime()?,
+        servers::controller_runtime_all_rules()?,
         servers::baseline()?,
         servers::scan()?,
     ];

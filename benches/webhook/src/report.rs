@@ -62,7 +62,7 @@ impl Report {
             return;
         };
         println!(
-            "{:<14} {:<19} {:>26} {:>9} {:>9} {:>11}",
+            "{:<14} {:<29} {:>26} {:>9} {:>9} {:>11}",
             "review, conns", "server", "responses/s (min-max)", "p50 ms", "p99 ms", "CPU us each"
         );
         for scenario in &first.order {
@@ -70,7 +70,7 @@ impl Report {
                 if let Some(rows) = server.rows.get(scenario) {
                     let [rate, p50, p99, cpu] = numbers(rows);
                     println!(
-                        "{scenario:<14} {name:<19} {:>26} {:>9.2} {:>9.2} {:>11.1}",
+                        "{scenario:<14} {name:<29} {:>26} {:>9.2} {:>9.2} {:>11.1}",
                         rate.to_string(),
                         p50.median / 1e3,
                         p99.median / 1e3,

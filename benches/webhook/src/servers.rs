@@ -72,7 +72,7 @@ pub(crate) fn lockstep_vouched_for() -> anyhow::Result<Program> {
     })
 }
 
-/// Returns a controller-runtime webhook with the rules that only a webhook can enforce.
+/// Returns a controller-runtime webhook with ten of the rules that only a webhook can enforce.
 pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
     Ok(Program {
         name: "controller-runtime",
@@ -86,6 +86,24 @@ pub(crate) fn controller_runtime() -> anyhow::Result<Program> {
         validates: true,
         causes: 4,
         is_vouched_for: false,
+    })
+}
+
+/// Returns a controller-runtime webhook with all rules that only a webhook can enforce, and the catalogue of RDS.
+pub(crate) fn controller_runtime_all_rules() -> anyhow::Result<Program> {
+    Ok(Program {
+        name: "controller-runtime, all rules",
+        arguments: |port, keys| {
+            let catalogue =
+                bench_harness::root().join("operators/cloud-database/catalogue/shipped.json");
+            vec![
+                format!("--port={port}"),
+                format!("--cert-dir={}", keys.display()),
+                "--rules=all".to_owned(),
+                format!("--catalogue={}", catalogue.display()),
+            ]
+        },
+        ..controller_runtime()?
     })
 }
 
