@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 use crate::client::{Measured, NAME};
 use crate::loadgen::{LoadGenerator, WARM_UP_MS, Workload};
-use crate::report::{Report, Row};
+use crate::report::{MeasuredCommit, Report, Row};
 use crate::servers::Program;
 
 /// The allocator of the webhook, so that the baseline server differs only in its work.
@@ -50,6 +50,9 @@ struct Args {
     /// Duration of each measurement in milliseconds, after a warm-up of half a second.
     #[arg(long, default_value_t = 2_000)]
     measure_ms: u32,
+    /// Print the tables of the documentation in Markdown, too.
+    #[arg(long)]
+    markdown: bool,
 }
 
 #[derive(Subcommand)]
@@ -137,6 +140,8 @@ fn prepare() -> anyhow::Result<TempDir> {
 }
 
 fn compare(args: &Args) -> anyhow::Result<()> {
+    // Later commits are not in the programs that are built now.
+    let measured = MeasuredCommit::current()?;
     let directory = prepare()?;
     let programs = [
         servers::lockstep()?,
@@ -154,6 +159,10 @@ fn compare(args: &Args) -> anyhow::Result<()> {
         }
     }
     report.print();
+    if args.markdown {
+        println!();
+        report.print_markdown(&measured);
+    }
     Ok(())
 }
 

@@ -1,14 +1,25 @@
 //! Printed report: medians with minimum and maximum, and ratios.
 
+mod markdown;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::client::Measured;
 
+pub(crate) use self::markdown::MeasuredCommit;
+
 /// One measurement.
 pub(crate) struct Row {
     pub(crate) measured: Measured,
     pub(crate) cpu_us: f64,
+}
+
+impl Row {
+    /// Returns the number of responses per second.
+    fn rate(&self) -> f64 {
+        f64::from(self.measured.responses) / self.measured.seconds
+    }
 }
 
 /// All measurements by server.
@@ -152,7 +163,7 @@ impl Server {
 fn numbers(rows: &[Row]) -> [Spread; 4] {
     let all = |number: fn(&Row) -> f64| spread(&rows.iter().map(number).collect::<Vec<_>>());
     [
-        all(|row| f64::from(row.measured.responses) / row.measured.seconds),
+        all(Row::rate),
         all(|row| row.measured.p50_us),
         all(|row| row.measured.p99_us),
         all(|row| row.cpu_us),
