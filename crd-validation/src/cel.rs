@@ -9,9 +9,9 @@ mod cost_instrumentation;
 mod dyn_value;
 mod equality;
 mod escaping;
+mod fast_form;
 mod field_path;
 mod field_usage;
-mod identifier;
 mod identities;
 #[expect(
     clippy::needless_pass_by_value,
@@ -27,6 +27,7 @@ mod opaque;
     reason = "the cel crate calls functions with values"
 )]
 mod partial_eval;
+mod presence;
 mod program;
 mod validator;
 mod value;

@@ -64,6 +64,11 @@ impl<'a> Activation<'a> {
         }
     }
 
+    /// Returns the old value, unless there is none or it is null.
+    pub(crate) fn before(&self) -> Option<&'a Value> {
+        self.before
+    }
+
     /// Returns true if there is an old value.
     pub(crate) fn is_change(&self) -> bool {
         self.before.is_some()

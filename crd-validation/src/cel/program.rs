@@ -12,8 +12,9 @@ use serde_json::Value;
 use crate::cel::activation::Activation;
 use crate::cel::cost::Budget;
 use crate::cel::field_usage::FieldUsage;
+use crate::cel::presence::Presence;
 use crate::cel::{
-    apiserver_panic, check, cost_instrumentation, field_path, identifier, library, partial_eval,
+    apiserver_panic, check, cost_instrumentation, fast_form, field_path, library, partial_eval,
 };
 use crate::compile_error::CompileError;
 use crate::field::error::{ErrorType, FieldError};
@@ -31,6 +32,8 @@ pub(crate) struct CelRule {
     pub(crate) uses_old_self: bool,
     /// Fields that the rule and its message read.
     pub(crate) reach: FieldUsage,
+    /// What follows from the presence of fields, if that may decide that the rule holds.
+    presence: Option<Presence>,
     /// If true, evaluation may need more stack than a thread has.
     is_deep: bool,
     /// If true, the rule is also evaluated for a new value, with an empty `oldSelf`.
@@ -100,6 +103,9 @@ impl CelRule {
             optional_old_self,
         };
         let expression = expression(&source, &scope).map_err(fail)?;
+        // `oldSelf` is an optional value then, and the type and the name of a resource are there whatever its schema says.
+        let presence = Some(expression.presence)
+            .filter(|presence| !optional_old_self && !scope.is_resource && presence.may_be(true));
         let mut message_expression = match rule["messageExpression"]
             .as_str()
             .filter(|text| !text.is_empty())
@@ -144,6 +150,7 @@ impl CelRule {
             message,
             uses_old_self,
             reach,
+            presence,
             optional_old_self,
             is_deep: expression.is_deep
                 || message_expression
@@ -187,6 +194,9 @@ impl CelRule {
         if self.uses_old_self && !activation.is_change() && !self.optional_old_self {
             return Outcome::Holds;
         }
+        if self.holds_by_presence(activation) {
+            return Outcome::Holds;
+        }
         let variables = activation.variables(self.optional_old_self);
         let context = &variables.context;
         let is_careful = variables.are_broken_for(self.sees_old_self());
@@ -221,6 +231,14 @@ impl CelRule {
                 Outcome::Failed(self.failed(activation, at, &as_go(&error)))
             }
         }
+    }
+
+    /// Returns true if the rule holds because of the fields that the object has or lacks.
+    fn holds_by_presence(&self, activation: &Activation<'_>) -> bool {
+        let (schema, value, before) = (activation.schema, activation.value, activation.before());
+        let presence = self.presence.as_ref();
+        let value = presence.and_then(|presence| presence.value(schema, value, before));
+        value == Some(true)
     }
 
     fn error(
@@ -291,6 +309,7 @@ const OUT_OF_BUDGET: &str =
 /// Checked expression that charges its steps to the budget.
 struct Checked {
     tree: IdedExpr,
+    presence: Presence,
     reach: FieldUsage,
     is_deep: bool,
 }
@@ -316,10 +335,12 @@ fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, S
     let depth = check::expression(&expression, scope)?;
     let mut reach = FieldUsage::default();
     reach.add(&expression);
+    let presence = Presence::of(&expression, scope.schema);
     cost_instrumentation::instrument(&mut expression);
-    identifier::make_plain(&mut expression);
+    fast_form::rewrite(&mut expression);
     Ok(Checked {
         tree: expression,
+        presence,
         reach,
         is_deep: depth > SHALLOW,
     })
@@ -458,5 +479,64 @@ mod tests {
         ] {
             assert_eq!(problem(&json!({"rule": rule})), "");
         }
+    }
+
+    #[test]
+    fn a_rule_holds_by_presence_only_if_its_evaluation_says_so() {
+        let text = json!({"type": "string"});
+        let date = json!({"type": "string", "format": "date"});
+        let inner = json!({"type": "object", "properties": {"c": text, "d": date}});
+        let schema = json!({"type": "object", "properties": {
+            "a": text, "b": inner, "n": {"type": "integer"}, "f": {"type": "boolean", "nullable": true},
+        }});
+        let schema = Schema::compile(&schema, "spec").expect("valid");
+        let atoms = [
+            "has(self.a)",
+            "has(self.b.d)",
+            "has(self.f)",
+            "has(oldSelf.b)",
+            "self.n > 1",
+            "self.b.c == 'x'",
+            "true",
+        ];
+        let mut sources: Vec<String> = Vec::new();
+        for a in atoms {
+            for b in atoms {
+                for operator in ["&&", "||", "==", "!="] {
+                    sources.push(format!("!({a}) {operator} ({b})"));
+                    sources.push(format!("({a} ? {b} : {a} {operator} {b}) || ({b})"));
+                }
+            }
+        }
+        let parts = [
+            json!({}),
+            json!({"a": "x", "b": {"c": "x"}, "n": 2}),
+            json!({"a": null, "b": {"d": "2020-01-01"}, "n": 0, "f": true}),
+            json!({"a": 1, "b": {"d": "no date"}, "f": null}),
+            json!({"b": "text", "n": "many"}),
+            json!("text"),
+        ];
+        let mut decided = 0;
+        for source in sources {
+            let rule = CelRule::compile(&json!({"rule": source}), &schema, "spec", 0);
+            let mut rule = rule.unwrap_or_else(|error| panic!("{error}"));
+            for (value, before) in parts.iter().flat_map(|a| parts.iter().map(move |b| (a, b))) {
+                for before in [None, Some(before)] {
+                    let reach = FieldUsage::Whole;
+                    let activation = Activation::new(&schema, value, before, false, &reach, true);
+                    if rule.holds_by_presence(&activation)
+                        && (before.is_some() || !rule.uses_old_self)
+                    {
+                        decided += 1;
+                        let presence = rule.presence.take();
+                        let outcome = rule.evaluate(&activation, Cursor::Root, &mut Budget::new());
+                        let holds = matches!(outcome, Outcome::Holds);
+                        assert!(holds, "{source}, {value}, {before:?}");
+                        rule.presence = presence;
+                    }
+                }
+            }
+        }
+        assert!(decided > 5_000, "{decided}");
     }
 }

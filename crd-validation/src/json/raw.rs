@@ -40,6 +40,12 @@ impl<'a> RawObject<'a> {
     pub fn tree(&self) -> &Tree<'a> {
         &self.0
     }
+
+    /// Returns the object as a tree, which may be changed.
+    #[must_use]
+    pub fn into_tree(self) -> Tree<'a> {
+        self.0
+    }
 }
 
 /// Converts to a JSON value.
@@ -62,8 +68,8 @@ pub struct RawMetadata<'a>(Tree<'a>);
 impl<'a> RawMetadata<'a> {
     /// Returns the metadata as a tree, from which any type can be deserialized.
     #[must_use]
-    pub fn tree(&self) -> &Tree<'a> {
-        &self.0
+    pub fn into_tree(self) -> Tree<'a> {
+        self.0
     }
 }
 
@@ -141,7 +147,7 @@ mod tests {
             nested(300)
         );
         let metadata: RawMetadata<'_> = serde_json::from_str(&object).expect("JSON");
-        assert_eq!(metadata.tree().to_value(), json!({"name": "b"}));
+        assert_eq!(metadata.into_tree().to_value(), json!({"name": "b"}));
     }
 
     #[test]

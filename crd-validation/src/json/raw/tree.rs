@@ -26,7 +26,7 @@ pub enum Tree<'a> {
     Object(Vec<(Cow<'a, str>, Tree<'a>)>),
 }
 
-impl Tree<'_> {
+impl<'a> Tree<'a> {
     /// Returns the value at a path, or `None` if it is null or absent.
     #[must_use]
     pub fn get<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<&Self> {
@@ -43,6 +43,33 @@ impl Tree<'_> {
         };
         let own = fields.iter().rfind(|(own, _)| own == name);
         own.map(|(_, value)| value)
+    }
+
+    /// Returns a field of an object, to change it.
+    pub fn field_mut(&mut self, name: &str) -> Option<&mut Self> {
+        let Self::Object(fields) = self else {
+            return None;
+        };
+        let own = fields.iter_mut().rfind(|(own, _)| own == name);
+        own.map(|(_, value)| value)
+    }
+
+    /// Removes a field of an object, and returns its value.
+    pub fn remove(&mut self, name: &str) -> Option<Self> {
+        let Self::Object(fields) = self else {
+            return None;
+        };
+        let removed = fields.extract_if(.., |(own, _)| own == name).last();
+        removed.map(|(_, value)| value)
+    }
+
+    /// Returns the text of a string.
+    #[must_use]
+    pub fn into_text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.into_owned()),
+            _ => None,
+        }
     }
 
     /// Returns a copy as a JSON value.
