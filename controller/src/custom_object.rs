@@ -52,7 +52,7 @@ impl CustomObject {
 impl<'de> Deserialize<'de> for CustomObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?;
-        let parsed = RawObject::parse(text).map(|object| object.to_value());
+        let parsed = RawObject::parse(text).map(RawObject::into_tree);
         let ReadableObject {
             mut object,
             is_complete,
@@ -72,12 +72,9 @@ pub(crate) struct OwnedObject(DynamicObject);
 impl<'de> Deserialize<'de> for OwnedObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?;
-        let mut parsed = Tree::deserialize(text).map(|object| object.to_value());
-        let metadata = parsed
-            .as_mut()
-            .ok()
-            .and_then(|object| object.get_mut("metadata"));
-        let metadata = metadata.and_then(Value::as_object_mut);
+        let mut parsed = Tree::deserialize(text);
+        let metadata = parsed.as_mut().ok();
+        let metadata = metadata.and_then(|object| object.field_mut("metadata"));
         let managed_fields = metadata.and_then(|metadata| metadata.remove("managedFields"));
         let mut object = ReadableObject::new(text, parsed).object;
         object.metadata.managed_fields = managed_fields.map(read_managed_fields);
@@ -92,15 +89,15 @@ impl From<OwnedObject> for DynamicObject {
 }
 
 /// Returns the entries that are readable. Nothing depends on their times.
-fn read_managed_fields(entries: Value) -> Vec<ManagedFieldsEntry> {
-    let Value::Array(entries) = entries else {
+fn read_managed_fields(entries: Tree<'_>) -> Vec<ManagedFieldsEntry> {
+    let Tree::List(entries) = entries else {
         return Vec::new();
     };
-    let read = |mut entry: Value| {
+    let read = |mut entry: Tree<'_>| {
         let whole = ManagedFieldsEntry::deserialize(&entry);
         whole.ok().or_else(|| {
-            entry.as_object_mut()?.remove("time");
-            serde_json::from_value(entry).ok()
+            entry.remove("time")?;
+            ManagedFieldsEntry::deserialize(&entry).ok()
         })
     };
     entries.into_iter().filter_map(read).collect()
@@ -143,35 +140,39 @@ struct ReadableObject {
 }
 
 impl ReadableObject {
-    fn new(text: &RawValue, parsed: serde_json::Result<Value>) -> Self {
-        let is_parsed = matches!(parsed, Ok(Value::Object(_)));
-        let mut fields = match parsed {
-            Ok(Value::Object(fields)) => fields,
-            Ok(_) => Map::new(),
+    fn new(text: &RawValue, parsed: serde_json::Result<Tree<'_>>) -> Self {
+        let is_parsed = matches!(parsed, Ok(Tree::Object(_)));
+        let fields = match parsed {
+            Ok(Tree::Object(fields)) => fields,
+            Ok(_) => Vec::new(),
             Err(error) => {
                 let metadata = parsed_metadata(text);
                 report_unreadable(&metadata, &error);
-                Map::from_iter([("metadata".to_owned(), metadata)])
+                vec![("metadata".into(), metadata)]
             }
         };
-        let mut take = |name: &str| fields.remove(name).unwrap_or_default();
-        let types = match (take("apiVersion"), take("kind")) {
-            (Value::String(api_version), Value::String(kind)) => {
-                Some(TypeMeta { api_version, kind })
+        let (mut api_version, mut kind) = (None, None);
+        let mut metadata = ReadableMetadata::from(&Tree::Null);
+        let mut data = Map::new();
+        for (name, value) in fields {
+            match name.as_ref() {
+                "apiVersion" => api_version = value.into_text(),
+                "kind" => kind = value.into_text(),
+                "metadata" => metadata = ReadableMetadata::from(&value),
+                _ => drop(data.insert(name.into_owned(), value.to_value())),
             }
-            // The items of a list have no type.
-            _ => None,
-        };
-        let metadata = ReadableMetadata::from(&take("metadata"));
+        }
         let is_complete = is_parsed && metadata.is_complete;
         if !is_complete {
-            fields.clear();
+            data.clear();
         }
+        // The items of a list have no type.
+        let types = api_version.zip(kind);
         Self {
             object: DynamicObject {
-                types,
+                types: types.map(|(api_version, kind)| TypeMeta { api_version, kind }),
                 metadata: metadata.metadata,
-                data: Value::Object(fields),
+                data: Value::Object(data),
             },
             is_complete,
         }
@@ -179,14 +180,18 @@ impl ReadableObject {
 }
 
 /// Returns the metadata of an object, or null if it cannot be parsed.
-fn parsed_metadata(object: &RawValue) -> Value {
-    let metadata = RawMetadata::deserialize(object).map(|metadata| metadata.tree().to_value());
-    metadata.unwrap_or_default()
+fn parsed_metadata(object: &RawValue) -> Tree<'_> {
+    let metadata = RawMetadata::deserialize(object).map(RawMetadata::into_tree);
+    metadata.unwrap_or(Tree::Null)
 }
 
-fn report_unreadable(metadata: &Value, error: &serde_json::Error) {
-    let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
-    tracing::warn!(%namespace, %name, %error, "an object is not readable; it is invalid");
+fn report_unreadable(metadata: &Tree<'_>, error: &serde_json::Error) {
+    let text = |name: &str| match metadata.field(name) {
+        Some(Tree::Text(text)) => text.as_ref(),
+        _ => "",
+    };
+    let (namespace, name) = (text("namespace"), text("name"));
+    tracing::warn!(namespace, name, %error, "an object is not readable; it is invalid");
 }
 
 /// Metadata, as far as it is readable.
@@ -195,9 +200,9 @@ struct ReadableMetadata {
     is_complete: bool,
 }
 
-impl From<&Value> for ReadableMetadata {
+impl From<&Tree<'_>> for ReadableMetadata {
     /// Reads the metadata as a whole, or else each of its fields alone.
-    fn from(metadata: &Value) -> Self {
+    fn from(metadata: &Tree<'_>) -> Self {
         let error = match Option::<ObjectMeta>::deserialize(metadata) {
             Ok(whole) => {
                 return Self {
@@ -208,6 +213,7 @@ impl From<&Value> for ReadableMetadata {
             Err(error) => error,
         };
         report_unreadable(metadata, &error);
+        let metadata = metadata.to_value();
         let fields = metadata.as_object().into_iter().flatten();
         let readable: Map<_, _> = fields
             .map(|(name, value)| Map::from_iter([(name.clone(), value.clone())]))
