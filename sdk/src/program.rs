@@ -1,5 +1,7 @@
 //! Program: the subcommands and the registered operators.
 
+use std::env;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::builder::Resettable;
@@ -181,12 +183,18 @@ impl Program {
     /// If the command line is invalid, prints the error and exits the process. A program whose name is invalid, or in which two
     /// kinds or subcommands have the same name, prints that instead and runs nothing.
     #[must_use = "the value is the exit code of the process"]
-    pub fn run(mut self) -> ExitCode {
+    pub fn run(self) -> ExitCode {
+        self.run_from(env::args_os())
+    }
+
+    /// Runs the subcommand of a command line, whose first argument is the name of the program, as [`run`](Self::run) does.
+    #[must_use = "the value is the exit code of the process"]
+    pub fn run_from(mut self, arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         if let Err(error) = self.check_definition() {
             eprintln!("{}: {error}", self.environment.name);
             return ExitCode::from(UNREADABLE);
         }
-        let matches = self.command().get_matches();
+        let matches = self.command().get_matches_from(arguments);
         if let Some((name, arguments)) = matches.subcommand() {
             let registry = &mut self.environment.registry;
             if let Err(error) = registry.create_extensions(name, arguments) {
