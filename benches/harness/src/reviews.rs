@@ -104,6 +104,8 @@ fn object(more: &Value) -> Value {
             "port": 5432,
             "deletionProtection": true,
             "deletionPolicy": "Snapshot",
+            "applyChanges": "Immediately",
+            "managementPolicy": "Manage",
             "tags": {"team": "orders", "cost-center": "4711", "environment": "production"},
         },
     });
