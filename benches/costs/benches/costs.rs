@@ -1,136 +1,54 @@
-//! Reviews whose instructions callgrind counts: each is sent to the routes of a webhook in this process, without a connection.
+//! Counts the costs of all cases and compares them with the committed counts.
 //!
-//! Large reviews are validated on a thread of their own, whose instructions are not attributed to the benchmark; they are left
-//! out.
+//! Counts are the same in each run with the same compiler, profile, valgrind and processor features. With other ones they
+//! are reported and fail nothing.
 
-#![expect(missing_docs, reason = "the macros make items without documentation")]
+use std::process::ExitCode;
 
-use std::hint::black_box;
-use std::sync::Arc;
+use bench_costs::comparison::{Comparison, MAX_INCREASE};
+use bench_costs::counts::CountSets;
+use bench_costs::environment::Environment;
+use bench_costs::measure::measure;
+use clap::Parser;
 
-use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
-use axum::http::{Request, header};
-use bench_harness::{NONCE, Review};
-use gungraun::Callgrind;
-use gungraun::prelude::*;
-use k8s_openapi as _;
-use lockstep_cloud_database_api::CloudDatabase;
-use lockstep_shared_validation::{CrdMatch, Ruleset, ValidatedResource, ValidatorRegistry};
-use lockstep_vector_api::{
-    Catalogues, InProcessCompiler, VectorContext, VectorPipeline, VrlEnvironment,
-};
-use lockstep_webhook::{Limits, Metrics, Webhook};
-use mimalloc::MiMalloc;
-use prometheus_client::registry::Registry;
-use tokio::runtime::Runtime;
-use tower::ServiceExt;
-
-/// The allocator of the shipped program.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
-
-/// Time at which the webhook has seen the programs of a pipeline.
-#[derive(Clone, Copy)]
-enum Seen {
-    Never,
-    Before,
+/// Count the costs of reviews, reconciliations and `check`, and compare them with the committed counts.
+#[derive(Parser)]
+struct Args {
+    /// Replace the committed counts of this environment by the counted ones.
+    #[arg(long)]
+    update: bool,
+    /// Cargo sets this.
+    #[arg(long, hide = true)]
+    bench: bool,
 }
 
-/// Webhook that has answered one review, and the review to count.
-struct Prepared {
-    runtime: Runtime,
-    routes: Router,
-    body: Bytes,
-}
-
-impl Prepared {
-    fn new<K: ValidatedResource>(
-        ruleset: Ruleset<K>,
-        crd: CrdMatch,
-        first: String,
-        counted: String,
-    ) -> Self {
-        let validators = ValidatorRegistry::default().register(Arc::new(ruleset));
-        let mut registry = Registry::default();
-        let server = lockstep_http_server::Metrics::register(&mut registry);
-        let metrics = Metrics::register(&mut registry, server);
-        let webhook = Webhook::new(validators, metrics, Limits::default());
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let mut prepared = Self {
-            runtime: runtime.enable_time().build().expect("a runtime"),
-            routes: webhook.with_crd_status(move |_| crd).into_router(),
-            body: Bytes::from(first),
-        };
-        // What is made once, for the first review, is not counted.
-        prepared.answer();
-        prepared.body = Bytes::from(counted);
-        prepared
+fn main() -> anyhow::Result<ExitCode> {
+    let Args { update, bench: _ } = Args::parse();
+    let environment = Environment::detect()?;
+    let counts = measure()?;
+    let mut sets = CountSets::read()?;
+    let committed = sets.of(&environment);
+    let comparisons = Comparison::of_all(&counts, committed);
+    for comparison in &comparisons {
+        println!("{comparison}");
     }
-
-    fn answer(&self) -> Bytes {
-        let request = Request::post("/validate")
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Body::from(self.body.clone()))
-            .expect("a request");
-        self.runtime.block_on(async {
-            let response = self.routes.clone().oneshot(request).await;
-            let response = response.unwrap_or_else(|never| match never {});
-            assert!(response.status().is_success(), "{}", response.status());
-            let body = to_bytes(response.into_body(), usize::MAX).await;
-            body.expect("the body is in memory")
-        })
+    if update {
+        sets.replace(environment, counts)?;
+        println!("the counts are replaced; say in the commit why they have changed");
+        return Ok(ExitCode::SUCCESS);
     }
+    if committed.is_none() {
+        println!(
+            "these counts do not bind: there are none of {environment}; add them with `cargo costs --update`"
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("these counts bind: they are of {environment}");
+    if comparisons.iter().all(Comparison::is_accepted) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "a count is more than {MAX_INCREASE} % above the committed one, or has none: mend what has become slower, or replace the counts with `cargo costs --update` and say in the commit what the instructions buy"
+    );
+    Ok(ExitCode::FAILURE)
 }
-
-fn database(review: Review, crd: CrdMatch) -> Prepared {
-    let body = review.body().to_string();
-    let ruleset = Ruleset::<CloudDatabase>::compile().expect("the rules compile");
-    Prepared::new(ruleset, crd, body.clone(), body)
-}
-
-fn pipeline(review: Review, seen: Seen) -> Prepared {
-    let body = review.body().to_string();
-    let first = match seen {
-        Seen::Never => body.replace(NONCE, "nonce-00000001"),
-        Seen::Before => body.clone(),
-    };
-    let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
-    let context = VectorContext::new(environment, Catalogues::default());
-    let ruleset = Ruleset::<VectorPipeline>::compile().expect("the rules compile");
-    let ruleset = ruleset.with_extension(Arc::new(context));
-    Prepared::new(ruleset, CrdMatch::Same, first, body)
-}
-
-#[library_benchmark(setup = database)]
-#[bench::small(Review::Small, CrdMatch::Unknown)]
-#[bench::typical(Review::Typical, CrdMatch::Unknown)]
-#[bench::denied(Review::Denied, CrdMatch::Unknown)]
-fn all_layers(prepared: Prepared) -> (Bytes, Prepared) {
-    (black_box(prepared.answer()), prepared)
-}
-
-#[library_benchmark(setup = database)]
-#[bench::small(Review::Small, CrdMatch::Same)]
-#[bench::typical(Review::Typical, CrdMatch::Same)]
-fn known_crd(prepared: Prepared) -> (Bytes, Prepared) {
-    (black_box(prepared.answer()), prepared)
-}
-
-#[library_benchmark(setup = pipeline)]
-#[bench::new(Review::Pipeline, Seen::Never)]
-#[bench::again(Review::Pipeline, Seen::Before)]
-fn vector_pipeline(prepared: Prepared) -> (Bytes, Prepared) {
-    (black_box(prepared.answer()), prepared)
-}
-
-library_benchmark_group!(
-    name = reviews,
-    benchmarks = [all_layers, known_crd, vector_pipeline]
-);
-
-main!(
-    // The caches of a processor are not simulated: that takes as much time as the rest.
-    config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"])),
-    library_benchmark_groups = reviews
-);

@@ -8,14 +8,14 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Cargo profile of the measured code: that of the tests, for which everything is compiled already.
-pub(crate) const PROFILE: &str = "dev";
+pub const PROFILE: &str = "dev";
 
 /// Processor features for which libraries have code of their own, as far as valgrind has them.
 const FEATURES: [&str; 6] = ["avx", "avx2", "bmi1", "bmi2", "sse4_2", "ssse3"];
 
 /// Environment on which counts of instructions depend, besides the measured code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Environment {
+pub struct Environment {
     toolchain: String,
     profile: String,
     valgrind: String,
@@ -24,7 +24,11 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Returns the environment of this process.
-    pub(crate) fn detect() -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The compiler or valgrind is not installed.
+    pub fn detect() -> anyhow::Result<Self> {
         let processor = fs::read_to_string("/proc/cpuinfo").context("/proc/cpuinfo")?;
         let flags = processor.lines().find(|line| line.starts_with("flags"));
         let flags: Vec<_> = flags.unwrap_or_default().split_whitespace().collect();
