@@ -117,7 +117,7 @@ impl Modification {
             ..none()
         });
         groups.push(self.take_tags());
-        debug_assert!(self.is_empty(), "each field is in a group");
+        assert!(self.is_empty(), "each field is in a group");
         groups.retain(|group| !group.is_empty());
         groups
     }
