@@ -1,27 +1,27 @@
-//! Instructions of each case, counted by callgrind.
+//! Runs each case once, for callgrind: it counts the instructions of `counted` and writes them before each `finished`.
 
-#![expect(missing_docs, reason = "the macros make items without documentation")]
+use std::hint::black_box;
 
 use bench_costs::cases::{Case, Prepared};
-use gungraun::Callgrind;
-use gungraun::prelude::*;
 use mimalloc::MiMalloc;
 
 /// The allocator of the shipped program.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-#[library_benchmark(setup = Case::prepare)]
-#[benches::case(iter = Case::ALL)]
-fn measured(mut prepared: Prepared) -> Prepared {
-    prepared.run();
-    prepared
+fn main() {
+    for case in Case::ALL {
+        counted(&mut case.prepare());
+        finished();
+    }
 }
 
-library_benchmark_group!(name = cases, benchmarks = [measured]);
+#[inline(never)]
+fn counted(prepared: &mut Prepared) {
+    prepared.run();
+}
 
-main!(
-    // The caches of a processor are not simulated: that takes as much time as the rest.
-    config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"])),
-    library_benchmark_groups = cases
-);
+#[inline(never)]
+fn finished() {
+    black_box(());
+}
