@@ -3,9 +3,12 @@
 mod check;
 mod reconciliation;
 mod review;
+mod variants;
 
 use bench_harness::Review;
 use lockstep_shared_validation::CrdMatch;
+
+use crate::cases::variants::{Seen, Spec};
 
 /// Case whose costs are counted.
 #[derive(Clone, Copy, Debug)]
@@ -21,24 +24,6 @@ pub enum Case {
     Check,
     /// Reconciliation of an object with two children.
     Reconciliation(Spec),
-}
-
-/// Time at which the webhook has seen the programs of a pipeline.
-#[derive(Clone, Copy, Debug)]
-pub enum Seen {
-    /// In this review.
-    First,
-    /// In an earlier review.
-    Before,
-}
-
-/// Spec of an object since its last reconciliation.
-#[derive(Clone, Copy, Debug)]
-pub enum Spec {
-    /// It is the same: nothing is written.
-    Unchanged,
-    /// It has changed: the children and the status are written.
-    Changed,
 }
 
 /// Case that is ready to run. What is made once for many objects is made already.

@@ -17,22 +17,22 @@ pub use crate::reviews::Review;
 
 /// Builds `lockstep` with the profile of the shipped program and returns its path.
 pub fn lockstep() -> anyhow::Result<PathBuf> {
-    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
-    let profile = ["build", "--profile", "dist"];
-    let package = ["--locked", "--package", "lockstep"];
-    let mut build = Command::new(cargo);
-    run(build.current_dir(root()).args(profile).args(package))?;
-    Ok(target().join("dist/lockstep"))
+    build("lockstep", "dist")
 }
 
-/// Builds the program of a package with the profile `release` and returns its path. Its dependencies have only the
-/// features that this package needs.
+/// Builds the program of a package with the profile `release` and returns its path.
 pub fn release(package: &str) -> anyhow::Result<PathBuf> {
+    build(package, "release")
+}
+
+/// Builds the program of a package and returns its path. Its dependencies have only the features that this package needs.
+fn build(package: &str, profile: &str) -> anyhow::Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
     let mut build = Command::new(cargo);
     build
         .current_dir(root())
-        .args(["build", "--release", "--locked", "--package", package]);
+        .args(["build", "--locked", "--profile", profile])
+        .args(["--package", package]);
     // `cargo run` sets variables about the benchmark, whose change makes some build scripts run again.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
@@ -41,7 +41,7 @@ pub fn release(package: &str) -> anyhow::Result<PathBuf> {
         }
     }
     run(&mut build)?;
-    Ok(target().join("release").join(package))
+    Ok(target().join(profile).join(package))
 }
 
 /// Builds a package of a Go module, which is given by its folder in this repository, and returns the path of the

@@ -66,13 +66,10 @@ impl Presence {
             Self::Has(_) => true,
             Self::Not(inner) => inner.may_be(!wanted),
             Self::And(both) | Self::Or(both) => {
-                let of_one = matches!(self, Self::Or(_)) == wanted;
-                let mut sides = both.iter().map(|side| side.may_be(wanted));
-                if of_one {
-                    sides.any(|may| may)
-                } else {
-                    sides.all(|may| may)
-                }
+                let [a, b] = &**both;
+                let decides = matches!(self, Self::Or(_));
+                let by_first = decides == wanted && a.may_be(decides);
+                by_first || a.may_be(!decides) && b.may_be(wanted)
             }
             Self::Equal(both) => both.iter().all(Self::may_be_known),
             Self::If(parts) => {
@@ -90,7 +87,8 @@ impl Presence {
 
     /// Returns the value of the expression, or none if an evaluation must decide. `before` is `oldSelf`, if there is one.
     ///
-    /// As in CEL, an error on one side of `&&` or `||` does not matter if the other side decides.
+    /// A side of `&&` or `||` decides only if no unknown one is evaluated before it: the API server fails at some comparisons,
+    /// whatever the other side is.
     pub(crate) fn value(
         &self,
         schema: &Schema,
@@ -103,14 +101,15 @@ impl Presence {
             Self::Has(field) if field.is_old => field.is_present(schema, before?),
             Self::Has(field) => field.is_present(schema, value),
             Self::Not(inner) => of(inner).map(|flag| !flag),
-            Self::And(both) => match both.each_ref().map(of) {
-                [Some(false), _] | [_, Some(false)] => Some(false),
-                [a, b] => Some(a? && b?),
-            },
-            Self::Or(both) => match both.each_ref().map(of) {
-                [Some(true), _] | [_, Some(true)] => Some(true),
-                [a, b] => Some(a? || b?),
-            },
+            Self::And(both) | Self::Or(both) => {
+                let [a, b] = &**both;
+                let decides = matches!(self, Self::Or(_));
+                if of(a)? == decides {
+                    Some(decides)
+                } else {
+                    of(b)
+                }
+            }
             Self::Equal(both) => {
                 let [a, b] = both.each_ref().map(of);
                 Some(a? == b?)
@@ -231,7 +230,8 @@ mod tests {
             ("has(self.b.d)", unknown),
             ("has(self.either)", unknown),
             ("has(self.a) || self.n > 3", yes),
-            ("self.n > 3 || has(self.a)", yes),
+            ("self.n > 3 || has(self.a)", unknown),
+            ("self.n > 3 && !has(self.a)", unknown),
             ("!has(self.a) || self.n > 3", unknown),
             ("!has(self.a) && self.n > 3", no),
             ("has(self.a) && self.n > 3", unknown),

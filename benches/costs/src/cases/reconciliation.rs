@@ -13,7 +13,7 @@ use lockstep_shared_validation::{PolicyHandle, Ruleset};
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 
-use crate::cases::Spec;
+use crate::cases::variants::Spec;
 
 /// API server with the recorded objects.
 #[derive(Clone)]

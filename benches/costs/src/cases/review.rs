@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use crate::cases::Seen;
+use crate::cases::variants::Seen;
 
 /// Webhook in this process.
 struct Server {
