@@ -537,6 +537,6 @@ mod tests {
                 }
             }
         }
-        assert!(decided > 5_000, "{decided}");
+        assert!(decided > 3_000, "{decided}");
     }
 }
