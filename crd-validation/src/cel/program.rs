@@ -32,7 +32,7 @@ pub(crate) struct CelRule {
     pub(crate) uses_old_self: bool,
     /// Fields that the rule and its message read.
     pub(crate) reach: FieldUsage,
-    /// What follows from the presence of fields, if that may decide that the rule holds.
+    /// Conditions on the presence of fields, if they may decide that the rule holds.
     presence: Option<Presence>,
     /// If true, evaluation may need more stack than a thread has.
     is_deep: bool,
