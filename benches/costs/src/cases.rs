@@ -13,7 +13,7 @@ use crate::cases::variants::{Seen, Spec};
 /// Case whose costs are counted.
 #[derive(Clone, Copy, Debug)]
 pub enum Case {
-    /// Review of a CloudDatabase by the webhook, with this knowledge of the CRD in the cluster.
+    /// Review of a `CloudDatabase` by the webhook, with this knowledge of the CRD in the cluster.
     Database(Review, CrdMatch),
     /// Validation of the objects of a large review. The webhook validates them on another thread, whose instructions
     /// callgrind does not attribute to the case.

@@ -15,11 +15,25 @@ pub struct Comparison {
     committed: Option<Costs>,
 }
 
-/// Costs with their units.
-const METRICS: [(&str, fn(&Costs) -> u64); 3] = [
-    ("instructions", |costs| costs.instructions),
-    ("allocations", |costs| costs.allocations),
-    ("bytes at peak", |costs| costs.peak_bytes),
+/// Count of a case.
+struct Metric {
+    unit: &'static str,
+    count: fn(&Costs) -> u64,
+}
+
+const METRICS: [Metric; 3] = [
+    Metric {
+        unit: "instructions",
+        count: |costs| costs.instructions,
+    },
+    Metric {
+        unit: "allocations",
+        count: |costs| costs.allocations,
+    },
+    Metric {
+        unit: "bytes at peak",
+        count: |costs| costs.peak_bytes,
+    },
 ];
 
 impl Comparison {
@@ -38,7 +52,7 @@ impl Comparison {
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.committed.is_some_and(|committed| {
-            METRICS.iter().all(|(_, count)| {
+            METRICS.iter().all(|Metric { count, .. }| {
                 count(&self.counted) * 100 <= count(&committed) * (100 + MAX_INCREASE)
             })
         })
@@ -48,7 +62,7 @@ impl Comparison {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<26}", self.case)?;
-        for (unit, count) in METRICS {
+        for Metric { unit, count } in METRICS {
             write!(f, " {:>11} {unit}", count(&self.counted))?;
             let change = self
                 .committed

@@ -174,7 +174,6 @@ impl Field {
 fn has_cel_value(schema: &Schema, value: &Value) -> bool {
     match (schema.json_type, value) {
         _ if schema.int_or_string => false,
-        (Some(JsonType::Object), Value::Object(_)) => true,
         (Some(JsonType::Array), Value::Array(_)) => schema.items.is_some(),
         // A text that is not of these formats has no CEL value.
         (Some(JsonType::String), Value::String(_)) => !matches!(
@@ -182,9 +181,9 @@ fn has_cel_value(schema: &Schema, value: &Value) -> bool {
             Some(Format::Duration | Format::Date | Format::DateTime | Format::Byte)
         ),
         (Some(JsonType::Integer), Value::Number(number)) => number.as_i64().is_some(),
-        (Some(JsonType::Number), Value::Number(_)) | (Some(JsonType::Boolean), Value::Bool(_)) => {
-            true
-        }
+        (Some(JsonType::Object), Value::Object(_))
+        | (Some(JsonType::Number), Value::Number(_))
+        | (Some(JsonType::Boolean), Value::Bool(_)) => true,
         _ => false,
     }
 }

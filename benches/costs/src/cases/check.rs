@@ -1,4 +1,4 @@
-//! `check` of one file, by a program with the kind CloudDatabase.
+//! `check` of one file, by a program with the kind `CloudDatabase`.
 
 use std::process::ExitCode;
 
@@ -17,6 +17,7 @@ pub(super) fn check() -> impl FnMut() {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the SDK calls it")]
 fn sync(_: &SyncRequest<'_, CloudDatabase>) -> Result<SyncResponse, ReconcileError> {
     Ok(SyncResponse::new())
 }

@@ -26,7 +26,7 @@ pub enum Tree<'a> {
     Object(Vec<(Cow<'a, str>, Tree<'a>)>),
 }
 
-impl<'a> Tree<'a> {
+impl Tree<'_> {
     /// Returns the value at a path, or `None` if it is null or absent.
     #[must_use]
     pub fn get<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Option<&Self> {
