@@ -27,8 +27,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let environment = Environment::detect()?;
     let counts = measure()?;
     let mut sets = CountSets::read()?;
-    let committed = sets.of(&environment);
-    let comparisons = Comparison::of_all(&counts, committed);
+    let committed = sets.for_environment(&environment);
+    let comparisons = Comparison::compare_all(&counts, committed);
     for comparison in &comparisons {
         println!("{comparison}");
     }

@@ -39,7 +39,7 @@ const METRICS: [Metric; 3] = [
 impl Comparison {
     /// Compares all counted costs with the committed ones.
     #[must_use]
-    pub fn of_all(counted: &Counts, committed: Option<&Counts>) -> Vec<Self> {
+    pub fn compare_all(counted: &Counts, committed: Option<&Counts>) -> Vec<Self> {
         let compared = counted.iter().map(|(case, &counted)| Self {
             case: case.clone(),
             counted,
@@ -66,7 +66,7 @@ impl fmt::Display for Comparison {
             write!(f, " {:>11} {unit}", count(&self.counted))?;
             let change = self
                 .committed
-                .map(|it| change(count(&self.counted), count(&it)));
+                .map(|committed| change(count(&self.counted), count(&committed)));
             match change {
                 Some(change) => write!(f, " ({change:+.2} %)")?,
                 None => f.write_str(" (not committed)")?,

@@ -50,7 +50,7 @@ impl CountSets {
 
     /// Returns the counts of an environment.
     #[must_use]
-    pub fn of(&self, environment: &Environment) -> Option<&Counts> {
+    pub fn for_environment(&self, environment: &Environment) -> Option<&Counts> {
         let set = self.0.iter().find(|set| set.environment == *environment);
         set.map(|set| &set.counts)
     }

@@ -28,7 +28,7 @@ pub fn measure() -> anyhow::Result<Counts> {
     let mut counts = Counts::new();
     for line in run("memory", None)?
         .lines()
-        .filter(|it| it.starts_with('{'))
+        .filter(|line| line.starts_with('{'))
     {
         let line: Value = serde_json::from_str(line)?;
         let number = |name: &str| {

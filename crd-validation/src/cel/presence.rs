@@ -22,6 +22,13 @@ pub(crate) enum Presence {
     Unknown,
 }
 
+/// Values that the presence of fields may decide.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PossibleValues {
+    pub(crate) yes: bool,
+    pub(crate) no: bool,
+}
+
 /// Field of `self` or `oldSelf`.
 pub(crate) struct Field {
     is_old: bool,
@@ -31,58 +38,80 @@ pub(crate) struct Field {
 
 impl Presence {
     /// Reduces an expression about values of a schema. The macro `has` is expanded, and nothing else is rewritten.
-    pub(crate) fn of(expression: &IdedExpr, schema: &Schema) -> Self {
+    pub(crate) fn new(expression: &IdedExpr, schema: &Schema) -> Self {
         match &expression.expr {
             Expr::Literal(LiteralValue::Boolean(flag)) => Self::Constant(*flag.inner()),
             Expr::Select(select) if select.test => {
-                Field::of(select, schema).map_or(Self::Unknown, Self::Has)
+                Field::from_select(select, schema).map_or(Self::Unknown, Self::Has)
             }
-            Expr::Call(call) => Self::of_call(call, schema),
+            Expr::Call(call) => Self::from_call(call, schema),
             _ => Self::Unknown,
         }
     }
 
-    fn of_call(call: &CallExpr, schema: &Schema) -> Self {
-        let of = |argument| Self::of(argument, schema);
+    fn from_call(call: &CallExpr, schema: &Schema) -> Self {
+        let reduced = |argument| Self::new(argument, schema);
         match (call.func_name.as_str(), call.args.as_slice()) {
-            (operators::LOGICAL_NOT, [one]) => Self::Not(Box::new(of(one))),
-            (operators::LOGICAL_AND, [a, b]) => Self::And(Box::new([of(a), of(b)])),
-            (operators::LOGICAL_OR, [a, b]) => Self::Or(Box::new([of(a), of(b)])),
-            (operators::EQUALS, [a, b]) => Self::Equal(Box::new([of(a), of(b)])),
+            (operators::LOGICAL_NOT, [one]) => Self::Not(Box::new(reduced(one))),
+            (operators::LOGICAL_AND, [a, b]) => Self::And(Box::new([reduced(a), reduced(b)])),
+            (operators::LOGICAL_OR, [a, b]) => Self::Or(Box::new([reduced(a), reduced(b)])),
+            (operators::EQUALS, [a, b]) => Self::Equal(Box::new([reduced(a), reduced(b)])),
             (operators::NOT_EQUALS, [a, b]) => {
-                Self::Not(Box::new(Self::Equal(Box::new([of(a), of(b)]))))
+                Self::Not(Box::new(Self::Equal(Box::new([reduced(a), reduced(b)]))))
             }
             (operators::CONDITIONAL, [condition, a, b]) => {
-                Self::If(Box::new([of(condition), of(a), of(b)]))
+                Self::If(Box::new([reduced(condition), reduced(a), reduced(b)]))
             }
             _ => Self::Unknown,
         }
     }
 
-    /// Returns true if the presence of fields may decide that the expression has this value.
-    pub(crate) fn may_be(&self, wanted: bool) -> bool {
+    /// Returns the values that the presence of fields may decide that the expression has. Each part is visited once: a rule may
+    /// be nested deep.
+    pub(crate) fn possible_values(&self) -> PossibleValues {
         match self {
-            Self::Constant(flag) => *flag == wanted,
-            Self::Has(_) => true,
-            Self::Not(inner) => inner.may_be(!wanted),
-            Self::And(both) | Self::Or(both) => {
-                let [a, b] = &**both;
-                let decides = matches!(self, Self::Or(_));
-                let by_first = decides == wanted && a.may_be(decides);
-                by_first || a.may_be(!decides) && b.may_be(wanted)
+            Self::Constant(flag) => PossibleValues {
+                yes: *flag,
+                no: !*flag,
+            },
+            Self::Has(_) => PossibleValues {
+                yes: true,
+                no: true,
+            },
+            Self::Not(inner) => {
+                let PossibleValues { yes, no } = inner.possible_values();
+                PossibleValues { yes: no, no: yes }
             }
-            Self::Equal(both) => both.iter().all(Self::may_be_known),
+            Self::And(both) => {
+                let [a, b] = both.each_ref().map(Self::possible_values);
+                PossibleValues {
+                    yes: a.yes && b.yes,
+                    no: a.no || a.yes && b.no,
+                }
+            }
+            Self::Or(both) => {
+                let [a, b] = both.each_ref().map(Self::possible_values);
+                PossibleValues {
+                    yes: a.yes || a.no && b.yes,
+                    no: a.no && b.no,
+                }
+            }
+            Self::Equal(both) => {
+                let [a, b] = both.each_ref().map(Self::possible_values);
+                PossibleValues {
+                    yes: a.yes && b.yes || a.no && b.no,
+                    no: a.yes && b.no || a.no && b.yes,
+                }
+            }
             Self::If(parts) => {
-                let [condition, a, b] = &**parts;
-                condition.may_be(true) && a.may_be(wanted)
-                    || condition.may_be(false) && b.may_be(wanted)
+                let [condition, a, b] = parts.each_ref().map(Self::possible_values);
+                PossibleValues {
+                    yes: condition.yes && a.yes || condition.no && b.yes,
+                    no: condition.yes && a.no || condition.no && b.no,
+                }
             }
-            Self::Unknown => false,
+            Self::Unknown => PossibleValues::default(),
         }
-    }
-
-    fn may_be_known(&self) -> bool {
-        self.may_be(true) || self.may_be(false)
     }
 
     /// Returns the value of the expression, or none if an evaluation must decide. `before` is `oldSelf`, if there is one.
@@ -95,28 +124,32 @@ impl Presence {
         value: &Value,
         before: Option<&Value>,
     ) -> Option<bool> {
-        let of = |part: &Self| part.value(schema, value, before);
+        let value_of = |part: &Self| part.value(schema, value, before);
         match self {
             Self::Constant(flag) => Some(*flag),
             Self::Has(field) if field.is_old => field.is_present(schema, before?),
             Self::Has(field) => field.is_present(schema, value),
-            Self::Not(inner) => of(inner).map(|flag| !flag),
+            Self::Not(inner) => value_of(inner).map(|flag| !flag),
             Self::And(both) | Self::Or(both) => {
                 let [a, b] = &**both;
                 let decides = matches!(self, Self::Or(_));
-                if of(a)? == decides {
+                if value_of(a)? == decides {
                     Some(decides)
                 } else {
-                    of(b)
+                    value_of(b)
                 }
             }
             Self::Equal(both) => {
-                let [a, b] = both.each_ref().map(of);
+                let [a, b] = both.each_ref().map(value_of);
                 Some(a? == b?)
             }
             Self::If(parts) => {
                 let [condition, a, b] = &**parts;
-                if of(condition)? { of(a) } else { of(b) }
+                if value_of(condition)? {
+                    value_of(a)
+                } else {
+                    value_of(b)
+                }
             }
             Self::Unknown => None,
         }
@@ -124,7 +157,7 @@ impl Presence {
 }
 
 impl Field {
-    fn of(select: &SelectExpr, schema: &Schema) -> Option<Self> {
+    fn from_select(select: &SelectExpr, schema: &Schema) -> Option<Self> {
         let mut identifiers = vec![select.field.as_str()];
         let mut operand = &select.operand.expr;
         let is_old = loop {
@@ -209,9 +242,11 @@ mod tests {
     fn value(source: &str, object: &Value, before: Option<&Value>) -> Option<bool> {
         let expression = library::environment().parser().parse(source);
         let schema = schema();
-        let presence = Presence::of(&expression.expect("CEL"), &schema);
+        let presence = Presence::new(&expression.expect("CEL"), &schema);
         let value = presence.value(&schema, object, before);
-        assert!(value.is_none_or(|value| presence.may_be(value)), "{source}");
+        let PossibleValues { yes, no } = presence.possible_values();
+        let is_possible = value.is_none_or(|value| if value { yes } else { no });
+        assert!(is_possible, "{source}");
         value
     }
 
@@ -261,5 +296,17 @@ mod tests {
             assert_eq!(value("has(self.b.c)", &object, None), unknown, "{object}");
         }
         assert_eq!(value("has(self.a)", &json!({"a": 1}), None), unknown);
+    }
+
+    #[test]
+    fn each_part_of_a_rule_that_is_nested_deep_is_visited_once() {
+        // Twice for each level, this would take longer than the universe is old.
+        let mut presence = Presence::Unknown;
+        for _ in 0..200 {
+            let both = [presence, Presence::Constant(true)];
+            presence = Presence::Not(Box::new(Presence::Equal(Box::new(both))));
+        }
+        let PossibleValues { yes, no } = presence.possible_values();
+        assert!(!yes && !no);
     }
 }

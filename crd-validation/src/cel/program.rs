@@ -104,8 +104,9 @@ impl CelRule {
         };
         let expression = expression(&source, &scope).map_err(fail)?;
         // `oldSelf` is an optional value then, and the type and the name of a resource are there whatever its schema says.
-        let presence = Some(expression.presence)
-            .filter(|presence| !optional_old_self && !scope.is_resource && presence.may_be(true));
+        let presence = Some(expression.presence).filter(|presence| {
+            !optional_old_self && !scope.is_resource && presence.possible_values().yes
+        });
         let mut message_expression = match rule["messageExpression"]
             .as_str()
             .filter(|text| !text.is_empty())
@@ -335,7 +336,7 @@ fn sized_expression(source: &str, scope: &check::Scope<'_>) -> Result<Checked, S
     let depth = check::expression(&expression, scope)?;
     let mut reach = FieldUsage::default();
     reach.add(&expression);
-    let presence = Presence::of(&expression, scope.schema);
+    let presence = Presence::new(&expression, scope.schema);
     cost_instrumentation::instrument(&mut expression);
     fast_form::rewrite(&mut expression);
     Ok(Checked {
