@@ -45,6 +45,14 @@ impl Registry {
         Ok(all)
     }
 
+    /// Returns the rulesets of all kinds, each of which is compiled when it is needed: a webhook has reviews of few kinds.
+    pub(crate) fn lazy_validators(&self) -> ValidatorRegistry {
+        let rulesets = self
+            .kinds()
+            .map(|(operator, registered)| (registered.lazy)(operator.extension.as_ref()));
+        rulesets.fold(ValidatorRegistry::default(), ValidatorRegistry::register)
+    }
+
     /// Returns all kinds, each with its operator.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (&Registration, KindDefinition)> {
         self.operators.iter().flat_map(|operator| {

@@ -245,13 +245,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     }
 
     fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
-        let versions = Versions {
-            group: K::GROUP,
-            kind: K::KIND,
-            storage_version: K::VERSION,
-            others: K::additional_versions(),
-        };
-        versions.convert(object, to)
+        convert::<K>(object, to)
     }
 
     fn probe_object(&self, name: &str, namespace: &str) -> Option<Value> {
@@ -295,6 +289,20 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
         self.validation().validate(request)
     }
+}
+
+/// Converts an object of a kind to another version, see [`Validator::convert`].
+pub(crate) fn convert<K: ValidatedResource>(
+    object: &Value,
+    to: &str,
+) -> Result<Value, ConversionError> {
+    let versions = Versions {
+        group: K::GROUP,
+        kind: K::KIND,
+        storage_version: K::VERSION,
+        others: K::additional_versions(),
+    };
+    versions.convert(object, to)
 }
 
 #[cfg(test)]

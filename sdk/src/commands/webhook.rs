@@ -66,7 +66,7 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     logging::start(traces.as_ref());
     let stop = runtime::shutdown_signal()?;
     let mut registry = Registry::default();
-    let validators = environment.registry().validators()?;
+    let validators = environment.registry().lazy_validators();
     let policy = args.policy.watch(&validators, &mut registry, || {});
     let extensions = environment.registry();
     extensions.watch_extensions(&mut registry, policy::POLL_INTERVAL, || {});

@@ -7,7 +7,7 @@ use clap::{ArgMatches, Command};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockstep_controller::{DeletionEffect, FinalizeRequest, Reconciler, Runnable};
-use lockstep_shared_validation::{Ruleset, ValidatedResource, Validator};
+use lockstep_shared_validation::{LazyRuleset, Ruleset, ValidatedResource, Validator};
 use serde_json::Value;
 
 use crate::admission_checks::{AdmissionCheck, IsWanted};
@@ -66,6 +66,8 @@ pub(crate) struct KindDefinition {
     pub(crate) kind: &'static str,
     pub(crate) audience: Audience,
     pub(crate) compile: fn(Option<&Extension>) -> anyhow::Result<Arc<dyn Validator>>,
+    /// Returns the ruleset, which is compiled when it is needed.
+    pub(crate) lazy: fn(Option<&Extension>) -> Arc<dyn Validator>,
     pub(crate) deletion_effect: DeletionEffectFn,
     /// Returns the RBAC rules of this kind, in addition to those of the operator.
     pub(crate) rbac_rules: fn() -> Vec<Value>,
@@ -80,6 +82,7 @@ impl KindDefinition {
             kind: R::Kind::KIND,
             audience,
             compile: compile::<R::Kind>,
+            lazy: lazy::<R::Kind>,
             deletion_effect: R::deletion_effect,
             rbac_rules: Vec::new,
             creates_cluster_scoped: false,
@@ -96,6 +99,14 @@ fn compile<K: ValidatedResource>(
         Some(extension) => ruleset.with_extension(Arc::clone(extension)),
         None => ruleset,
     }))
+}
+
+fn lazy<K: ValidatedResource>(extension: Option<&Extension>) -> Arc<dyn Validator> {
+    let ruleset = LazyRuleset::<K>::default();
+    Arc::new(match extension {
+        Some(extension) => ruleset.with_extension(Arc::clone(extension)),
+        None => ruleset,
+    })
 }
 
 /// Sets up an operator with its arguments and returns its state.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use lockstep_shared_validation::{CrdMatch, Validator, ValidatorRegistry, crd_fingerprint};
 
-use crate::crd_status::report::CrdStatusReport;
+use crate::crd_status::report::{CrdStatus, CrdStatusReport};
 
 /// Interval at which the file is read.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -16,14 +16,27 @@ const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// Current CRD status, shared by the task that updates it and by validation. Initially unknown for all kinds.
 #[derive(Clone, Default)]
 pub struct CrdStatusCache {
-    /// Fingerprint of each compiled CRD, by kind.
-    ours: Arc<BTreeMap<String, String>>,
+    /// Compiled CRD of each kind.
+    ours: Arc<BTreeMap<String, CompiledCrd>>,
     known: Arc<RwLock<Option<Known>>>,
+}
+
+/// Compiled CRD. Its fingerprint is computed for the first review of the kind, because that compiles its ruleset.
+struct CompiledCrd {
+    ruleset: Arc<dyn Validator>,
+    fingerprint: OnceLock<String>,
+}
+
+impl CompiledCrd {
+    fn fingerprint(&self) -> &str {
+        let crd = || crd_fingerprint(self.ruleset.crd(), self.ruleset.version());
+        self.fingerprint.get_or_init(crd)
+    }
 }
 
 struct Known {
     until: Instant,
-    by_name: BTreeMap<String, CrdMatch>,
+    report: CrdStatusReport,
 }
 
 impl CrdStatusCache {
@@ -31,8 +44,11 @@ impl CrdStatusCache {
     #[must_use]
     pub fn new(validators: &ValidatorRegistry) -> Self {
         let ours = validators.iter().map(|ruleset| {
-            let fingerprint = crd_fingerprint(ruleset.crd(), ruleset.version());
-            (CrdStatusReport::name(ruleset.as_ref()), fingerprint)
+            let compiled = CompiledCrd {
+                ruleset: Arc::clone(ruleset),
+                fingerprint: OnceLock::new(),
+            };
+            (CrdStatusReport::name(ruleset.as_ref()), compiled)
         });
         Self {
             ours: Arc::new(ours.collect()),
@@ -40,60 +56,67 @@ impl CrdStatusCache {
         }
     }
 
-    /// Reads the file for as long as the process lives, and logs each change of the CRD status.
+    /// Reads the file for as long as the process lives, and logs each change of the reported CRDs.
     pub async fn watch_file(self, file: PathBuf) {
         let mut ticks = tokio::time::interval(READ_INTERVAL);
-        let mut before = Vec::new();
+        let mut before = BTreeMap::new();
         loop {
             ticks.tick().await;
             let now = Timestamp::now().as_second().unsigned_abs();
-            let known = self.update(&CrdStatusReport::read(&file), now);
-            if known != before {
-                tracing::info!(known = describe(&known), "the CRD status has changed");
-                before = known;
+            let report = CrdStatusReport::read(&file);
+            let reported = report.kinds.clone();
+            let reported = if self.update(report, now) {
+                reported
+            } else {
+                BTreeMap::new()
+            };
+            if reported != before {
+                tracing::info!(
+                    reported = describe(&reported),
+                    "the reported CRD status has changed"
+                );
+                before = reported;
             }
         }
     }
 
-    /// Stores a reported CRD status and returns the resulting status of each kind. `now` is in seconds since the
-    /// Unix epoch. If the report has expired, or claims to be valid for longer than [`CrdStatusReport::TTL`], all
-    /// kinds become unknown.
-    pub fn update(&self, seen: &CrdStatusReport, now: u64) -> Vec<CrdMatch> {
-        let left = Duration::from_secs(seen.until.saturating_sub(now));
+    /// Stores a reported CRD status, and returns true if it is valid. `now` is in seconds since the Unix epoch. If the
+    /// report has expired, or claims to be valid for longer than [`CrdStatusReport::TTL`], all kinds become unknown.
+    pub fn update(&self, report: CrdStatusReport, now: u64) -> bool {
+        let left = Duration::from_secs(report.until.saturating_sub(now));
         let is_valid = !left.is_zero() && left <= CrdStatusReport::TTL;
-        let by_name: BTreeMap<_, _> = self
-            .ours
-            .iter()
-            .map(|(name, ours)| {
-                let known = is_valid.then(|| seen.of(name, ours));
-                (name.clone(), known.unwrap_or_default())
-            })
-            .collect();
-        let statuses = by_name.values().copied().collect();
         let known = is_valid.then(|| Known {
             until: Instant::now() + left,
-            by_name,
+            report,
         });
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
-        statuses
+        is_valid
     }
 
     /// Returns the CRD status of a kind.
     pub fn get(&self, ruleset: &dyn Validator) -> CrdMatch {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let known = known.as_ref().filter(|known| Instant::now() < known.until);
-        let status = known.and_then(|known| known.by_name.get(&CrdStatusReport::name(ruleset)));
-        status.copied().unwrap_or_default()
+        let Some(known) = known.as_ref().filter(|known| Instant::now() < known.until) else {
+            return CrdMatch::Unknown;
+        };
+        let name = CrdStatusReport::name(ruleset);
+        let ours = self.ours.get(&name);
+        ours.map_or(CrdMatch::Unknown, |ours| {
+            known.report.of(&name, ours.fingerprint())
+        })
     }
 }
 
-fn describe(known: &[CrdMatch]) -> String {
-    let words = known.iter().map(|crd| match crd {
-        CrdMatch::Unknown => "unknown",
-        CrdMatch::Same => "same",
-        CrdMatch::Different => "different",
+fn describe(reported: &BTreeMap<String, CrdStatus>) -> String {
+    let kinds = reported.iter().map(|(name, status)| {
+        let propagated = if status.propagated {
+            "propagated"
+        } else {
+            "not propagated yet"
+        };
+        format!("{name} {} ({propagated})", status.crd)
     });
-    words.collect::<Vec<_>>().join(", ")
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -102,7 +125,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::crd_status::report::CrdStatus;
 
     fn kind(least: u32) -> CrdValidator {
         let crd = json!({"spec": {
@@ -128,8 +150,7 @@ mod tests {
         };
         let crds = CrdStatusCache::new(&validators);
         assert_eq!(crds.get(&ours), CrdMatch::Unknown);
-        let statuses = crds.update(&seen, NOW);
-        assert_eq!(statuses, [crds.get(&ours)]);
+        crds.update(seen, NOW);
         crds.get(&ours)
     }
 
