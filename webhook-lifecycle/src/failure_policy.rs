@@ -161,7 +161,12 @@ impl FailurePolicyController {
         let mut misses = 0;
         loop {
             let is_called = self.sync(&mut misses).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "cannot check the failure policy of the webhook");
+                match &error {
+                    kube::Error::Api(status) if status.is_conflict() => tracing::info!(
+                        "another client has changed the configuration at the same time; the failure policy is checked again"
+                    ),
+                    _ => tracing::error!(%error, "cannot check the failure policy of the webhook"),
+                }
                 true
             });
             let pause = match self.metrics.fail_closed.get() {
