@@ -1,12 +1,57 @@
 //! Objects of any kind, as the API server returns them.
 
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, GetParams, TypeMeta};
 use kube::core::{DynamicResourceScope, Request};
 use kube::{Client, Resource};
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 use crate::custom_object::CustomMetadata;
 use crate::field_manager::FieldManager;
 use crate::request_limits::path_segment;
+
+/// Object of any type, read in one pass. [`DynamicObject`] has the fields that it does not name by a flattened map, for which
+/// serde first reads all values into a form of its own.
+pub(crate) struct UntypedObject(pub(crate) DynamicObject);
+
+impl<'de> Deserialize<'de> for UntypedObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = UntypedObject;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let (mut api_version, mut kind) = (None, None);
+        let mut metadata = ObjectMeta::default();
+        let mut data = Map::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            match name.as_str() {
+                "apiVersion" => api_version = fields.next_value()?,
+                "kind" => kind = fields.next_value()?,
+                "metadata" => metadata = fields.next_value()?,
+                _ => drop(data.insert(name, fields.next_value()?)),
+            }
+        }
+        let types = Option::zip(api_version, kind);
+        Ok(UntypedObject(DynamicObject {
+            types: types.map(|(api_version, kind)| TypeMeta { api_version, kind }),
+            metadata,
+            data: Value::Object(data),
+        }))
+    }
+}
 
 /// Returns the API of a type, in one namespace or in all.
 pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::cache::capacity::release_unused;
 use crate::cache::object_key::ObjectKey;
-use crate::dynamic_object::resource_version;
+use crate::dynamic_object::{UntypedObject, resource_version};
 
 /// LZ4 dictionary of one type: the text of one of its objects. Each object is compressed to its difference from
 /// it, which is small if the same client has created both. Clones share the dictionary.
@@ -53,7 +53,9 @@ impl CompressedObject {
 
     /// Decompresses the object.
     pub(crate) fn decompress(&self) -> DynamicObject {
-        serde_json::from_slice(&self.text()).expect("the text was serialized from an object")
+        let object: UntypedObject =
+            serde_json::from_slice(&self.text()).expect("the text was serialized from an object");
+        object.0
     }
 
     /// Compresses an object with the same dictionary.
