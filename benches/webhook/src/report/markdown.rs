@@ -45,6 +45,7 @@ impl Report {
             "responses/s (min-max)",
             "p99",
             "CPU time per response",
+            "start",
             "memory: idle, peak",
         ];
         print_table(header, self.load_rows());
@@ -61,7 +62,7 @@ impl Report {
         print_table(header, self.ratio_rows());
     }
 
-    fn load_rows(&self) -> Vec<[String; 5]> {
+    fn load_rows(&self) -> Vec<[String; 6]> {
         let rows = self.servers.iter().filter_map(|(name, server)| {
             let [rate, _, p99, cpu] = numbers(server.rows.get(&scenario("typical"))?);
             Some([
@@ -69,6 +70,7 @@ impl Report {
                 with_separators(&rate),
                 format!("{:.1} ms", p99.median / 1e3),
                 format!("{:.0} us", cpu.median),
+                format!("{:.0} ms", spread(&server.start_up_ms).median),
                 format!(
                     "{:.0} MiB, {:.0} MiB",
                     spread(&server.idle_mib).median,
