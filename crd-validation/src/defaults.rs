@@ -114,7 +114,7 @@ impl Defaulting {
     fn below(&mut self, value: &mut Value, schema: &Schema, at: Location<'_>, recorded: bool) {
         match value {
             Value::Object(fields) => {
-                for (name, child) in &schema.properties {
+                for (name, child) in schema.properties.iter() {
                     if matches!(at, Location::Root) && self.left_out.contains(&name.as_str()) {
                         continue;
                     }
@@ -136,7 +136,7 @@ impl Defaulting {
                     return;
                 };
                 for (name, value) in fields.iter_mut() {
-                    if schema.properties.contains_key(name) {
+                    if schema.properties.contains(name) {
                         continue;
                     }
                     let at = Location::Field(&at, name);

@@ -35,7 +35,7 @@ pub(crate) fn of_version(
     let mut collector = Collector {
         entries: Vec::new(),
     };
-    for (name, child) in &schema.properties {
+    for (name, child) in schema.properties.iter() {
         // Users do not write `status`, and the API server itself validates the other three fields.
         if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
             let rules = cel.and_then(|cel| cel.properties.get(name));
@@ -91,7 +91,7 @@ impl Collector {
                 expression: Some(rule.source.clone()),
             });
         }
-        for (name, child) in &schema.properties {
+        for (name, child) in schema.properties.iter() {
             let rules = cel.and_then(|cel| cel.properties.get(name));
             self.node(child, rules, &format!("{at}.{name}"));
         }

@@ -2,14 +2,14 @@
 
 mod compile;
 pub(crate) mod projection;
+mod properties;
 pub(crate) mod scale;
-
-use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde_json::{Number, Value};
 
 use crate::format::Format;
+use crate::schema::properties::Properties;
 
 pub(crate) use crate::json::types::JsonType;
 
@@ -73,7 +73,7 @@ pub(crate) struct Schema {
     pub(crate) max_items: Option<u64>,
     pub(crate) unique_items: bool,
     pub(crate) list_type: ListType,
-    pub(crate) properties: BTreeMap<String, Schema>,
+    pub(crate) properties: Properties,
     pub(crate) additional: Additional,
     pub(crate) preserves_unknown: bool,
     /// If true, the value is a Kubernetes object with apiVersion, kind and metadata.

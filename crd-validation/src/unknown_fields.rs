@@ -132,7 +132,7 @@ fn unknown(parent: Option<&Schema>, name: &str, at: Cursor<'_>, report: &mut Rep
     let below = at.child(name);
     let known = parent
         .into_iter()
-        .flat_map(|parent| parent.properties.keys());
+        .flat_map(|parent| parent.properties.names());
     let question = did_you_mean(name, known.map(String::as_str));
     let detail = if question.is_empty() {
         "unknown field; the API server would prune it".to_owned()

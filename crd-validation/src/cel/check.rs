@@ -151,7 +151,7 @@ impl<'a> Walk<'a> {
             if own && matches!(*name, "apiVersion" | "kind" | "metadata") {
                 return Ok(());
             }
-            let mut fields = node.properties.values();
+            let mut fields = node.properties.schemas();
             let known = fields.find(|field| field.identifier.as_deref() == Some(*name));
             match known.or_else(|| node.additional()) {
                 Some(child) => node = child,

@@ -27,7 +27,7 @@ impl CelValidator {
             return Ok(None);
         }
         let mut properties = BTreeMap::new();
-        for (name, child) in &schema.properties {
+        for (name, child) in schema.properties.iter() {
             if let Some(child) = Self::compile(child, &join(at, name))? {
                 properties.insert(name.clone(), child);
             }

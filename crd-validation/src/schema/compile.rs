@@ -51,7 +51,7 @@ impl Schema {
         let any = |own: bool, has: fn(&Schema) -> bool| {
             let additional = schema.additional();
             let items = schema.items.as_deref();
-            let mut below = schema.properties.values().chain(additional).chain(items);
+            let mut below = schema.properties.schemas().chain(additional).chain(items);
             own || below.any(has)
         };
         let has_rules = any(!schema.validations.is_empty(), |below| below.has_rules);
@@ -75,7 +75,7 @@ impl Schema {
         }
         let has = |key: &String| {
             let items = self.items.as_ref();
-            items.is_some_and(|items| items.properties.contains_key(key))
+            items.is_some_and(|items| items.properties.contains(key))
         };
         match keys.iter().find(|key| !has(key)) {
             Some(key) => Err(format!(
@@ -109,11 +109,13 @@ impl Schema {
             "x-kubernetes-embedded-resource" => self.embedded = value == true,
             "items" => self.items = Some(Box::new(Self::compile(value, &format!("{at}[]"))?)),
             "properties" => {
-                for (name, property) in value.as_object().into_iter().flatten() {
+                let properties = value.as_object().into_iter().flatten();
+                let compiled = properties.map(|(name, property)| {
                     let mut child = Self::compile(property, &join(at, name))?;
                     child.identifier = cel::identifier(name);
-                    self.properties.insert(name.clone(), child);
-                }
+                    Ok((name.clone(), child))
+                });
+                self.properties = compiled.collect::<Result<_, CompileError>>()?;
             }
             "additionalProperties" => {
                 self.additional = match value {

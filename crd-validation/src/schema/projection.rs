@@ -58,7 +58,9 @@ impl Projection {
                     && !status.additional().is_some_and(is_validated)
             })
         {
-            let fields = status.into_iter().flat_map(|status| &status.properties);
+            let fields = status
+                .into_iter()
+                .flat_map(|status| status.properties.iter());
             let open = fields.filter(|(_, node)| is_validated(node));
             closed.push(Closed {
                 name: "status",
