@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use http_body_util::{BodyExt, Limited};
+use memchr::memchr_iter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::admission::error::RequestError;
@@ -254,14 +255,15 @@ const COPIES: usize = 3;
 /// Memory estimate for all copies of parsed JSON. Punctuation within strings is counted, too, so the estimate is
 /// rather too high.
 pub(crate) fn parsed_size_estimate(json: &[u8]) -> usize {
-    let weights = json.iter().map(|byte| match byte {
-        b',' => ITEM_BYTES,
-        b':' => NAME_BYTES,
-        b'[' => LIST_BYTES,
-        b'{' => OBJECT_BYTES,
-        _ => 1,
-    });
-    weights.sum::<usize>().saturating_mul(COPIES)
+    let weights = [
+        (b',', ITEM_BYTES),
+        (b':', NAME_BYTES),
+        (b'[', LIST_BYTES),
+        (b'{', OBJECT_BYTES),
+    ];
+    // One pass over the bytes for each, because each of them compares many bytes at once.
+    let added = weights.map(|(byte, weight)| memchr_iter(byte, json).count() * (weight - 1));
+    (json.len() + added.iter().sum::<usize>()).saturating_mul(COPIES)
 }
 
 #[cfg(test)]
@@ -289,6 +291,15 @@ mod tests {
     fn reserve(budget: &MemoryBudget, body: &mut BufferedBody) -> Result<(), RequestError> {
         let estimate = parsed_size_estimate(&body.bytes);
         budget.reserve_for_handling(body, estimate)
+    }
+
+    #[test]
+    fn the_estimate_counts_items_fields_lists_and_objects_and_the_other_bytes() {
+        let estimate = |json: &str| parsed_size_estimate(json.as_bytes());
+        assert_eq!(estimate(""), 0);
+        assert_eq!(estimate("12345"), 5 * COPIES);
+        let expected = OBJECT_BYTES + NAME_BYTES + LIST_BYTES + ITEM_BYTES + 7;
+        assert_eq!(estimate(r#"{"a":[1,2]}"#), expected * COPIES);
     }
 
     #[test]
