@@ -53,6 +53,21 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
+/// Returns an object as JSON. It copies the fields that [`DynamicObject`] does not name, which it would write one by one.
+pub(crate) fn to_value(object: &DynamicObject) -> serde_json::Result<Value> {
+    let mut fields = match &object.data {
+        Value::Object(fields) => fields.clone(),
+        _ => Map::new(),
+    };
+    if let Some(types) = &object.types {
+        fields.insert("apiVersion".to_owned(), types.api_version.clone().into());
+        fields.insert("kind".to_owned(), types.kind.clone().into());
+    }
+    let metadata = serde_json::to_value(&object.metadata)?;
+    fields.insert("metadata".to_owned(), metadata);
+    Ok(Value::Object(fields))
+}
+
 /// Returns the API of a type, in one namespace or in all.
 pub(crate) fn api<K>(client: &Client, resource: &ApiResource, namespace: Option<&str>) -> Api<K>
 where
@@ -108,4 +123,28 @@ pub(crate) fn resource_version(child: &DynamicObject) -> Option<u64> {
 /// Returns true if `one` is a later state of the same object than `other`.
 pub(crate) fn is_later(one: &DynamicObject, other: &DynamicObject) -> bool {
     one.metadata.uid == other.metadata.uid && resource_version(one) > resource_version(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_the_same_as_json_and_read_from_it() {
+        let metadata = json!({"name": "a", "labels": {"app": "b"}, "creationTimestamp": "2026-01-02T03:04:05Z"});
+        let whole = json!({
+            "apiVersion": "g/v1", "kind": "K", "metadata": metadata,
+            "spec": {"number": 0.1, "text": "c"}, "status": null,
+        });
+        let untyped = json!({"metadata": metadata, "data": {"a": "b"}});
+        for value in [whole, untyped] {
+            let object: DynamicObject = serde_json::from_value(value.clone()).expect("an object");
+            assert_eq!(to_value(&object).expect("JSON"), value);
+            let text = value.to_string();
+            let read: UntypedObject = serde_json::from_str(&text).expect("an object");
+            assert_eq!(read.0, object);
+        }
+    }
 }

@@ -28,6 +28,7 @@ use crate::cache::store::CompressedObject;
 use crate::children::{AppliedChanges, ChildMap, ChildWriter, Owner};
 use crate::controller::context::Context;
 use crate::custom_object::CustomObject;
+use crate::dynamic_object::to_value;
 use crate::reconcile::action::Action;
 use crate::reconcile::conclusion::{Conclusion, Stop};
 use crate::reconcile::validate::Stored;
@@ -110,7 +111,7 @@ impl<'a, R: Reconciler> Reconciliation<'a, R> {
         related: &'a [RelatedCache],
         cached: Option<Arc<CompressedObject>>,
     ) -> Result<Self, kube::Error> {
-        let object = serde_json::to_value(stored).map_err(kube::Error::SerdeError)?;
+        let object = to_value(stored).map_err(kube::Error::SerdeError)?;
         let namespace = stored.namespace();
         let uid = stored.uid().unwrap_or_default();
         let mut children = context.written.children.children_of(&uid);

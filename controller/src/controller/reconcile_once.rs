@@ -93,7 +93,7 @@ impl<R: Reconciler> Controller<R> {
     fn namespaces_of_children(&self, type_: usize, object: &DynamicObject) -> Vec<Option<String>> {
         match self.context.namespace_watches.of_type(type_) {
             Some(namespaces) => {
-                let object = serde_json::to_value(object).unwrap_or_default();
+                let object = dynamic_object::to_value(object).unwrap_or_default();
                 let namespaces = namespaces.namespaces_of(&object);
                 namespaces.into_iter().map(Some).collect()
             }

@@ -9,6 +9,7 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 
 use crate::cache::index_entry::IndexEntry;
+use crate::dynamic_object::to_value;
 use crate::predicate::UpdateEvent;
 use crate::watch::event_stream::Fields;
 
@@ -224,7 +225,7 @@ impl Watch {
     /// function panics.
     pub(crate) fn index_entry(&self, object: &DynamicObject) -> Option<IndexEntry> {
         let keys = self.keys.as_ref()?;
-        let value = serde_json::to_value(object).unwrap_or_default();
+        let value = to_value(object).unwrap_or_default();
         let filed = catch_unwind(AssertUnwindSafe(|| keys(&value)));
         if filed.is_err() {
             let name = &value["metadata"]["name"];

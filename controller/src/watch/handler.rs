@@ -19,6 +19,7 @@ use crate::cache::reference_index::{ReferenceIndex, targets};
 use crate::children::OWNER_LABEL;
 use crate::children::owner::label;
 use crate::controller::context::Context;
+use crate::dynamic_object::to_value;
 use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
 use crate::protection::in_use::InUseProtection;
 use crate::queue::priority_queue::{Priority, Queue};
@@ -347,7 +348,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
     fn update_namespaces(&self, key: &ObjectKey, change: &UpdateEvent<'_, DynamicObject>) {
         let watches = &self.context.namespace_watches;
         if watches.is_any() {
-            let after = change.after.map(|after| serde_json::to_value(&**after));
+            let after = change.after.map(|after| to_value(after));
             let after = after.transpose().ok().flatten().unwrap_or_default();
             watches.set_owner(key, &after);
         }
@@ -372,7 +373,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         let now = match change.after {
             Some(after) if !self.is_processed(after) => {
                 let namespace = after.namespace().unwrap_or_default();
-                let value = serde_json::to_value(&**after).unwrap_or_default();
+                let value = to_value(after).unwrap_or_default();
                 targets(&self.context.watches, &namespace, &value)
             }
             _ => Some(BTreeSet::new()),
