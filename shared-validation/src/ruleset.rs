@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crd_validation::conversion::{ConversionError, Versions};
 use crd_validation::json::RawObject;
@@ -93,6 +93,14 @@ pub(crate) use crate::validator::Validator;
 /// # Ok::<(), lockstep_shared_validation::CompileError>(())
 /// ```
 pub struct Ruleset<K: ValidatedResource> {
+    compiled: OnceLock<Compiled<K>>,
+    /// Value that the Rust rules get once they are compiled.
+    extension: Option<Extension>,
+}
+
+type Extension = Arc<dyn Any + Send + Sync>;
+
+struct Compiled<K: ValidatedResource> {
     resource: CrdValidator,
     dynamic_defaults: Vec<DynamicDefault>,
     transition_fields: BTreeSet<String>,
@@ -108,6 +116,65 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// If the schema or a CEL rule uses something that the API server would evaluate differently, or if a rule in Rust has
     /// the id of another rule: metrics, policies and test cases could not tell them apart.
     pub fn compile() -> Result<Self, CompileError> {
+        Ok(Self {
+            compiled: Compiled::new()?.into(),
+            extension: None,
+        })
+    }
+
+    /// Returns a ruleset that is compiled for the first object, or for the first question about its rules or its CRD.
+    ///
+    /// For a process that knows many kinds and validates objects of a few of them: a compiled kind takes up to several MiB, and
+    /// its compilation milliseconds.
+    ///
+    /// # Panics
+    ///
+    /// Each use of a ruleset that cannot be compiled panics. A test of the kind should call [`compile`](Self::compile), which
+    /// returns the error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use lockstep_shared_validation::ValidatedResource;
+    /// use std::sync::Arc;
+    ///
+    /// use lockstep_shared_validation::{Ruleset, ValidatorRegistry};
+    ///
+    /// # fn registry<User: ValidatedResource>() -> ValidatorRegistry {
+    /// ValidatorRegistry::default().register(Arc::new(Ruleset::<User>::lazy()))
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn lazy() -> Self {
+        Self {
+            compiled: OnceLock::new(),
+            extension: None,
+        }
+    }
+
+    /// Sets a value that the Rust rules read with [`RuleContext::extension`](crate::RuleContext::extension): what
+    /// they need besides the object, such as a cache. It must not change the result of a validation.
+    #[must_use]
+    pub fn with_extension(mut self, extension: Extension) -> Self {
+        if let Some(compiled) = self.compiled.get_mut() {
+            compiled.typed.extension = Some(Arc::clone(&extension));
+        }
+        self.extension = Some(extension);
+        self
+    }
+
+    fn compiled(&self) -> &Compiled<K> {
+        self.compiled.get_or_init(|| {
+            let mut compiled = Compiled::new()
+                .unwrap_or_else(|error| panic!("cannot compile the rules of {}: {error}", K::KIND));
+            compiled.typed.extension.clone_from(&self.extension);
+            compiled
+        })
+    }
+}
+
+impl<K: ValidatedResource> Compiled<K> {
+    fn new() -> Result<Self, CompileError> {
         let crd = K::crd();
         let resource = CrdValidator::compile(&crd, K::VERSION)?;
         if resource.has_root_rules() {
@@ -196,15 +263,7 @@ fn duplicate_rule(id: &str) -> CompileError {
     }
 }
 
-impl<K: ValidatedResource> Ruleset<K> {
-    /// Sets a value that the Rust rules read with [`RuleContext::extension`](crate::RuleContext::extension): what
-    /// they need besides the object, such as a cache. It must not change the result of a validation.
-    #[must_use]
-    pub fn with_extension(mut self, extension: Arc<dyn Any + Send + Sync>) -> Self {
-        self.typed.extension = Some(extension);
-        self
-    }
-
+impl<K: ValidatedResource> Compiled<K> {
     fn validation(&self) -> Validation<'_> {
         Validation {
             crd: &self.resource,
@@ -229,11 +288,11 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     }
 
     fn crd(&self) -> &Value {
-        self.resource.crd()
+        self.compiled().resource.crd()
     }
 
     fn rules(&self) -> Vec<RuleInfo> {
-        self.catalogue.clone()
+        self.compiled().catalogue.clone()
     }
 
     fn settings(&self) -> Option<Settings> {
@@ -241,23 +300,33 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
     }
 
     fn transition_fields(&self) -> &BTreeSet<String> {
-        &self.transition_fields
+        &self.compiled().transition_fields
     }
 
     fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
-        convert::<K>(object, to)
+        let versions = Versions {
+            group: K::GROUP,
+            kind: K::KIND,
+            storage_version: K::VERSION,
+            others: K::additional_versions(),
+        };
+        versions.convert(object, to)
     }
 
     fn probe_object(&self, name: &str, namespace: &str) -> Option<Value> {
         let mut example = K::example();
         example["apiVersion"] = format!("{}/{}", K::GROUP, K::VERSION).into();
         example["kind"] = K::KIND.into();
-        let namespace = self.resource.is_namespaced().then_some(namespace);
+        let namespace = self
+            .compiled()
+            .resource
+            .is_namespaced()
+            .then_some(namespace);
         Some(probe::probe_object(example, name, namespace))
     }
 
     fn default_patch(&self, request: &ValidationRequest<'_>) -> Patch {
-        self.validation().default_patch(request)
+        self.compiled().validation().default_patch(request)
     }
 
     fn is_trivially_valid(
@@ -267,12 +336,14 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         crd: CrdMatch,
     ) -> bool {
         let (object, old) = (object.tree(), old.map(RawObject::tree));
-        fast_path::is_complete(object, old, &self.dynamic_defaults)
+        let compiled = self.compiled();
+        let defaults = &compiled.dynamic_defaults;
+        fast_path::is_complete(object, old, defaults)
             && old.is_none_or(|old| {
-                fast_path::is_as_accepted(old, &self.dynamic_defaults, &self.transition_fields)
+                fast_path::is_as_accepted(old, defaults, &compiled.transition_fields)
             })
-            && (crd == CrdMatch::Same || self.resource.is_trivially_valid(object, old))
-            && self.typed.is_trivially_valid(object, old)
+            && (crd == CrdMatch::Same || compiled.resource.is_trivially_valid(object, old))
+            && compiled.typed.is_trivially_valid(object, old)
     }
 
     fn has_all_defaults(
@@ -282,31 +353,20 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         crd: CrdMatch,
     ) -> bool {
         let old = old.map(RawObject::tree);
-        fast_path::is_complete(object.tree(), old, &self.dynamic_defaults)
-            && (crd == CrdMatch::Same || self.resource.has_all_defaults(object.tree()))
+        let compiled = self.compiled();
+        fast_path::is_complete(object.tree(), old, &compiled.dynamic_defaults)
+            && (crd == CrdMatch::Same || compiled.resource.has_all_defaults(object.tree()))
     }
 
     fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
-        self.validation().validate(request)
+        self.compiled().validation().validate(request)
     }
-}
-
-/// Converts an object of a kind to another version, see [`Validator::convert`].
-pub(crate) fn convert<K: ValidatedResource>(
-    object: &Value,
-    to: &str,
-) -> Result<Value, ConversionError> {
-    let versions = Versions {
-        group: K::GROUP,
-        kind: K::KIND,
-        storage_version: K::VERSION,
-        others: K::additional_versions(),
-    };
-    versions.convert(object, to)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use serde::Deserialize;
     use serde_json::json;
 
@@ -374,5 +434,70 @@ mod tests {
         assert_eq!(error(compiled), twice("first"));
         let compiled = Ruleset::<InCelAndRust>::compile().err();
         assert_eq!(error(compiled), twice("from-cel"));
+    }
+
+    /// Number of compilations.
+    static COMPILED: AtomicUsize = AtomicUsize::new(0);
+
+    #[derive(Deserialize)]
+    struct Sized {
+        size: u64,
+    }
+
+    impl ValidatedResource for Sized {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Thing";
+
+        fn crd() -> Value {
+            COMPILED.fetch_add(1, Ordering::Relaxed);
+            let schema = json!({"type": "object", "properties": {"size": {"type": "integer", "minimum": 1}}});
+            json!({"spec": {
+                "group": "example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+                "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+            }})
+        }
+
+        fn example() -> Value {
+            json!({"size": 1})
+        }
+
+        fn rules() -> Vec<Rule<Self>> {
+            vec![Rule {
+                id: "too-large",
+                description: "The size must not exceed the extension.",
+                severity: Severity::Error,
+                reference: "https://example.com",
+                fields: &["size"],
+                validate: |context, diagnostics| {
+                    let most = context.extension::<u64>().expect("the extension");
+                    if context.object.size > *most {
+                        diagnostics.invalid("size", context.object.size, "is too large");
+                    }
+                },
+            }]
+        }
+    }
+
+    #[test]
+    fn a_lazy_ruleset_is_compiled_once_for_the_first_object() {
+        let lazy = Ruleset::<Sized>::lazy().with_extension(Arc::new(5_u64));
+        assert_eq!((lazy.kind(), lazy.version()), ("Thing", "v1"));
+        assert!(lazy.settings().is_none());
+        let stored = json!({"apiVersion": "example.com/v1", "kind": "Thing"});
+        lazy.convert(&stored, "example.com/v1")
+            .expect("the object has this version");
+        assert_eq!(COMPILED.load(Ordering::Relaxed), 0);
+        let message = |size: u64| {
+            let object = json!({"size": size});
+            lazy.validate(&ValidationRequest::create(&object)).message()
+        };
+        assert_eq!(message(5), "");
+        assert!(message(0).contains("greater than or equal to 1"));
+        assert!(message(6).contains("[too-large]"));
+        let small = serde_json::from_str(r#"{"size": 5}"#).expect("an object");
+        assert!(lazy.is_trivially_valid(&small, None, CrdMatch::Unknown));
+        assert!(lazy.rules().iter().any(|rule| rule.id == "too-large"));
+        assert_eq!(COMPILED.load(Ordering::Relaxed), 1);
     }
 }

@@ -7,7 +7,7 @@ use clap::{ArgMatches, Command};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockstep_controller::{DeletionEffect, FinalizeRequest, Reconciler, Runnable};
-use lockstep_shared_validation::{LazyRuleset, Ruleset, ValidatedResource, Validator};
+use lockstep_shared_validation::{Ruleset, ValidatedResource, Validator};
 use serde_json::Value;
 
 use crate::admission_checks::{AdmissionCheck, IsWanted};
@@ -93,16 +93,19 @@ impl KindDefinition {
 fn compile<K: ValidatedResource>(
     extension: Option<&Extension>,
 ) -> anyhow::Result<Arc<dyn Validator>> {
-    let ruleset = Ruleset::<K>::compile()
-        .with_context(|| format!("cannot compile the rules of {}", K::KIND))?;
-    Ok(Arc::new(match extension {
-        Some(extension) => ruleset.with_extension(Arc::clone(extension)),
-        None => ruleset,
-    }))
+    let ruleset = Ruleset::<K>::compile();
+    let ruleset = ruleset.with_context(|| format!("cannot compile the rules of {}", K::KIND))?;
+    Ok(with_extension(ruleset, extension))
 }
 
 fn lazy<K: ValidatedResource>(extension: Option<&Extension>) -> Arc<dyn Validator> {
-    let ruleset = LazyRuleset::<K>::default();
+    with_extension(Ruleset::<K>::lazy(), extension)
+}
+
+fn with_extension<K: ValidatedResource>(
+    ruleset: Ruleset<K>,
+    extension: Option<&Extension>,
+) -> Arc<dyn Validator> {
     Arc::new(match extension {
         Some(extension) => ruleset.with_extension(Arc::clone(extension)),
         None => ruleset,
