@@ -1,8 +1,12 @@
 //! `lockstep webhook`: the process of the admission webhook. It has no cluster credentials.
 
+mod compilation;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -91,12 +95,16 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     };
     let tls = Arc::new(tls);
     tokio::spawn(Arc::clone(&tls).watch_client_ca(server_metrics.clone()));
-    let (ready_tls, draining) = (Arc::clone(&tls), stop.clone());
+    let are_rules_usable = Arc::new(AtomicBool::new(false));
+    let (ready_tls, ready_rules) = (Arc::clone(&tls), Arc::clone(&are_rules_usable));
+    let draining = stop.clone();
     let ready = move || {
         if *draining.borrow() {
             Err("draining".to_owned())
         } else if !ready_tls.is_loaded() {
             Err("no serving certificate yet".to_owned())
+        } else if !ready_rules.load(Ordering::Relaxed) {
+            Err("the rules are being compiled for the first time".to_owned())
         } else {
             Ok(())
         }
@@ -116,9 +124,17 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     if traces.is_some() {
         routes = Traces::continued(routes);
     }
-    Server::new(routes, tls, server_limits, server_metrics)
-        .serve(listener, stop, args.shutdown_delay)
-        .await;
+    let server = Server::new(routes, tls, server_limits, server_metrics);
+    let mut served = pin!(server.serve(listener, stop, args.shutdown_delay));
+    let checked = tokio::select! {
+        checked = compilation::check() => Some(checked),
+        () = &mut served => None,
+    };
+    if let Some(checked) = checked {
+        checked?;
+        are_rules_usable.store(true, Ordering::Relaxed);
+        served.await;
+    }
     if let Some(traces) = traces {
         traces.end().await;
     }
