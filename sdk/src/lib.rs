@@ -77,7 +77,7 @@ pub use clap;
 pub use kube;
 pub use lockstep_controller as controller;
 pub use lockstep_shared_validation as shared_validation;
-pub use lockstep_webhook::{AdmissionCheckRequest, AdmissionCheckResult, Finding};
+pub use lockstep_webhook::{AdmissionCheckRequest, AdmissionCheckResult, Finding, off_the_runtime};
 pub use prometheus_client;
 pub use serde_json;
 

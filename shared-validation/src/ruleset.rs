@@ -303,6 +303,14 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         &self.compiled().transition_fields
     }
 
+    fn is_compiled(&self) -> bool {
+        self.compiled.get().is_some()
+    }
+
+    fn ensure_compiled(&self) {
+        self.compiled();
+    }
+
     fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
         let versions = Versions {
             group: K::GROUP,

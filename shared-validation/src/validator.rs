@@ -54,6 +54,12 @@ pub trait Validator: Send + Sync {
     }
     /// Returns the transition fields: the fields whose last validated values the controller stores.
     fn transition_fields(&self) -> &BTreeSet<String>;
+    /// Returns false if the rules are going to be compiled for the first object, which takes long.
+    fn is_compiled(&self) -> bool {
+        true
+    }
+    /// Compiles the rules now, unless they are compiled.
+    fn ensure_compiled(&self) {}
     /// Validates an object.
     fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult;
     /// Returns the default patch for an object.

@@ -35,6 +35,7 @@ mod conversion;
 mod limits;
 mod metrics;
 mod middleware;
+mod off_the_runtime;
 mod webhook;
 
 pub use crate::admission::check::{
@@ -43,3 +44,4 @@ pub use crate::admission::check::{
 pub use crate::webhook::Webhook;
 pub use limits::Limits;
 pub use metrics::Metrics;
+pub use off_the_runtime::off_the_runtime;

@@ -267,6 +267,8 @@ fn require_json(headers: &HeaderMap) -> Result<(), RequestError> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{self, Receiver};
 
     use axum::body::to_bytes;
     use axum::http::StatusCode;
@@ -280,7 +282,10 @@ mod tests {
     use crate::metrics::WebhookLabels;
 
     /// Kind with a rule that panics for some objects.
-    struct Explosive(CrdValidator);
+    struct Explosive(CrdValidator, Option<Compilation>);
+
+    /// Compilation that ends when something is received.
+    type Compilation = Mutex<Receiver<()>>;
 
     impl Validator for Explosive {
         fn group(&self) -> &str {
@@ -307,13 +312,24 @@ mod tests {
             self.0.transition_fields()
         }
 
+        fn is_compiled(&self) -> bool {
+            self.1.is_none()
+        }
+
+        fn ensure_compiled(&self) {
+            let compilation = self.1.as_ref().expect("it is not compiled");
+            let ended = compilation.lock().expect("one review");
+            let ended = ended.recv_timeout(Duration::from_secs(10));
+            ended.expect("the runtime does something else in the meantime");
+        }
+
         fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {
             assert_ne!(request.object["metadata"]["name"], "bomb");
             self.0.validate(request)
         }
     }
 
-    fn explosive() -> ValidatorRegistry {
+    fn explosive(compilation: Option<Compilation>) -> ValidatorRegistry {
         let crd = json!({"spec": {
             "group": "example.com",
             "names": {"kind": "Trap", "plural": "traps"},
@@ -321,7 +337,7 @@ mod tests {
                 "schema": {"openAPIV3Schema": {"type": "object"}}}],
         }});
         let kind = CrdValidator::compile(&crd, "v1").expect("it compiles");
-        ValidatorRegistry::default().register(Arc::new(Explosive(kind)))
+        ValidatorRegistry::default().register(Arc::new(Explosive(kind, compilation)))
     }
 
     async fn send(routes: &Router, name: &str, note: &str) -> StatusCode {
@@ -353,7 +369,8 @@ mod tests {
     #[tokio::test]
     async fn a_panic_fails_one_request_and_is_counted() {
         let metrics = Metrics::unregistered();
-        let routes = Webhook::new(explosive(), metrics.clone(), Limits::default()).into_router();
+        let routes =
+            Webhook::new(explosive(None), metrics.clone(), Limits::default()).into_router();
         let long = "x".repeat(2 * QUICK_BYTES);
         for note in ["", &long] {
             assert_eq!(send(&routes, "bomb", note).await, 500);
@@ -369,5 +386,20 @@ mod tests {
                 .get(),
             0
         );
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn the_first_review_of_a_kind_does_not_block_the_runtime() {
+        let (sender, compilation) = mpsc::channel();
+        let validators = explosive(Some(Mutex::new(compilation)));
+        let routes =
+            Webhook::new(validators, Metrics::unregistered(), Limits::default()).into_router();
+        let review = tokio::spawn(async move {
+            let other = tokio::spawn(async move { sender.send(()) });
+            let status = send(&routes, "fine", "").await;
+            (status, other.await.expect("no panic"))
+        });
+        let (status, sent) = review.await.expect("no panic");
+        assert_eq!((status, sent), (StatusCode::OK, Ok(())));
     }
 }

@@ -9,10 +9,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lockstep_sdk::off_the_runtime;
 use lockstep_shared_validation::{MAX_REPORTED, max_reported};
 use lockstep_vector_api::{Compiler, Program, VrlDiagnostic};
 use rustix::process::Signal;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::vector::worker::{ALLOCATOR, CompileJob, WorkerLimits};
 
@@ -94,17 +94,6 @@ pub(crate) fn compiler_with_deadline() -> Box<dyn Compiler> {
 impl Compiler for PooledCompiler {
     fn compile(&mut self, program: &Program<'_>) -> Result<Vec<VrlDiagnostic>, String> {
         off_the_runtime(|| self.compile_in_worker(program))
-    }
-}
-
-/// Waits without blocking the async runtime: reviews that need no compiler are answered in the meantime.
-fn off_the_runtime<T>(wait: impl FnOnce() -> T) -> T {
-    let runtime = Handle::try_current();
-    let is_shared = runtime.is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if is_shared {
-        tokio::task::block_in_place(wait)
-    } else {
-        wait()
     }
 }
 

@@ -125,15 +125,15 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
         routes = Traces::continued(routes);
     }
     let server = Server::new(routes, tls, server_limits, server_metrics);
-    let mut served = pin!(server.serve(listener, stop, args.shutdown_delay));
+    let mut serving = pin!(server.serve(listener, stop, args.shutdown_delay));
     let checked = tokio::select! {
         checked = compilation::check() => Some(checked),
-        () = &mut served => None,
+        () = &mut serving => None,
     };
     if let Some(checked) = checked {
         checked?;
         are_rules_usable.store(true, Ordering::Relaxed);
-        served.await;
+        serving.await;
     }
     if let Some(traces) = traces {
         traces.end().await;

@@ -15,6 +15,7 @@ use crate::admission::error::RequestError;
 use crate::admission::request::{self, AdmissionRequest, LazyObject};
 use crate::admission::response::{self, AdmissionReview, Outcome, truncate};
 use crate::metrics::{Metrics, ViolationLabels};
+use crate::off_the_runtime::off_the_runtime;
 
 /// Function that returns the CRD status of a kind.
 pub(crate) type CrdStatusSource = Arc<dyn Fn(&dyn Validator) -> CrdMatch + Send + Sync>;
@@ -119,6 +120,9 @@ impl Handler {
                 .is_some_and(|name| !name.is_empty())
         {
             return Ok(Outcome::Allowed);
+        }
+        if !ruleset.is_compiled() {
+            off_the_runtime(|| ruleset.ensure_compiled());
         }
         let object = parse_object(request.object.take(), "object")?
             .ok_or_else(|| RequestError::bad_request("`request.object` is missing but required"))?;
