@@ -96,6 +96,10 @@
 //! a Lease. A controller [with these shards](Controller::with_shards) caches and reconciles the objects of the shards that the
 //! replica holds.
 //!
+//! # Async runtime
+//!
+//! [`runtime_builder`] configures an async runtime for the process of one or several controllers.
+//!
 //! # Metrics and rate limits
 //!
 //! [`Metrics`], [`ClientMetrics`] and [`LeaderElectionMetrics`] are the Prometheus metrics. A [`RateLimiter`] limits
@@ -117,6 +121,7 @@ mod protection;
 pub mod queue;
 mod reconcile;
 mod request_limits;
+mod runtime;
 mod sharding;
 mod simulated_election;
 mod status;
@@ -145,6 +150,7 @@ pub use crate::named_config_map::{MAX_CONFIG_MAP_BYTES, NamedConfigMap};
 pub use crate::queue::{RateLimited, RateLimiter};
 pub use crate::reconcile::action::Action;
 pub use crate::request_limits::{LimitedRequests, RequestLimits, path_segment};
+pub use crate::runtime::runtime_builder;
 pub use crate::sharding::{LEADER_ELECTION_ID_LABEL, ShardElector, Shards};
 pub use crate::simulated_election::SimulatedElection;
 pub use lockstep_watch::{WatchLimits, Watches};

@@ -10,7 +10,9 @@ mod shards;
 mod slow_operator;
 
 use clap::{Parser, Subcommand};
+use lockstep_controller::runtime_builder;
 use mimalloc::MiMalloc;
+use tokio::runtime::Builder;
 
 use crate::report::Report;
 
@@ -50,10 +52,17 @@ enum Command {
     OperateSlowly(slow_operator::Args),
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
+    let mut builder = match cli.command {
+        None | Some(Command::Shards(_)) => Builder::new_multi_thread(),
+        Some(Command::Operate(_) | Command::OperateSlowly(_)) => runtime_builder(),
+    };
+    builder.enable_all().build()?.block_on(run(cli))
+}
+
+async fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Some(Command::Operate(args)) => return operator::run(&args).await,
         Some(Command::Shards(args)) => return shards::run(&args).await,

@@ -13,7 +13,7 @@ use kube::{Client, Config};
 use lockstep_certs::CertificateManager;
 use lockstep_controller::{
     ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter, RequestLimits,
-    SecretAccess, Watches,
+    SecretAccess, Watches, runtime_builder,
 };
 use lockstep_manifests::names::Names;
 use lockstep_shared_validation::ValidatorRegistry;
@@ -105,9 +105,10 @@ pub(crate) fn run(args: Args, matches: ArgMatches, environment: Environment) -> 
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| anyhow!("a TLS provider is already installed"))?;
-    // Spawned onto the worker threads, which also poll the connections that it waits for. On a thread of its own,
+    // Spawned onto the worker thread, which also polls the connections that it waits for. On a thread of its own,
     // each response would have to wake that thread.
-    runtime::block_on(async { tokio::spawn(serve(args, matches, environment)).await? })
+    let serving = async { tokio::spawn(serve(args, matches, environment)).await? };
+    runtime::block_on_runtime(runtime_builder(), serving)
 }
 
 async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> anyhow::Result<()> {

@@ -5,14 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use lockstep_controller::runtime_builder;
+use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use crate::logging;
 use crate::server::signals::Signals;
-
-/// Stack of a thread: the steps of a reconciliation are nested futures, which take megabytes in a program without optimization.
-/// The system provides only the pages that are used.
-const STACK_BYTES: usize = 8 << 20;
 
 /// Maximum number of threads that wait for another process. Each of them is replaced by another thread, which
 /// serves in the meantime.
@@ -25,14 +23,26 @@ const THREAD_KEEP_ALIVE: Duration = Duration::ZERO;
 /// Time that the runtime waits for blocking threads after the server has ended.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Runs a server until it ends.
+/// Runs a server until it ends, with a thread for each core.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .thread_stack_size(STACK_BYTES)
-        .max_blocking_threads(MAX_WAITING_THREADS + cores.max(4))
-        .thread_keep_alive(THREAD_KEEP_ALIVE)
-        .enable_all()
+    let mut builder = runtime_builder();
+    builder
+        .worker_threads(cores())
+        .thread_keep_alive(THREAD_KEEP_ALIVE);
+    block_on_runtime(builder, server)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Runs a server until it ends, on a runtime with this configuration.
+pub(crate) fn block_on_runtime<T>(
+    mut builder: Builder,
+    server: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let runtime = builder
+        .max_blocking_threads(MAX_WAITING_THREADS + cores().max(4))
         .build()
         .context("cannot start the runtime")?;
     let ended = runtime.block_on(server);
