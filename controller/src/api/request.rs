@@ -176,17 +176,11 @@ impl<'a> Children<'a> {
     /// Returns why a desired child is not up to date yet: it does not exist yet, it is not rolled out, or its own
     /// status reports another reason.
     pub fn pending_reason(&self, desired: &Value) -> Option<String> {
-        let of = |pointer| {
-            desired
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let (kind, name) = (of("/kind"), of("/metadata/name"));
-        let namespace = desired
-            .pointer("/metadata/namespace")
-            .and_then(Value::as_str);
-        let why = match self.find(of("/apiVersion"), kind, namespace, name) {
+        let metadata = &desired["metadata"];
+        let api_version = desired["apiVersion"].as_str().unwrap_or_default();
+        let kind = desired["kind"].as_str().unwrap_or_default();
+        let name = metadata["name"].as_str().unwrap_or_default();
+        let why = match self.find(api_version, kind, metadata["namespace"].as_str(), name) {
             Some(child) => pending_reason(child)?,
             None => "is being created".to_owned(),
         };

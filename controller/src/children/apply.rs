@@ -233,9 +233,7 @@ impl ChildWriter<'_> {
         let strategy = self.types[key.type_index].strategy;
         // A child that is being deleted is created again once it is gone.
         let is_going = live.metadata.deletion_timestamp.is_some();
-        if is_going
-            || strategy == UpdateStrategy::CreateOnly
-            || !differs(child, live, self.manager)?
+        if is_going || strategy == UpdateStrategy::CreateOnly || !differs(child, live, self.manager)
         {
             return Ok(());
         }
@@ -253,22 +251,17 @@ impl ChildWriter<'_> {
 }
 
 /// Returns true if a child differs from what was last written, or if that differs from what is desired.
-fn differs(
-    child: &Desired,
-    live: &DynamicObject,
-    manager: &FieldManager,
-) -> Result<bool, kube::Error> {
+fn differs(child: &Desired, live: &DynamicObject, manager: &FieldManager) -> bool {
     let written = live.annotations().get(APPLIED_ANNOTATION);
     if written != Some(&child.fingerprint) {
-        return Ok(true);
+        return true;
     }
     let is_secret_kept = child
         .secrets
         .iter()
         .flatten()
         .all(|(name, value)| live.data["data"].get(name) == Some(value));
-    let are_ours = owns_all_fields(&child.body, live, manager).map_err(kube::Error::SerdeError)?;
-    Ok(!is_secret_kept || !are_ours)
+    !is_secret_kept || !owns_all_fields(&child.body, live, manager)
 }
 
 #[cfg(test)]

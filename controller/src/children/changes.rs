@@ -1,5 +1,6 @@
 //! Changes that a reconciliation makes to the children of its object.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
@@ -47,10 +48,13 @@ impl AppliedChanges {
     }
 
     /// Returns the current children, given those at the beginning.
-    pub(crate) fn children_after(&self, before: &ChildMap) -> ChildMap {
+    pub(crate) fn children_after<'a>(&self, before: &'a ChildMap) -> Cow<'a, ChildMap> {
+        if self.children.is_empty() {
+            return Cow::Borrowed(before);
+        }
         let mut now = before.clone();
         let since = self.children.iter();
         now.extend(since.map(|(key, child)| (key.clone(), Arc::clone(child))));
-        now
+        Cow::Owned(now)
     }
 }

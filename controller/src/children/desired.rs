@@ -52,11 +52,11 @@ pub(crate) fn desired(
     for child in children {
         let mut child = child.clone();
         remove_nulls(&mut child);
-        let of = |pointer| child.pointer(pointer).and_then(Value::as_str);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let what = ChildRef {
-            api_version: of("/apiVersion").unwrap_or_default().to_owned(),
-            kind: of("/kind").unwrap_or_default().to_owned(),
-            name: of("/metadata/name").unwrap_or_default().to_owned(),
+            api_version: text(&child["apiVersion"]),
+            kind: text(&child["kind"]),
+            name: text(&child["metadata"]["name"]),
         };
         if [&what.api_version, &what.kind, &what.name].contains(&&String::new()) {
             return Err(what.permanent_error(
@@ -139,7 +139,7 @@ fn namespace(
     what: &ChildRef,
 ) -> Result<Option<String>, ReconcileError> {
     const REASON: &str = "ChildInOtherNamespace";
-    let namespace = child.pointer("/metadata/namespace").and_then(Value::as_str);
+    let namespace = child["metadata"]["namespace"].as_str();
     match (type_.is_namespaced, owner.namespace, namespace) {
         (false, _, None) => Ok(None),
         (false, _, Some(namespace)) => {

@@ -6,7 +6,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::field_manager::FieldManager;
 
@@ -15,17 +15,17 @@ pub(crate) fn owns_all_fields(
     desired: &Value,
     live: &DynamicObject,
     manager: &FieldManager,
-) -> serde_json::Result<bool> {
+) -> bool {
     let entries = live.metadata.managed_fields.iter().flatten();
     let fields = entries
         .filter(|entry| manager.is_ours(entry))
         .filter_map(|entry| entry.fields_v1.as_ref());
     let fields: Vec<_> = fields.map(|fields| &fields.0).collect();
     let Some(desired) = desired.as_object() else {
-        return Ok(false);
+        return false;
     };
-    let metadata = serde_json::to_value(without_server_fields(&live.metadata))?;
-    Ok(desired.iter().all(|(name, desired)| match name.as_str() {
+    let metadata = authored_metadata(&live.metadata);
+    desired.iter().all(|(name, desired)| match name.as_str() {
         "apiVersion" | "kind" => true,
         "metadata" => {
             let fields = below(&fields, "f:metadata");
@@ -33,7 +33,7 @@ pub(crate) fn owns_all_fields(
             parts
                 .filter(|(name, _)| !matches!(name.as_str(), "name" | "namespace"))
                 .all(|(name, desired)| {
-                    let live = metadata.get(name);
+                    let live = metadata.get(name).filter(|part| !part.is_null());
                     owns_fields_at(desired, live, &below(&fields, &format!("f:{name}")))
                 })
         }
@@ -42,18 +42,17 @@ pub(crate) fn owns_all_fields(
             live.data.get(name),
             &below(&fields, &format!("f:{name}")),
         ),
-    }))
+    })
 }
 
 /// Returns the part of an object's metadata that authors set: the managed fields are many times as large.
-fn without_server_fields(metadata: &ObjectMeta) -> ObjectMeta {
-    ObjectMeta {
-        annotations: metadata.annotations.clone(),
-        finalizers: metadata.finalizers.clone(),
-        labels: metadata.labels.clone(),
-        owner_references: metadata.owner_references.clone(),
-        ..ObjectMeta::default()
-    }
+fn authored_metadata(metadata: &ObjectMeta) -> Value {
+    json!({
+        "annotations": metadata.annotations,
+        "finalizers": metadata.finalizers,
+        "labels": metadata.labels,
+        "ownerReferences": metadata.owner_references,
+    })
 }
 
 /// Returns true if a value is ours according to these nodes of `fieldsV1`: one node for each entry that contains
@@ -134,8 +133,6 @@ fn is_empty(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     /// Returns true if every desired field is ours in an object with these managed fields.
@@ -146,7 +143,7 @@ mod tests {
         let mut live = live.clone();
         live["metadata"]["managedFields"] = json!(entries.collect::<Vec<_>>());
         let live = serde_json::from_value(live).expect("an object");
-        owns_all_fields(desired, &live, &FieldManager::new("lockstep")).expect("it is JSON")
+        owns_all_fields(desired, &live, &FieldManager::new("lockstep"))
     }
 
     /// Managed fields of a Deployment with two ports, an atomic list and a finalizer.

@@ -192,14 +192,10 @@ impl Status {
     /// Returns true if the status does not yet contain what a later reconciliation must know if this process dies:
     /// the last validated values and every new field.
     pub(crate) fn last_validated_changed(&self) -> bool {
-        let values = |status: &Value| {
-            let values = status.pointer("/lastValidated/values").cloned();
-            values.filter(|values| *values != json!({}))
-        };
         let is_new = |name: &String| {
             !OF_THE_RUNTIME.contains(&name.as_str()) && self.before.get(name).is_none()
         };
-        values(&self.before) != values(&self.after)
+        last_validated_values(&self.before) != last_validated_values(&self.after)
             || self
                 .after
                 .as_object()
@@ -278,4 +274,10 @@ impl Status {
     pub(crate) fn had_condition(&self, type_: &str, holds: bool) -> bool {
         conditions::has_status(&self.before, type_, holds)
     }
+}
+
+/// Returns the last validated values of a status, unless there are none.
+fn last_validated_values(status: &Value) -> Option<&Value> {
+    let values = status.get("lastValidated")?.get("values")?;
+    (*values != json!({})).then_some(values)
 }
