@@ -9,6 +9,7 @@ mod report;
 mod shards;
 mod slow_operator;
 
+use bench_harness::markdown::MeasuredCommit;
 use clap::{Parser, Subcommand};
 use lockstep_controller::runtime_builder;
 use mimalloc::MiMalloc;
@@ -38,6 +39,9 @@ struct Args {
     /// Number of runs; the output contains the median, minimum and maximum.
     #[arg(long, default_value_t = 1)]
     runs: usize,
+    /// Print the results as a table in Markdown as well.
+    #[arg(long)]
+    markdown: bool,
 }
 
 #[derive(Subcommand)]
@@ -73,6 +77,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         implementations::lockstep()?,
         implementations::controller_runtime()?,
     ];
+    // Before the first run, which takes minutes.
+    let measured_commit = MeasuredCommit::current()?;
     let mut report = Report::default();
     for run in 0..cli.args.runs {
         for objects in &cli.args.objects {
@@ -83,6 +89,11 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             }
         }
     }
-    report.print([implementations[0].name, implementations[1].name]);
+    let names = [implementations[0].name, implementations[1].name];
+    report.print(names);
+    if cli.args.markdown {
+        println!("\n{measured_commit}");
+        report.print_markdown(names);
+    }
     Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bench_harness::markdown::print_table;
+
 use crate::measure::{Measured, Part};
 
 /// All measurements, by number of objects and operator.
@@ -26,6 +28,12 @@ const COLUMNS: [Column; 6] = [
     ("MiB at peak", |part, _| part.memory.1),
 ];
 
+/// Measured phases.
+const PHASES: [(&str, fn(&Measured) -> &Part); 2] = [
+    ("until all are ready", |run| &run.converged),
+    ("after a restart, until idle", |run| &run.restarted),
+];
+
 impl Report {
     pub(crate) fn add(&mut self, objects: usize, side: &'static str, measured: Measured) {
         self.runs.entry((objects, side)).or_default().push(measured);
@@ -34,16 +42,8 @@ impl Report {
     /// Prints medians with minimum and maximum, and the ratio of the medians.
     pub(crate) fn print(&self, [ours, peer]: [&'static str; 2]) {
         let sizes: std::collections::BTreeSet<_> = self.runs.keys().map(|key| key.0).collect();
-        for (title, part) in [
-            (
-                "from the start until all objects are ready",
-                (|run| &run.converged) as fn(&Measured) -> &Part,
-            ),
-            ("from a restart until the operator is idle", |run| {
-                &run.restarted
-            }),
-        ] {
-            println!("\n{title}");
+        for (phase, part) in PHASES {
+            println!("\n{phase}");
             println!("{:>8} {:<18} {ours:>24} {peer:>24}  ratio", "objects", "");
             for objects in &sizes {
                 for (name, column) in COLUMNS {
@@ -71,6 +71,43 @@ impl Report {
         }
     }
 
+    /// Prints the table of the documentation: the medians of both operators, and the median, minimum and maximum of the ratios
+    /// within a run.
+    pub(crate) fn print_markdown(&self, [ours, peer]: [&'static str; 2]) {
+        let mut rows = Vec::new();
+        for (phase, part) in PHASES {
+            for (objects, _) in self.runs.keys().filter(|(_, side)| *side == ours) {
+                let cell = |side| {
+                    let of = |value: fn(&Part) -> f64| {
+                        self.spread(*objects, side, |run| value(part(run)))[1]
+                    };
+                    let (seconds, cpu) = (of(|part| part.seconds), of(|part| part.cpu));
+                    let mib = of(|part| part.memory.1);
+                    format!("{seconds:.1} s, {cpu:.2} s CPU, {mib:.0} MiB")
+                };
+                let ratio = |value: fn(&Part) -> f64| {
+                    let values = |side| {
+                        let runs = self.runs[&(*objects, side)].iter();
+                        runs.map(move |run| value(part(run)))
+                    };
+                    let ratios = values(ours).zip(values(peer));
+                    shown(spread(ratios.map(|(one, other)| one / other)))
+                };
+                rows.push([
+                    objects.to_string(),
+                    phase.to_owned(),
+                    cell(ours),
+                    cell(peer),
+                    ratio(|part| part.seconds),
+                    ratio(|part| part.cpu),
+                    ratio(|part| part.memory.1),
+                ]);
+            }
+        }
+        let header = ["objects", "measured", ours, peer, "time", "CPU", "memory"];
+        print_table(header, rows);
+    }
+
     /// Returns minimum, median and maximum.
     fn spread(
         &self,
@@ -78,14 +115,18 @@ impl Report {
         side: &'static str,
         value: impl Fn(&Measured) -> f64,
     ) -> [f64; 3] {
-        let mut values: Vec<_> = self.runs[&(objects, side)].iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        [
-            values[0],
-            values[values.len() / 2],
-            values[values.len() - 1],
-        ]
+        spread(self.runs[&(objects, side)].iter().map(value))
     }
+}
+
+/// Returns minimum, median and maximum.
+fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let (middle, last) = (values.len() / 2, values.len() - 1);
+    // Of an even number of values, the median is between two of them.
+    let median = f64::midpoint(values[middle], values[last - middle]);
+    [values[0], median, values[last]]
 }
 
 fn all_calls(part: &Part) -> f64 {

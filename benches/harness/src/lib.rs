@@ -2,6 +2,7 @@
 
 mod admission_review;
 pub mod audit;
+pub mod markdown;
 mod pipeline_bodies;
 mod reviews;
 pub mod usage;

@@ -19,13 +19,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use bench_harness::Review;
+use bench_harness::markdown::MeasuredCommit;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use tempfile::TempDir;
 
 use crate::client::{Measured, NAME};
 use crate::loadgen::{LoadGenerator, WARM_UP_MS, Workload};
-use crate::report::{MeasuredCommit, Report, Row};
+use crate::report::{Report, Row};
 use crate::servers::Program;
 
 /// The allocator of the webhook, so that the baseline server differs only in its work.

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use crate::client::Measured;
 
-pub(crate) use self::markdown::MeasuredCommit;
-
 /// One measurement.
 pub(crate) struct Row {
     pub(crate) measured: Measured,

@@ -1,45 +1,16 @@
 //! Tables of the report for the documentation.
 
-use std::process::Command;
-
-use anyhow::{Context, ensure};
-use comfy_table::{Table, presets};
-use jiff::Timestamp;
+use bench_harness::markdown::{MeasuredCommit, print_table};
 
 use super::{Report, Row, Server, Spread, numbers, spread};
 
 /// Reviews of the ratios.
 const REVIEWS: [&str; 4] = ["small", "denied", "typical", "large"];
 
-/// Date and commit of a measurement.
-pub(crate) struct MeasuredCommit {
-    date: String,
-    commit: String,
-}
-
-impl MeasuredCommit {
-    /// Returns the current date and the commit of the repository.
-    pub(crate) fn current() -> anyhow::Result<Self> {
-        let output = Command::new("git")
-            .current_dir(bench_harness::root())
-            .args(["rev-parse", "--short", "HEAD"])
-            .output()
-            .context("git")?;
-        ensure!(output.status.success(), "git: {}", output.status);
-        Ok(Self {
-            date: Timestamp::now().strftime("%F").to_string(),
-            commit: String::from_utf8(output.stdout)?.trim().to_owned(),
-        })
-    }
-}
-
 impl Report {
     /// Prints the tables in Markdown: the load with the typical review, and the ratios to the peers.
     pub(crate) fn print_markdown(&self, measured: &MeasuredCommit) {
-        println!(
-            "Measured on {} with the commit {}.",
-            measured.date, measured.commit
-        );
+        println!("{measured}");
         let header = [
             "server",
             "responses/s (min-max)",
@@ -136,15 +107,6 @@ fn ratio(ours: &Server, peer: &Server, review: &str, figure: Figure) -> String {
 /// Returns the name of the scenario with a review and 32 connections.
 fn scenario(review: &str) -> String {
     format!("{review}, 32")
-}
-
-fn print_table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>) {
-    let mut table = Table::new();
-    table
-        .load_style(presets::ASCII_MARKDOWN)
-        .set_header(header)
-        .add_rows(rows);
-    println!("\n{table}");
 }
 
 /// Returns whole numbers with separators of thousands, such as `9,859 (8,003-12,277)`.
