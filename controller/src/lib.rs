@@ -98,7 +98,7 @@
 //!
 //! # Async runtime
 //!
-//! [`runtime_builder`] configures an async runtime for the process of one or several controllers.
+//! [`runtime_builder`] configures an async runtime for the reconciliations of the controllers of a process.
 //!
 //! # Metrics and rate limits
 //!

@@ -11,12 +11,13 @@ const STACK_BYTES: usize = 8 << 20;
 /// Time after which a thread for long work ends that has nothing to do. The memory that it has freed is given back then.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Returns the configuration of an async runtime for a process whose work is the reconciliations of controllers.
+/// Returns the configuration of an async runtime for the reconciliations of the controllers of a process.
 ///
 /// It has one thread for tasks. The task of a controller passes each request on to the task of a connection and gets the
 /// response from there: between two threads, the system calls that wake the other one take a fifth of the CPU time. Work that
-/// takes long belongs on another thread, by [`spawn_blocking`](tokio::task::spawn_blocking) or
-/// [`block_in_place`](tokio::task::block_in_place).
+/// takes long belongs on another thread, by [`spawn_blocking`](tokio::task::spawn_blocking). Neither on this thread nor with
+/// [`block_in_place`](tokio::task::block_in_place) may it be done: all reconciliations and the renewal of the Lease would wait.
+/// Health probes belong on another runtime, as in the SDK: they are then answered whatever a reconciliation does.
 ///
 /// # Examples
 ///

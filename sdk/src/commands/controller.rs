@@ -21,6 +21,7 @@ use lockstep_webhook_lifecycle::{
     BackendProbe, CrdStatusReporter, FailurePolicyController, FailurePolicyMetrics,
 };
 use prometheus_client::registry::Registry;
+use tokio::runtime::Handle;
 
 use crate::admission_checks;
 use crate::args::cert::CertArgs;
@@ -105,13 +106,21 @@ pub(crate) fn run(args: Args, matches: ArgMatches, environment: Environment) -> 
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| anyhow!("a TLS provider is already installed"))?;
-    // Spawned onto the worker thread, which also polls the connections that it waits for. On a thread of its own,
-    // each response would have to wake that thread.
-    let serving = async { tokio::spawn(serve(args, matches, environment)).await? };
-    runtime::block_on_runtime(runtime_builder(), serving)
+    // However long a reconciliation keeps its thread, probes are answered, admission checks are done and certificates renewed.
+    let reconciliations = runtime::build(runtime_builder())?;
+    let of_reconciliations = reconciliations.handle().clone();
+    let serving = serve(args, matches, environment, of_reconciliations);
+    let ended = runtime::block_on(async { tokio::spawn(serving).await? });
+    reconciliations.shutdown_timeout(runtime::SHUTDOWN_GRACE_PERIOD);
+    ended
 }
 
-async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> anyhow::Result<()> {
+async fn serve(
+    args: Args,
+    matches: ArgMatches,
+    environment: Environment,
+    reconciliations: Handle,
+) -> anyhow::Result<()> {
     let stop = runtime::shutdown_signal()?;
     let mut registry = Registry::default();
     let calls = ClientMetrics::register(&mut registry);
@@ -122,7 +131,11 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     let unlimited = RateLimiter::unlimited();
     let client = client(config.clone(), &calls, &unlimited)?;
     let rate = args.reconciliation.api_calls();
-    let rate_limited = crate::commands::controller::client(config.clone(), &calls, &rate)?;
+    let rate_limited = {
+        // The client has a task, which runs beside those that use it.
+        let _runtime = reconciliations.enter();
+        crate::commands::controller::client(config.clone(), &calls, &rate)?
+    };
     let metrics = Metrics::register(&mut registry);
     let kinds = args.kinds.choose(environment.registry())?;
     let validators = kinds.validators();
@@ -194,7 +207,8 @@ async fn serve(args: Args, matches: ArgMatches, environment: Environment) -> any
     if args.scope.is_webhook_only() {
         runtime::stopped(stop).await;
     } else {
-        election.run(stop, &operators, &metrics, &directory).await;
+        let elected = async move { election.run(stop, &operators, &metrics, &directory).await };
+        reconciliations.spawn(elected).await?;
     }
     if let Some(failure_policy) = failure_policy {
         // Only a few API calls; the termination grace period of a Pod is longer.

@@ -125,16 +125,9 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
         routes = Traces::continued(routes);
     }
     let server = Server::new(routes, tls, server_limits, server_metrics);
-    let mut serving = pin!(server.serve(listener, stop, args.shutdown_delay));
-    let checked = tokio::select! {
-        checked = compilation::check() => Some(checked),
-        () = &mut serving => None,
-    };
-    if let Some(checked) = checked {
-        checked?;
-        are_rules_usable.store(true, Ordering::Relaxed);
-        serving.await;
-    }
+    let serving = server.serve(listener, stop, args.shutdown_delay);
+    let check = compilation::check(environment.registry());
+    serve_checked(serving, check, &are_rules_usable).await?;
     if let Some(traces) = traces {
         traces.end().await;
     }
@@ -142,9 +135,45 @@ async fn serve(args: Args, environment: &Environment) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Serves, and does a check at the same time, which ends the server if it fails.
+async fn serve_checked(
+    serving: impl Future<Output = ()>,
+    check: impl Future<Output = anyhow::Result<()>>,
+    has_passed: &AtomicBool,
+) -> anyhow::Result<()> {
+    let mut serving = pin!(serving);
+    tokio::select! {
+        checked = check => checked?,
+        () = &mut serving => return Ok(()),
+    }
+    has_passed.store(true, Ordering::Relaxed);
+    serving.await;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::future::{pending, ready};
+
+    use anyhow::anyhow;
+
     use super::*;
+
+    #[tokio::test]
+    async fn the_webhook_is_ready_once_the_check_has_passed_and_ends_if_it_fails() {
+        let has_passed = AtomicBool::new(false);
+        let unchecked = serve_checked(ready(()), pending(), &has_passed).await;
+        assert!(unchecked.is_ok() && !has_passed.load(Ordering::Relaxed));
+        let failed = serve_checked(pending(), ready(Err(anyhow!("unusable"))), &has_passed).await;
+        assert!(failed.is_err() && !has_passed.load(Ordering::Relaxed));
+        let serving = async {
+            while !has_passed.load(Ordering::Relaxed) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let passed = serve_checked(serving, ready(Ok(())), &has_passed).await;
+        assert!(passed.is_ok() && has_passed.load(Ordering::Relaxed));
+    }
 
     #[test]
     fn each_option_is_below_the_heading_of_its_subject() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use lockstep_controller::runtime_builder;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use crate::logging;
@@ -21,7 +21,7 @@ pub const MAX_WAITING_THREADS: usize = 128;
 const THREAD_KEEP_ALIVE: Duration = Duration::ZERO;
 
 /// Time that the runtime waits for blocking threads after the server has ended.
-const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
+pub(crate) const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Runs a server until it ends, with a thread for each core.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -29,26 +29,23 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
     builder
         .worker_threads(cores())
         .thread_keep_alive(THREAD_KEEP_ALIVE);
-    block_on_runtime(builder, server)
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
-}
-
-/// Runs a server until it ends, on a runtime with this configuration.
-pub(crate) fn block_on_runtime<T>(
-    mut builder: Builder,
-    server: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<T> {
-    let runtime = builder
-        .max_blocking_threads(MAX_WAITING_THREADS + cores().max(4))
-        .build()
-        .context("cannot start the runtime")?;
+    let runtime = build(builder)?;
     let ended = runtime.block_on(server);
     // No result is needed from threads that still wait for another process.
     runtime.shutdown_timeout(SHUTDOWN_GRACE_PERIOD);
     ended
+}
+
+/// Starts a runtime with this configuration.
+pub(crate) fn build(mut builder: Builder) -> anyhow::Result<Runtime> {
+    builder
+        .max_blocking_threads(MAX_WAITING_THREADS + cores().max(4))
+        .build()
+        .context("cannot start the runtime")
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// Runs a server of a subcommand, with the logging of all commands that serve, until it ends. Its argument turns true on

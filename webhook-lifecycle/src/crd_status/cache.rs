@@ -95,14 +95,16 @@ impl CrdStatusCache {
 
     /// Returns the CRD status of a kind.
     pub fn get(&self, ruleset: &dyn Validator) -> CrdMatch {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = known.as_ref().filter(|known| Instant::now() < known.until) else {
+        let name = CrdStatusReport::name(ruleset);
+        let Some(ours) = self.ours.get(&name) else {
             return CrdMatch::Unknown;
         };
-        let name = CrdStatusReport::name(ruleset);
-        let ours = self.ours.get(&name);
-        ours.map_or(CrdMatch::Unknown, |ours| {
-            known.report.of(&name, ours.fingerprint())
+        // Computed before the lock is taken, for which the report of the next second would wait otherwise.
+        let fingerprint = ours.fingerprint();
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = known.as_ref().filter(|known| Instant::now() < known.until);
+        known.map_or(CrdMatch::Unknown, |known| {
+            known.report.of(&name, fingerprint)
         })
     }
 }
