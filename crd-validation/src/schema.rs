@@ -73,7 +73,7 @@ pub(crate) struct Schema {
     pub(crate) max_items: Option<u64>,
     pub(crate) unique_items: bool,
     pub(crate) list_type: ListType,
-    pub(crate) properties: Properties,
+    pub(crate) properties: Properties<Self>,
     pub(crate) additional: Additional,
     pub(crate) preserves_unknown: bool,
     /// If true, the value is a Kubernetes object with apiVersion, kind and metadata.

@@ -1,15 +1,12 @@
 //! Fields of an object that a schema lists.
 
-use crate::schema::Schema;
-
 /// Schemas of fields, by name, in the order of the names.
 ///
 /// A schema is large and most objects have few fields: a tree would keep room for several schemas in each of its nodes.
-#[derive(Default)]
-pub(crate) struct Properties(Box<[(String, Schema)]>);
+pub(crate) struct Properties<S>(Box<[(String, S)]>);
 
-impl Properties {
-    pub(crate) fn get(&self, name: &str) -> Option<&Schema> {
+impl<S> Properties<S> {
+    pub(crate) fn get(&self, name: &str) -> Option<&S> {
         let at = self.0.binary_search_by(|(own, _)| own.as_str().cmp(name));
         at.ok().map(|at| &self.0[at].1)
     }
@@ -22,7 +19,7 @@ impl Properties {
         self.0.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Schema)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &S)> {
         self.0.iter().map(|(name, schema)| (name, schema))
     }
 
@@ -30,13 +27,19 @@ impl Properties {
         self.iter().map(|(name, _)| name)
     }
 
-    pub(crate) fn schemas(&self) -> impl Iterator<Item = &Schema> {
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = &S> {
         self.iter().map(|(_, schema)| schema)
     }
 }
 
-impl FromIterator<(String, Schema)> for Properties {
-    fn from_iter<I: IntoIterator<Item = (String, Schema)>>(properties: I) -> Self {
+impl<S> Default for Properties<S> {
+    fn default() -> Self {
+        Self(Box::default())
+    }
+}
+
+impl<S> FromIterator<(String, S)> for Properties<S> {
+    fn from_iter<I: IntoIterator<Item = (String, S)>>(properties: I) -> Self {
         let mut properties: Vec<_> = properties.into_iter().collect();
         properties.sort_by(|(one, _), (other, _)| one.cmp(other));
         Self(properties.into())
