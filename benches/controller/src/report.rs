@@ -28,8 +28,11 @@ const COLUMNS: [Column; 6] = [
     ("MiB at peak", |part, _| part.memory.1),
 ];
 
+/// Results of one phase in those of a run.
+type Phase = fn(&Measured) -> &Part;
+
 /// Measured phases.
-const PHASES: [(&str, fn(&Measured) -> &Part); 2] = [
+const PHASES: [(&str, Phase); 2] = [
     ("until all are ready", |run| &run.converged),
     ("after a restart, until idle", |run| &run.restarted),
 ];
