@@ -14,7 +14,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 /// ```
 pub fn off_the_runtime<T>(work: impl FnOnce() -> T) -> T {
     let runtime = Handle::try_current();
-    let is_shared = runtime.is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    let is_shared =
+        runtime.is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if is_shared {
         tokio::task::block_in_place(work)
     } else {

@@ -9,7 +9,7 @@ mod data_directory;
 mod sources;
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -66,6 +66,7 @@ fn migrate(args: &Args) -> anyhow::Result<Vec<String>> {
 }
 
 fn read(path: &Path) -> anyhow::Result<DataMoves> {
-    let reader = GzDecoder::new(File::open(path)?).take(MAX_BYTES);
+    // The parser reads single bytes.
+    let reader = BufReader::new(GzDecoder::new(File::open(path)?).take(MAX_BYTES));
     Ok(serde_json::from_reader(reader)?)
 }

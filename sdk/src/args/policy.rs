@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use lockstep_shared_validation::{Policy, PolicyHandle, ValidatorRegistry};
+use lockstep_webhook::off_the_runtime;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
@@ -78,7 +79,8 @@ impl PolicyArgs {
             let mut ticks = tokio::time::interval(POLL_INTERVAL);
             loop {
                 ticks.tick().await;
-                if watcher.reload() {
+                // The rules of a kind that the policy names are compiled.
+                if off_the_runtime(|| watcher.reload()) {
                     on_change();
                 }
             }

@@ -13,7 +13,7 @@ use kube::{Client, Config};
 use lockstep_certs::CertificateManager;
 use lockstep_controller::{
     ClientMetrics, ControllerRegistry, LeaderElectionMetrics, Metrics, RateLimiter, RequestLimits,
-    SecretAccess, Watches, runtime_builder,
+    SecretAccess, Watches,
 };
 use lockstep_manifests::names::Names;
 use lockstep_shared_validation::ValidatorRegistry;
@@ -106,13 +106,8 @@ pub(crate) fn run(args: Args, matches: ArgMatches, environment: Environment) -> 
     rustls::crypto::ring::default_provider()
         .install_default()
         .map_err(|_| anyhow!("a TLS provider is already installed"))?;
-    // However long a reconciliation keeps its thread, probes are answered, admission checks are done and certificates renewed.
-    let reconciliations = runtime::build(runtime_builder())?;
-    let of_reconciliations = reconciliations.handle().clone();
-    let serving = serve(args, matches, environment, of_reconciliations);
-    let ended = runtime::block_on(async { tokio::spawn(serving).await? });
-    reconciliations.shutdown_timeout(runtime::SHUTDOWN_GRACE_PERIOD);
-    ended
+    let server = |reconciliations| serve(args, matches, environment, reconciliations);
+    runtime::block_on_with_reconciliations(server)
 }
 
 async fn serve(

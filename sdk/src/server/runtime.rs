@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use lockstep_controller::runtime_builder;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
 use crate::logging;
@@ -21,7 +21,7 @@ pub const MAX_WAITING_THREADS: usize = 128;
 const THREAD_KEEP_ALIVE: Duration = Duration::ZERO;
 
 /// Time that the runtime waits for blocking threads after the server has ended.
-pub(crate) const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Runs a server until it ends, with a thread for each core.
 pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -36,8 +36,24 @@ pub(crate) fn block_on<T>(server: impl Future<Output = anyhow::Result<T>>) -> an
     ended
 }
 
+/// Runs a server until it ends, as [`block_on`], with a runtime for reconciliations beside it, which it gets the handle of.
+/// However long a reconciliation keeps its thread, the server goes on.
+pub(crate) fn block_on_with_reconciliations<F>(
+    server: impl FnOnce(Handle) -> F,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let reconciliations = build(runtime_builder())?;
+    let server = server(reconciliations.handle().clone());
+    // Spawned, because each response would have to wake this thread otherwise.
+    let ended = block_on(async { tokio::spawn(server).await? });
+    reconciliations.shutdown_timeout(SHUTDOWN_GRACE_PERIOD);
+    ended
+}
+
 /// Starts a runtime with this configuration.
-pub(crate) fn build(mut builder: Builder) -> anyhow::Result<Runtime> {
+fn build(mut builder: Builder) -> anyhow::Result<Runtime> {
     builder
         .max_blocking_threads(MAX_WAITING_THREADS + cores().max(4))
         .build()
@@ -124,8 +140,37 @@ pub fn duration(text: &str) -> anyhow::Result<Duration> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex};
+    use std::time::Instant;
+
+    use anyhow::ensure;
 
     use super::*;
+
+    #[test]
+    fn reconciliations_that_keep_their_threads_do_not_delay_the_server() {
+        let (release, released) = channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        let ended = block_on_with_reconciliations(|reconciliations| async move {
+            for _ in 0..2 * cores() {
+                let released = Arc::clone(&released);
+                reconciliations.spawn(async move {
+                    let released = released.lock().expect("a channel");
+                    // If the server does not go on, nothing else ends this.
+                    released.recv_timeout(Duration::from_secs(5))
+                });
+            }
+            let started = Instant::now();
+            // More often than other tasks can be preferred to this one.
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            drop(release);
+            ensure!(started.elapsed() < Duration::from_secs(5), "delayed");
+            Ok(())
+        });
+        ended.expect("the server goes on");
+    }
 
     #[test]
     fn a_thread_that_waits_for_another_process_does_not_delay_shutdown() {

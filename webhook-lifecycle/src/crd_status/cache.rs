@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use lockstep_shared_validation::{CrdMatch, Validator, ValidatorRegistry, crd_fingerprint};
 
-use crate::crd_status::report::{CrdStatus, CrdStatusReport};
+use crate::crd_status::report::CrdStatusReport;
 
 /// Interval at which the file is read.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -56,33 +56,25 @@ impl CrdStatusCache {
         }
     }
 
-    /// Reads the file for as long as the process lives, and logs each change of the reported CRDs.
+    /// Reads the file for as long as the process lives, and logs each change of the CRD status.
     pub async fn watch_file(self, file: PathBuf) {
         let mut ticks = tokio::time::interval(READ_INTERVAL);
-        let mut before = BTreeMap::new();
+        let mut before = String::new();
         loop {
             ticks.tick().await;
             let now = Timestamp::now().as_second().unsigned_abs();
-            let report = CrdStatusReport::read(&file);
-            let reported = report.kinds.clone();
-            let reported = if self.update(report, now) {
-                reported
-            } else {
-                BTreeMap::new()
-            };
-            if reported != before {
-                tracing::info!(
-                    reported = describe(&reported),
-                    "the reported CRD status has changed"
-                );
-                before = reported;
+            self.update(CrdStatusReport::read(&file), now);
+            let status = self.describe();
+            if status != before {
+                tracing::info!(status, "the CRD status has changed");
+                before = status;
             }
         }
     }
 
-    /// Stores a reported CRD status, and returns true if it is valid. `now` is in seconds since the Unix epoch. If the
+    /// Stores a reported CRD status. `now` is in seconds since the Unix epoch. If the
     /// report has expired, or claims to be valid for longer than [`CrdStatusReport::TTL`], all kinds become unknown.
-    pub fn update(&self, report: CrdStatusReport, now: u64) -> bool {
+    pub fn update(&self, report: CrdStatusReport, now: u64) {
         let left = Duration::from_secs(report.until.saturating_sub(now));
         let is_valid = !left.is_zero() && left <= CrdStatusReport::TTL;
         let known = is_valid.then(|| Known {
@@ -90,7 +82,6 @@ impl CrdStatusCache {
             report,
         });
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
-        is_valid
     }
 
     /// Returns the CRD status of a kind.
@@ -107,18 +98,21 @@ impl CrdStatusCache {
             known.report.of(&name, fingerprint)
         })
     }
-}
 
-fn describe(reported: &BTreeMap<String, CrdStatus>) -> String {
-    let kinds = reported.iter().map(|(name, status)| {
-        let propagated = if status.propagated {
-            "propagated"
-        } else {
-            "not propagated yet"
+    /// Returns the status of all kinds for the log. The CRD of a kind that is not compiled is not compared, because no review needs it.
+    fn describe(&self) -> String {
+        let status = |ours: &CompiledCrd| match ours.fingerprint.get() {
+            None => "not compared before the first review",
+            Some(_) => match self.get(&*ours.ruleset) {
+                CrdMatch::Same => "same",
+                CrdMatch::Different => "different",
+                CrdMatch::Unknown => "unknown",
+            },
         };
-        format!("{name} {} ({propagated})", status.crd)
-    });
-    kinds.collect::<Vec<_>>().join(", ")
+        let kinds = self.ours.iter();
+        let kinds = kinds.map(|(name, ours)| format!("{name}: {}", status(ours)));
+        kinds.collect::<Vec<_>>().join(", ")
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +121,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::crd_status::report::CrdStatus;
 
     fn kind(least: u32) -> CrdValidator {
         let crd = json!({"spec": {
@@ -138,6 +133,7 @@ mod tests {
         CrdValidator::compile(&crd, "v1").expect("it compiles")
     }
 
+    /// Returns the status of a kind, after its description was compared with that of the log.
     fn known(cluster: &CrdValidator, propagated: bool, left: i64) -> CrdMatch {
         const NOW: u64 = 1_790_000_000;
         let ours = kind(1);
@@ -151,9 +147,14 @@ mod tests {
             kinds: [(CrdStatusReport::name(&ours), seen)].into(),
         };
         let crds = CrdStatusCache::new(&validators);
+        let unused = "Widget.example.com: not compared before the first review";
+        assert_eq!(crds.describe(), unused);
         assert_eq!(crds.get(&ours), CrdMatch::Unknown);
         crds.update(seen, NOW);
-        crds.get(&ours)
+        let known = crds.get(&ours);
+        let described = format!("{known:?}").to_lowercase();
+        assert_eq!(crds.describe(), format!("Widget.example.com: {described}"));
+        known
     }
 
     #[test]

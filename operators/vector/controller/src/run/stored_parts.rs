@@ -4,7 +4,7 @@
 //! belong to it.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use flate2::read::GzDecoder;
@@ -22,14 +22,9 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Reads the parts. A content that cannot be read has none: the pipelines are then assembled from what they are now.
 pub(crate) fn read(content: Option<&[u8]>) -> BTreeMap<PipelineKey, PipelinePart> {
     let parts = content.and_then(|content| {
-        let mut json = Vec::new();
-        let decompressed = GzDecoder::new(content)
-            .take(MAX_BYTES)
-            .read_to_end(&mut json);
-        let parts = decompressed
-            .map_err(serde_json::Error::io)
-            .and_then(|_| serde_json::from_slice::<Vec<PipelinePart>>(&json));
-        parts
+        // The parser reads single bytes.
+        let reader = BufReader::new(GzDecoder::new(content).take(MAX_BYTES));
+        serde_json::from_reader::<_, Vec<PipelinePart>>(reader)
             .inspect_err(|error| tracing::warn!(%error, "the stored parts cannot be read"))
             .ok()
     });
