@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use bench_harness::audit::Audit;
-use bench_harness::usage;
+use bench_harness::usage::{self, Memory};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, PostParams};
@@ -39,8 +39,8 @@ pub(crate) struct Measured {
 pub(crate) struct Part {
     pub(crate) seconds: f64,
     pub(crate) cpu: f64,
-    /// Memory in MiB at the end of the phase, and its peak.
-    pub(crate) memory: (f64, f64),
+    /// Memory at the end of the phase.
+    pub(crate) memory: Memory,
     pub(crate) calls: Calls,
 }
 

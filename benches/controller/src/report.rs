@@ -24,8 +24,8 @@ const COLUMNS: [Column; 6] = [
     ("calls per object", |part, objects| {
         all_calls(part) / objects
     }),
-    ("MiB at the end", |part, _| part.memory.0),
-    ("MiB at peak", |part, _| part.memory.1),
+    ("MiB at the end", |part, _| part.memory.now),
+    ("MiB at peak", |part, _| part.memory.peak),
 ];
 
 /// Results of one phase in those of a run.
@@ -85,7 +85,7 @@ impl Report {
                         self.spread(*objects, side, |run| value(part(run)))[1]
                     };
                     let (seconds, cpu) = (of(|part| part.seconds), of(|part| part.cpu));
-                    let mib = of(|part| part.memory.1);
+                    let mib = of(|part| part.memory.peak);
                     format!("{seconds:.1} s, {cpu:.2} s CPU, {mib:.0} MiB")
                 };
                 let ratio = |value: fn(&Part) -> f64| {
@@ -103,7 +103,7 @@ impl Report {
                     cell(peer),
                     ratio(|part| part.seconds),
                     ratio(|part| part.cpu),
-                    ratio(|part| part.memory.1),
+                    ratio(|part| part.memory.peak),
                 ]);
             }
         }

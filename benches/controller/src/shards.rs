@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use bench_harness::usage;
+use bench_harness::usage::{self, Memory};
 use kube::{Client, Config};
 use lockstep_envtest::{Cluster, free_port};
 
@@ -118,7 +118,7 @@ impl Args {
             cpu / started.elapsed().as_secs_f64()
         );
         for (at, replica) in fleet.replicas.iter().enumerate() {
-            let (now, peak) = usage::memory(replica.pid())?;
+            let Memory { now, peak, .. } = usage::memory(replica.pid())?;
             println!("  replica {at}: {now:.1} MiB, {peak:.1} MiB at peak");
         }
         Ok(rates)

@@ -4,8 +4,18 @@ use std::fs;
 
 use anyhow::Context;
 
-/// Returns the current and the peak memory of a process in MiB.
-pub fn memory(pid: u32) -> anyhow::Result<(f64, f64)> {
+/// Memory of a process in MiB.
+pub struct Memory {
+    /// Current memory.
+    pub now: f64,
+    /// Part of the current memory that consists of pages of files, mostly of the program's own.
+    pub files: f64,
+    /// Most memory so far.
+    pub peak: f64,
+}
+
+/// Returns the memory of a process.
+pub fn memory(pid: u32) -> anyhow::Result<Memory> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let field = |name: &str| -> anyhow::Result<f64> {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
@@ -13,7 +23,11 @@ pub fn memory(pid: u32) -> anyhow::Result<(f64, f64)> {
         let kib: f64 = kib.context("/proc does not contain the field")?.parse()?;
         Ok(kib / 1024.0)
     };
-    Ok((field("VmRSS:")?, field("VmHWM:")?))
+    Ok(Memory {
+        now: field("VmRSS:")?,
+        files: field("RssFile:")?,
+        peak: field("VmHWM:")?,
+    })
 }
 
 /// Returns the used CPU time of a process in seconds.

@@ -178,7 +178,7 @@ impl Measurement<'_> {
             name,
             seconds: Some(seconds),
             cpu: usage::cpu(pid)? - begin.cpu,
-            peak: usage::memory(pid)?.1,
+            peak: usage::memory(pid)?.peak,
             api,
             provider: self.provider.take_requests(),
             load: usage::load()?,

@@ -175,7 +175,7 @@ fn measure(
 ) -> anyhow::Result<()> {
     let server = program.start(directory)?;
     server.wait_until_idle()?;
-    report.started(program.name, server.start_up, server.memory()?.0);
+    report.started(program.name, server.start_up, &server.memory()?);
     for scenario in SCENARIOS {
         if scenario.review == Review::Denied && !program.validates_all_layers() {
             continue;
@@ -197,11 +197,11 @@ fn measure(
         let row = Row {
             // The requests of the warm-up used CPU time as well.
             cpu_us: (server.cpu()? - cpu) * 1e6 / per_run(&measured, args),
+            peak_mib: server.memory()?.peak,
             measured,
         };
         report.add(program.name, &scenario.name(), row);
     }
-    report.ended(program.name, server.memory()?.1);
     Ok(())
 }
 

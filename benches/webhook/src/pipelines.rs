@@ -100,7 +100,7 @@ fn measure(
     let others = LoadGenerator::begin(&server, others, directory)?;
     shown.add(BESIDE, measure(workload(Review::Typical, 1, false))?);
     others.end().context("the concurrent pipeline reviews")?;
-    shown.mib.push(server.memory()?.1);
+    shown.mib.push(server.memory()?.peak);
     let workers = server.children()?;
     shown.workers = workers.len();
     shown.workers_mib.extend(workers);

@@ -5,12 +5,16 @@ mod markdown;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bench_harness::usage::Memory;
+
 use crate::client::Measured;
 
 /// One measurement.
 pub(crate) struct Row {
     pub(crate) measured: Measured,
     pub(crate) cpu_us: f64,
+    /// Most memory of the server since its start.
+    pub(crate) peak_mib: f64,
 }
 
 impl Row {
@@ -30,20 +34,18 @@ pub(crate) struct Report {
 struct Server {
     start_up_ms: Vec<f64>,
     idle_mib: Vec<f64>,
-    peak_mib: Vec<f64>,
+    /// Part of the idle memory that consists of pages of the program's file.
+    idle_file_mib: Vec<f64>,
     rows: BTreeMap<String, Vec<Row>>,
     order: Vec<String>,
 }
 
 impl Report {
-    pub(crate) fn started(&mut self, name: &'static str, start_up: Duration, idle_mib: f64) {
+    pub(crate) fn started(&mut self, name: &'static str, start_up: Duration, idle: &Memory) {
         let server = self.server(name);
         server.start_up_ms.push(start_up.as_secs_f64() * 1e3);
-        server.idle_mib.push(idle_mib);
-    }
-
-    pub(crate) fn ended(&mut self, name: &'static str, peak_mib: f64) {
-        self.server(name).peak_mib.push(peak_mib);
+        server.idle_mib.push(idle.now);
+        server.idle_file_mib.push(idle.files);
     }
 
     pub(crate) fn add(&mut self, name: &'static str, scenario: &str, row: Row) {
@@ -94,7 +96,7 @@ impl Report {
                 "{name}: accepts connections after {:.0} ms, uses {:.1} MiB when idle and {:.1} MiB at peak",
                 spread(&server.start_up_ms).median,
                 spread(&server.idle_mib).median,
-                spread(&server.peak_mib).median,
+                server.peak().median,
             );
         }
         println!();
@@ -127,6 +129,13 @@ impl Report {
 }
 
 impl Server {
+    /// Returns the memory at its peak, which the last measurement shows.
+    fn peak(&self) -> Spread {
+        let last = self.order.last().and_then(|last| self.rows.get(last));
+        let last = last.into_iter().flatten();
+        spread(&last.map(|row| row.peak_mib).collect::<Vec<_>>())
+    }
+
     /// Returns the ratio of the CPU times of two scenarios for each run. Ratios within a run are stable although the
     /// speed of the machine changes over time.
     fn cpu_ratios(&self, scenario: &str, beside: &str) -> Vec<f64> {
@@ -152,7 +161,7 @@ impl Server {
         println!(
             "  memory: {:.2} times when idle, {:.2} times at peak",
             spread(&self.idle_mib).median / spread(&other.idle_mib).median,
-            spread(&self.peak_mib).median / spread(&other.peak_mib).median,
+            self.peak().median / other.peak().median,
         );
     }
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use bench_harness::usage;
+use bench_harness::usage::{self, Memory};
 
 use crate::crd_status::{self, CrdStatusWriter};
 
@@ -204,8 +204,8 @@ impl Running {
         }
     }
 
-    /// Returns the current and the peak memory in MiB.
-    pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
+    /// Returns the memory.
+    pub(crate) fn memory(&self) -> anyhow::Result<Memory> {
         usage::memory(self.child.id())
     }
 
@@ -216,7 +216,7 @@ impl Running {
         for task in fs::read_dir(tasks)? {
             let children = fs::read_to_string(task?.path().join("children"))?;
             for child in children.split_whitespace() {
-                held.push(usage::memory(child.parse()?)?.0);
+                held.push(usage::memory(child.parse()?)?.now);
             }
         }
         Ok(held)

@@ -31,6 +31,17 @@ impl Report {
             large,
         ];
         print_table(header, self.ratio_rows());
+        let header = [
+            "memory in MiB",
+            "idle",
+            "of it, the program's file",
+            "small",
+            "denied",
+            "typical",
+            "256 connections",
+            "large",
+        ];
+        print_table(header, self.memory_rows());
     }
 
     fn load_rows(&self) -> Vec<[String; 6]> {
@@ -45,9 +56,33 @@ impl Report {
                 format!(
                     "{:.0} MiB, {:.0} MiB",
                     spread(&server.idle_mib).median,
-                    spread(&server.peak_mib).median
+                    server.peak().median
                 ),
             ])
+        });
+        rows.collect()
+    }
+
+    /// Returns the memory of each server when idle, and the most that it has used up to the end of each measurement.
+    fn memory_rows(&self) -> Vec<[String; 8]> {
+        let servers = self.servers.iter();
+        let rows = servers.map(|(name, server)| {
+            let so_far = |scenario: &str| {
+                let rows = server.rows.get(scenario)?.iter();
+                let peak = spread(&rows.map(|row| row.peak_mib).collect::<Vec<_>>());
+                Some(format!("{:.0}", peak.median))
+            };
+            let cell = |scenario: &str| so_far(scenario).unwrap_or_else(|| "-".to_owned());
+            [
+                (*name).to_owned(),
+                format!("{:.0}", spread(&server.idle_mib).median),
+                format!("{:.0}", spread(&server.idle_file_mib).median),
+                cell(&scenario("small")),
+                cell(&scenario("denied")),
+                cell(&scenario("typical")),
+                cell("typical, 256"),
+                cell(&scenario("large")),
+            ]
         });
         rows.collect()
     }
