@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{AppliedStorage, CloudDatabaseSpec};
 
-use crate::modification::{IOPS, MAX_SIZE, THROUGHPUT};
+use crate::settings::{Iops, MaxSize, Setting, Throughput};
 
 /// Returns the settings of the storage to record: those of the spec that are in effect, and those that were and have not
 /// been removed yet. Unless it `is_settled`, RDS may be changing the storage to what was in the spec before.
@@ -55,13 +55,13 @@ pub(crate) fn add_requested(
 ) {
     let storage = &spec.storage;
     let is_requested = |field: &str| fields.iter().any(|it| it == field);
-    if is_requested(MAX_SIZE) {
+    if is_requested(MaxSize::FIELD) {
         applied.max_size_gib = storage.max_size_gib.or(applied.max_size_gib);
     }
-    if is_requested(IOPS) {
+    if is_requested(Iops::FIELD) {
         applied.iops = storage.iops.or(applied.iops);
     }
-    if is_requested(THROUGHPUT) {
+    if is_requested(Throughput::FIELD) {
         applied.throughput_mibps = storage.throughput_mibps.or(applied.throughput_mibps);
     }
 }

@@ -5,6 +5,7 @@ use lockstep_cloud_database_api::effects::Circumstance;
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec, Engine};
 
 use crate::modification::Modification;
+use crate::settings::{AutoMinorVersionUpgrade, EngineVersion, InstanceClass};
 
 /// Returns the circumstances of changes to an instance, as RDS describes it.
 pub(crate) fn of(
@@ -15,7 +16,7 @@ pub(crate) fn of(
 ) -> Vec<Circumstance> {
     let days = instance.backup_retention_period().unwrap_or_default();
     let wanted = spec.backup.retention_days.unwrap_or(days);
-    let restarts = change.engine_version.is_some() || change.instance_class.is_some();
+    let restarts = change.has::<EngineVersion>() || change.has::<InstanceClass>();
     let all = [
         (Circumstance::MultiAz, instance.multi_az() == Some(true)),
         (
@@ -25,7 +26,7 @@ pub(crate) fn of(
         (Circumstance::BackupsToggled, (days == 0) != (wanted == 0)),
         (
             Circumstance::AutomaticUpgradesEnabled,
-            change.auto_minor_version_upgrade == Some(true),
+            change.get::<AutoMinorVersionUpgrade>() == Some(&true),
         ),
         (
             Circumstance::MagneticStorage,
@@ -56,10 +57,7 @@ mod tests {
         .expect("a spec");
         let instance = DbInstance::builder().build();
         for enabled in [true, false] {
-            let change = Modification {
-                auto_minor_version_upgrade: Some(enabled),
-                ..Modification::default()
-            };
+            let change = Modification::of::<AutoMinorVersionUpgrade>(enabled);
             let found = of(&spec, ApplyChanges::Immediately, &instance, &change);
             let expected = enabled.then_some(Circumstance::AutomaticUpgradesEnabled);
             assert_eq!(found, Vec::from_iter(expected));

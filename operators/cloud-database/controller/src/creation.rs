@@ -141,7 +141,7 @@ impl InstanceReconciler {
                 let phase = instance.db_instance_status().unwrap_or("creating");
                 let mut progress = self.waiting(id, phase);
                 progress.status.extend(observed(&instance));
-                let enforced = json!(drift::ENFORCED_AT_CREATION);
+                let enforced = json!(drift::enforced_at_creation());
                 let enforced = fields([("enforcedFields", enforced)]);
                 progress.status.extend(enforced);
                 progress

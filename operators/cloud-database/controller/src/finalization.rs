@@ -27,6 +27,7 @@ use crate::instance_status::{self, Meaning};
 use crate::modification::Modification;
 use crate::recorded_instance::RecordedInstance;
 use crate::release::{self, deletion_age};
+use crate::settings::DeletionProtection;
 use crate::step_error::{StepError, with_status};
 use crate::tags;
 
@@ -137,10 +138,7 @@ impl InstanceReconciler {
                     message: "the instance has deletion protection; set `spec.deletionProtection` to false to delete it".to_owned(),
                 }));
             }
-            let lift = Modification {
-                deletion_protection: Some(false),
-                ..Modification::default()
-            };
+            let lift = Modification::of::<DeletionProtection>(false);
             self.rds
                 .modify(id, &lift, ApplyChanges::MaintenanceWindow)
                 .await?;

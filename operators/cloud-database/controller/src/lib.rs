@@ -54,6 +54,7 @@ mod replica_source;
 mod replication;
 mod second_description;
 mod secrets;
+mod settings;
 mod source_owner;
 mod source_policy;
 mod step_error;

@@ -16,9 +16,9 @@ use crate::instance_status::{Accepts, Meaning};
 use crate::master_user::{
     KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
 };
-use crate::modification::PasswordChange;
 use crate::recorded_instance::RecordedInstance;
 use crate::replication::Replication;
+use crate::settings::PasswordChange;
 
 /// Status of an instance whose password RDS is changing.
 const RESETTING: &str = "resetting-master-credentials";

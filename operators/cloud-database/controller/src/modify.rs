@@ -15,6 +15,7 @@ use crate::modification::Modification;
 use crate::modification::accepted_changes;
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::requested::Answer;
+use crate::settings::{Call, Tags};
 
 /// Time after a change of the storage in which RDS does not accept another one:
 /// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html>.
@@ -59,7 +60,7 @@ impl InstanceReconciler {
         change: Modification,
         outcomes: &mut Outcomes,
     ) {
-        self.requested.retain(target.id, &change.clone().groups());
+        self.requested.retain(target.id, &change.groups());
         for request in change.requests() {
             let mut open = Vec::new();
             for group in request.groups() {
@@ -96,8 +97,8 @@ impl InstanceReconciler {
             }
             return Some(outcome);
         }
-        let is_storage = !group.storage.is_empty();
-        let is_tags = group.tags.is_some();
+        let is_storage = group.needs(Call::Storage);
+        let is_tags = group.needs(Call::Tags);
         match (target.accepts, is_storage) {
             // They do not depend on the status of the instance.
             _ if is_tags => {}
@@ -134,7 +135,7 @@ impl InstanceReconciler {
         }
         let is_one = groups.len() == 1;
         let has_recorded = groups.iter().any(|group| target.is_recorded(group));
-        let result = self.call(target, Modification::of(groups.clone())).await;
+        let result = self.call(target, Modification::all(groups.clone())).await;
         match result {
             // RDS also answers that an available instance is in a wrong state if one field is not for it, such as backups of a
             // replica.
@@ -156,7 +157,7 @@ impl InstanceReconciler {
         let (id, when) = (target.id, target.when);
         let fields = change.fields().join(", ");
         tracing::info!(instance = id, fields, "requesting a modification from RDS");
-        let Some(tags) = &change.tags else {
+        let Some(tags) = change.get::<Tags>() else {
             return Box::pin(self.rds.modify(id, &change, when)).await.map(drop);
         };
         if !tags.set.is_empty() {
@@ -217,7 +218,7 @@ impl InstanceReconciler {
     }
 
     fn rejected(&self, target: &Target<'_>, group: Modification, error: &CallError) -> Outcome {
-        let is_cooldown = !group.storage.is_empty() && error.is_storage_cooldown();
+        let is_cooldown = group.needs(Call::Storage) && error.is_storage_cooldown();
         let answer = Answer::Rejected {
             message: error.text(),
             is_cooldown,

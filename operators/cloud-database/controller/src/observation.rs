@@ -11,9 +11,9 @@ use crate::drift;
 use crate::instance_reconciler::InstanceReconciler;
 use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::outcomes::{Outcome, Outcomes};
-use crate::modification::{PasswordChange, TagChange};
 use crate::recorded_instance::RecordedInstance;
 use crate::replication::Replication;
+use crate::settings::{self, Password, PasswordChange, TagChange, Tags};
 use crate::tags;
 
 /// Returns true if the instance of an object is only observed.
@@ -40,19 +40,19 @@ impl InstanceReconciler {
         match user {
             Ok(user) => {
                 outcomes.add_differences(drift::of_master_user(user, instance));
-                change.password = self.other_password(id, object, user, instance, record);
+                change.set::<Password>(self.other_password(id, object, user, instance, record));
             }
             Err(error) => outcomes.add_differences([format!(
                 "the password of the master user is unknown: {error}"
             )]),
         }
-        outcomes.add_not_allowed(drift::not_allowed(spec, instance));
-        outcomes.add_waiting_for_restart(drift::waiting_for_restart(spec, instance));
+        outcomes.add_not_allowed(settings::not_allowed(spec, instance));
+        outcomes.add_waiting_for_restart(settings::waiting_for_restart(spec, instance));
         match Replication::of(object, instance, record.replica_of) {
             Replication::ToPromote(_) | Replication::Promoted => {
                 outcomes.add(&["replicaOf"], Outcome::Observed);
             }
-            Replication::Replica(_) => change.password = None,
+            Replication::Replica(_) => change.set::<Password>(None),
             Replication::None => {}
         }
         // The tags that identify the owner are added at the adoption, and no difference.
@@ -66,7 +66,7 @@ impl InstanceReconciler {
             removed: applied_values::removed_tags(&expected, instance, &record.applied_tags),
             set: drift::missing_tags(expected, instance.tag_list()),
         };
-        change.tags = (tags != TagChange::default()).then_some(tags);
+        change.set::<Tags>((tags != TagChange::default()).then_some(tags));
         for group in change.groups() {
             outcomes.add(&group.fields(), Outcome::Observed);
         }

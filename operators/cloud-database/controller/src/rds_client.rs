@@ -12,8 +12,8 @@ use aws_config::{Region, SdkConfig};
 use aws_sdk_rds::Client;
 use aws_sdk_rds::operation::create_db_instance::CreateDBInstanceError;
 use aws_sdk_rds::operation::modify_db_instance::ModifyDBInstanceError;
-use aws_sdk_rds::types::{CloudwatchLogsExportConfiguration, DbInstance, DbSnapshot, Filter};
-use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec, StorageType};
+use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase};
 use lockstep_controller::{Leadership, ReconcileError};
 use tokio::time::Instant;
 
@@ -23,9 +23,10 @@ use crate::call_error::{CallError, ROLE_NOT_ASSUMED};
 use crate::descriptions::{Descriptions, PAGE_SIZE};
 use crate::location::Location;
 use crate::master_user::{MasterPassword, MasterUser};
-use crate::modification::{Modification, PasswordChange};
+use crate::modification::Modification;
 use crate::rate_limits::RateLimits;
 use crate::rds_client::attempts::Attempts;
+use crate::settings::names_minor_version;
 use crate::tags;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
@@ -351,62 +352,14 @@ impl RdsClient {
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
-        let storage = &change.storage;
-        let password = change.password.as_ref();
-        let storage_type = storage.storage_type.map(StorageType::as_str);
-        let upgrade = change.engine_version.as_ref();
-        let monitoring = &change.monitoring;
-        let enhanced = monitoring.enhanced.as_ref();
-        let insights = monitoring.insights.as_ref();
-        let logs = monitoring.log_exports.as_ref().map(|logs| {
-            CloudwatchLogsExportConfiguration::builder()
-                .set_enable_log_types(Some(logs.enable.clone()))
-                .set_disable_log_types(Some(logs.disable.clone()))
-                .build()
-        });
         let attempts = Attempts::<ModifyDBInstanceError>::default();
-        let response = self
+        let request = self
             .client
             .modify_db_instance()
             .db_instance_identifier(id)
-            .apply_immediately(when == ApplyChanges::Immediately)
-            .set_db_instance_class(change.instance_class.clone())
-            .set_storage_type(storage_type.map(String::from))
-            .set_allocated_storage(storage.size_gib)
-            .set_max_allocated_storage(storage.max_size_gib)
-            .set_iops(storage.iops)
-            .set_storage_throughput(storage.throughput_mibps)
-            .set_engine_version(upgrade.map(|it| it.version.clone()))
-            .set_allow_major_version_upgrade(upgrade.is_some_and(|it| it.is_major).then_some(true))
-            .set_auto_minor_version_upgrade(change.auto_minor_version_upgrade)
-            .set_engine_lifecycle_support(change.engine_lifecycle_support.map(String::from))
-            .set_db_parameter_group_name(change.parameter_group.clone())
-            .set_option_group_name(change.option_group.clone())
-            .set_dedicated_log_volume(change.dedicated_log_volume)
-            .set_ca_certificate_identifier(change.ca_certificate.clone())
-            .set_enable_iam_database_authentication(change.iam_authentication)
-            .set_network_type(change.network_type.map(String::from))
-            .set_monitoring_interval(enhanced.map(|it| it.interval_seconds))
-            .set_monitoring_role_arn(enhanced.and_then(|it| it.role_arn.clone()))
-            .set_enable_performance_insights(insights.map(|it| it.enabled))
-            .set_performance_insights_retention_period(insights.and_then(|it| it.retention_days))
-            .set_performance_insights_kms_key_id(insights.and_then(|it| it.kms_key.clone()))
-            .set_database_insights_mode(monitoring.database_insights.map(|it| it.as_str().into()))
-            .set_cloudwatch_logs_export_configuration(logs)
-            .set_multi_az(change.multi_az)
-            .set_backup_retention_period(change.retention_days)
-            .set_preferred_backup_window(change.backup_window.clone())
-            .set_preferred_maintenance_window(change.maintenance_window.clone())
-            .set_db_port_number(change.port)
-            .set_deletion_protection(change.deletion_protection)
-            .set_publicly_accessible(change.publicly_accessible)
-            .set_vpc_security_group_ids(change.security_groups.clone())
-            .set_copy_tags_to_snapshot(change.copy_tags_to_snapshot)
-            .set_master_user_password(password.and_then(|it| it.password().map(String::from)))
-            .set_manage_master_user_password(password.and_then(PasswordChange::is_managed))
-            .set_master_user_secret_kms_key_id(
-                password.and_then(|it| it.kms_key().map(String::from)),
-            )
+            .apply_immediately(when == ApplyChanges::Immediately);
+        let response = change
+            .put(request)
             .customize()
             .interceptor(attempts.clone())
             .send()
@@ -477,12 +430,6 @@ fn name_of(arn: &str) -> &str {
 /// Returns the error for a response without the instance.
 fn without_instance() -> CallError {
     CallError::without_response("the response contains no instance")
-}
-
-/// Returns true if the spec sets more than a major version.
-pub(crate) fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
-    let version = spec.engine_version.as_deref();
-    version.is_some_and(|version| spec.engine.is_minor_version(version))
 }
 
 #[cfg(test)]

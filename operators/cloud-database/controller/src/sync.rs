@@ -29,9 +29,9 @@ use crate::master_password::{
     is_unknown_password, published_by,
 };
 use crate::master_user::{MasterPassword, MasterUser};
+use crate::modification::Modification;
 use crate::modification::accepted_changes::{Comparison, Records, Review};
 use crate::modification::outcomes::{Outcome, Outcomes};
-use crate::modification::{MAX_SIZE, Modification, PASSWORD, SIZE, TagChange};
 use crate::modify::Target;
 use crate::observation::is_observed;
 use crate::owned_secrets;
@@ -39,6 +39,7 @@ use crate::rds_events::changed_instances::Change;
 use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::replication::{REPLICA_OF, Replication};
+use crate::settings::{self, MaxSize, Password, Setting, Size, TagChange, Tags};
 use crate::step_error::{StepError, with_status};
 use crate::tags;
 
@@ -161,8 +162,8 @@ impl InstanceReconciler {
         let when = time_of_changes(spec, &meaning);
         let mut change = drift::between(spec, when, instance, &enforced, record);
         outcomes.add_differences(drift::unrepairable(spec, instance, &enforced));
-        outcomes.add_not_allowed(drift::not_allowed(spec, instance));
-        outcomes.add_waiting_for_restart(drift::waiting_for_restart(spec, instance));
+        outcomes.add_not_allowed(settings::not_allowed(spec, instance));
+        outcomes.add_waiting_for_restart(settings::waiting_for_restart(spec, instance));
         let version = self.credentials_version(id, object, instance, record);
         let replication = Replication::of(object, instance, record.replica_of);
         let ComparedUser {
@@ -176,10 +177,10 @@ impl InstanceReconciler {
                 .as_ref()
                 .is_ok_and(|user| is_noted(&user.password, record))
             && accepts_password(&meaning);
-        change.password = password;
+        change.set::<Password>(password);
         let arn = instance.db_instance_arn().unwrap_or_default();
-        change.tags = self.tags_to_change(object, instance, record);
-        let is_settled = change.password.is_none() && !is_changing_password(instance);
+        change.set::<Tags>(self.tags_to_change(object, instance, record));
+        let is_settled = !change.has::<Password>() && !is_changing_password(instance);
         let is_settled = is_settled && !is_unknown_password(spec, &replication);
         let published = user.as_ref().ok().filter(|_| is_settled);
         let published = published.and_then(|user| published_by(&user.password, instance));
@@ -203,7 +204,7 @@ impl InstanceReconciler {
             recorded: &reviewed.not_made,
             unrecorded: &comparison.unrecorded(&reviewed),
         };
-        if fields.contains(&PASSWORD) {
+        if fields.contains(&Password::FIELD) {
             // If the answer is lost, or this process ends, the instance may have either.
             self.passwords.forget(id);
         }
@@ -211,17 +212,17 @@ impl InstanceReconciler {
             // What goes into one call with the password waits for it.
             let [access, storage, rest, tags] = change.requests();
             outcomes.add(&rest.fields(), Outcome::Next);
-            change = Modification::of([access, storage, tags]);
+            change = Modification::all([access, storage, tags]);
         }
         let requests =
             self.request_changes(&target, object, instance, &replication, change, outcomes);
         Box::pin(requests).await;
-        if when != spec.apply_changes && outcomes.has_requested(SIZE) {
+        if when != spec.apply_changes && outcomes.has_requested(Size::FIELD) {
             outcomes.add_applied_early(waiting_for_window(instance));
         }
         let mut status = self.recorded(id, &comparison, reviewed, outcomes);
         if let Ok(user) = &user
-            && outcomes.has_accepted(PASSWORD)
+            && outcomes.has_accepted(Password::FIELD)
         {
             if let MasterPassword::Known(known) = &user.password {
                 self.passwords.record(id, &known.text);
@@ -230,15 +231,17 @@ impl InstanceReconciler {
         }
         let requested = match &user {
             Ok(user) if is_next => user.password.version(),
-            Ok(user) if is_known(&user.password, &replication) && !fields.contains(&PASSWORD) => {
+            Ok(user)
+                if is_known(&user.password, &replication) && !fields.contains(&Password::FIELD) =>
+            {
                 None
             }
-            Ok(_) if outcomes.has_accepted(PASSWORD) => None,
+            Ok(_) if outcomes.has_accepted(Password::FIELD) => None,
             _ => record.requested_credentials_version,
         };
-        if meaning.serves && !fields.contains(&PASSWORD) && has_pending_password(instance) {
+        if meaning.serves && !fields.contains(&Password::FIELD) && has_pending_password(instance) {
             // It never waits for the maintenance window.
-            outcomes.add(&[PASSWORD], Outcome::Accepted);
+            outcomes.add(&[Password::FIELD], Outcome::Accepted);
         }
         status.extend(not_pending(instance, record));
         status.extend(accepted_changes(object, outcomes));
@@ -306,7 +309,7 @@ impl InstanceReconciler {
                 if !outcomes.has_requested(REPLICA_OF) {
                     // Full storage, for example, may be what keeps RDS from promoting it.
                     let [access, storage, _, tags] = change.requests();
-                    let change = Modification::of([access, storage, tags]);
+                    let change = Modification::all([access, storage, tags]);
                     self.modify(target, change, outcomes).await;
                 }
             }
@@ -349,7 +352,7 @@ impl InstanceReconciler {
         let meaning = meaning_of(instance);
         let is_in_progress = outcomes.is_in_progress();
         if let Some(problem) = meaning.problem {
-            let is_being_solved = phase == "storage-full" && outcomes.has_accepted(SIZE);
+            let is_being_solved = phase == "storage-full" && outcomes.has_accepted(Size::FIELD);
             if !is_being_solved {
                 let message = format!(
                     "RDS reports the instance '{id}' as '{phase}': {}",
@@ -422,7 +425,7 @@ fn time_of_changes(spec: &CloudDatabaseSpec, meaning: &Meaning) -> ApplyChanges 
 fn waiting_for_window(instance: &DbInstance) -> impl Iterator<Item = String> {
     let waiting = drift::pending(instance).into_iter();
     // The log volume waits for a restart in any case.
-    let waiting = waiting.filter(|field| field != PASSWORD && field != "dedicatedLogVolume");
+    let waiting = waiting.filter(|field| field != Password::FIELD && field != "dedicatedLogVolume");
     waiting.filter(|field| !field.starts_with("storage."))
 }
 
@@ -439,11 +442,11 @@ fn accepted_changes(object: &CloudDatabase, outcomes: &Outcomes) -> Map<String, 
         status.insert("lastChange".to_owned(), json!(change));
     }
     // A maximum alone does not change the storage.
-    let is_of_storage = |field: &String| field.starts_with("storage.") && *field != MAX_SIZE;
+    let is_of_storage = |field: &String| field.starts_with("storage.") && *field != MaxSize::FIELD;
     if changed.iter().any(is_of_storage) {
         status.insert("storageModifiedAt".to_owned(), json!(now));
     }
-    if outcomes.has_requested(SIZE) {
+    if outcomes.has_requested(Size::FIELD) {
         let size = json!(object.spec.storage.size_gib);
         status.insert("acceptedStorageGib".to_owned(), size);
     }
@@ -469,9 +472,7 @@ fn pending_of_spec(
     requested: &[&str],
 ) -> Vec<String> {
     let mut pending = drift::pending(instance);
-    pending.retain(|field| {
-        field != PASSWORD && !requested.contains(&field.as_str()) && drift::is_of_spec(spec, field)
-    });
+    pending.retain(|field| !requested.contains(&field.as_str()) && drift::is_of_spec(spec, field));
     pending
 }
 

@@ -3,10 +3,14 @@ use aws_sdk_rds::types::{
     DbParameterGroupStatus, DbSubnetGroup, Endpoint, MasterUserSecret, OptionGroupMembership,
     PendingCloudwatchLogsExports, PendingModifiedValues, VpcSecurityGroupMembership,
 };
+use lockstep_cloud_database_api::EnhancedMonitoring;
 use serde_json::{Value, json};
 
-use crate::modification::Upgrade;
-use crate::modification::monitoring::{EnhancedChange, LogExportsChange};
+use crate::settings::monitoring::{Enhanced, LogExports, LogExportsChange};
+use crate::settings::{
+    AutoMinorVersionUpgrade, CopyTagsToSnapshot, EngineVersion, Port, PubliclyAccessible,
+    SecurityGroups, Upgrade, not_allowed, waiting_for_restart,
+};
 
 fn spec() -> CloudDatabaseSpec {
     let spec = json!({
@@ -136,19 +140,19 @@ fn a_pending_upgrade_that_the_spec_does_not_name_is_taken_back() {
     for when in [ApplyChanges::Immediately, ApplyChanges::MaintenanceWindow] {
         spec.apply_changes = when;
         let change = between(&spec, &upgraded("17.2"), &[]);
-        assert_eq!(change.engine_version, Some(upgrade("16.4", false)));
+        assert_eq!(change.get::<EngineVersion>(), Some(&upgrade("16.4", false)));
     }
     // One that the spec names, and does not allow.
     spec.engine_version = Some("17".to_owned());
     let change = between(&spec, &upgraded("17.2"), &[]);
-    assert_eq!(change.engine_version, Some(upgrade("16.4", false)));
+    assert_eq!(change.get::<EngineVersion>(), Some(&upgrade("16.4", false)));
     spec.allow_major_version_upgrade = Some("17".to_owned());
     spec.apply_changes = ApplyChanges::MaintenanceWindow;
     let waits = between(&spec, &upgraded("17.2"), &[]);
-    assert_eq!(waits.engine_version, None);
+    assert_eq!(waits.get::<EngineVersion>(), None);
     spec.apply_changes = ApplyChanges::Immediately;
     let change = between(&spec, &upgraded("17.2"), &[]);
-    assert_eq!(change.engine_version, Some(upgrade("17", true)));
+    assert_eq!(change.get::<EngineVersion>(), Some(&upgrade("17", true)));
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn a_version_with_a_suffix_of_rds_is_the_version() {
     for (wanted, running) in [("17.2", "17.2-R1"), ("5.7.44", "5.7.44-rds.20240408")] {
         spec.engine_version = Some(wanted.to_owned());
         let instance = instance().engine_version(running).build();
-        assert_eq!(between(&spec, &instance, &[]).engine_version, None);
+        assert_eq!(between(&spec, &instance, &[]).get::<EngineVersion>(), None);
     }
 }
 
@@ -168,7 +172,7 @@ fn an_exact_version_is_not_upgraded_automatically() {
     assert!(between(&spec, &automatic, &[]).is_empty());
     spec.engine_version = Some("16.4".to_owned());
     let change = between(&spec, &automatic, &[]);
-    assert_eq!(change.auto_minor_version_upgrade, Some(false));
+    assert_eq!(change.get::<AutoMinorVersionUpgrade>(), Some(&false));
     spec.auto_minor_version_upgrade = Some(true);
     assert!(between(&spec, &automatic, &[]).is_empty());
 }
@@ -188,9 +192,12 @@ fn windows_are_compared_without_case() {
 fn the_port_does_not_change_while_changes_wait() {
     let mut spec = spec();
     spec.port = Some(5_433);
-    assert_eq!(between(&spec, &instance().build(), &[]).port, Some(5_433));
+    assert_eq!(
+        between(&spec, &instance().build(), &[]).get::<Port>(),
+        Some(&5_433)
+    );
     spec.apply_changes = ApplyChanges::MaintenanceWindow;
-    assert_eq!(between(&spec, &instance().build(), &[]).port, None);
+    assert_eq!(between(&spec, &instance().build(), &[]).get::<Port>(), None);
     let differences = unrepairable(&spec, &instance().build(), &[]);
     assert!(differences.join("").contains("5433"), "{differences:?}");
 }
@@ -270,11 +277,11 @@ fn a_field_with_a_secure_default_is_enforced_only_if_it_has_matched_the_spec_bef
         assert!(expected.contains(part), "{expected}");
     }
 
-    let enforced_later = enforced(&spec, &made_before, &ENFORCED_AT_CREATION);
-    assert_eq!(enforced_later, ENFORCED_AT_CREATION);
+    let enforced_later = enforced(&spec, &made_before, &enforced_at_creation());
+    assert_eq!(enforced_later, enforced_at_creation());
     let change = between(&spec, &made_before, &enforced_later);
-    assert_eq!(change.publicly_accessible, Some(false));
-    assert_eq!(change.copy_tags_to_snapshot, Some(true));
+    assert_eq!(change.get::<PubliclyAccessible>(), Some(&false));
+    assert_eq!(change.get::<CopyTagsToSnapshot>(), Some(&true));
     let expected = unrepairable(&spec, &made_before, &enforced_later);
     assert_eq!(
         expected.len(),
@@ -287,7 +294,7 @@ fn a_field_with_a_secure_default_is_enforced_only_if_it_has_matched_the_spec_bef
         .copy_tags_to_snapshot(true)
         .build();
     let agreed = enforced(&spec, &as_the_spec_says, &[]);
-    assert_eq!(agreed, ENFORCED_AT_CREATION);
+    assert_eq!(agreed, enforced_at_creation());
 }
 
 #[test]
@@ -306,11 +313,13 @@ fn security_groups_are_changed_only_if_the_spec_lists_some() {
     let groups_to_set = |groups: &[&str]| {
         let mut spec = spec();
         spec.network.security_groups = groups.iter().map(|id| (*id).to_owned()).collect();
-        between(&spec, &instance, &[]).security_groups
+        between(&spec, &instance, &[])
+            .get::<SecurityGroups>()
+            .cloned()
     };
     assert_eq!(groups_to_set(&[]), None);
     assert_eq!(groups_to_set(&["sg-2", "sg-1"]), None);
-    assert_eq!(groups_to_set(&["sg-1"]), Some(vec!["sg-1".to_owned()]));
+    assert_eq!(groups_to_set(&["sg-1"]), Some(["sg-1".to_owned()].into()));
 }
 
 #[test]
@@ -341,11 +350,14 @@ fn an_upgrade_to_another_major_version_needs_consent_to_this_version() {
     spec.allow_major_version_upgrade = Some("17".to_owned());
     assert_eq!(not_allowed(&spec, &running), None);
     let change = between(&spec, &running, &[]);
-    assert_eq!(change.engine_version, Some(upgrade("17", true)));
+    assert_eq!(change.get::<EngineVersion>(), Some(&upgrade("17", true)));
     // A minor one needs none.
     let minor = spec_with(&json!({"engineVersion": "16.10"}));
     let change = between(&minor, &running, &[]);
-    assert_eq!(change.engine_version, Some(upgrade("16.10", false)));
+    assert_eq!(
+        change.get::<EngineVersion>(),
+        Some(&upgrade("16.10", false))
+    );
     assert_eq!(not_allowed(&minor, &running), None);
 }
 
@@ -481,22 +493,26 @@ fn logs_are_added_and_removed_and_a_role_is_sent_with_its_interval() {
         .build();
     let monitoring = |enhanced: Value| {
         let logs = json!({"enhanced": enhanced, "logExports": ["postgresql"]});
-        between(&spec_with(&json!({"monitoring": logs})), &exporting, &[]).monitoring
+        between(&spec_with(&json!({"monitoring": logs})), &exporting, &[])
     };
     let off = monitoring(json!({"intervalSeconds": 0}));
     let expected = LogExportsChange {
         enable: vec!["postgresql".to_owned()],
         disable: vec!["upgrade".to_owned()],
     };
-    assert_eq!(off.log_exports, Some(expected));
-    assert_eq!(off.enhanced, Some(EnhancedChange::default()));
+    assert_eq!(off.get::<LogExports>(), Some(&expected));
+    let expected = EnhancedMonitoring {
+        interval_seconds: 0,
+        role_arn: None,
+    };
+    assert_eq!(off.get::<Enhanced>(), Some(&expected));
     let role = "arn:aws:iam::123456789012:role/other";
     let other = monitoring(json!({"intervalSeconds": 30, "roleArn": role}));
-    let expected = EnhancedChange {
+    let expected = EnhancedMonitoring {
         interval_seconds: 30,
         role_arn: Some(role.to_owned()),
     };
-    assert_eq!(other.enhanced, Some(expected));
+    assert_eq!(other.get::<Enhanced>(), Some(&expected));
 }
 
 #[test]

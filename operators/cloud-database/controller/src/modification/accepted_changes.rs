@@ -19,16 +19,17 @@ use lockstep_cloud_database_api::{
 use crate::drift;
 use crate::instance_status::{self, Accepts};
 use crate::modification::Modification;
-use crate::modification::outcomes::{ENGINE_VERSION, Outcome, Outcomes};
+use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::unaccepted_changes::{Knowledge, UnacceptedChange};
+use crate::settings::{CaCertificate, EngineVersion, InstanceClass, MultiAz, OptionGroup, Setting};
 
 /// Fields whose changes are recorded.
 const FIELDS: [&str; 5] = [
-    "instanceClass",
-    ENGINE_VERSION,
-    "multiAz",
-    "optionGroup",
-    "caCertificate",
+    InstanceClass::FIELD,
+    EngineVersion::FIELD,
+    MultiAz::FIELD,
+    OptionGroup::FIELD,
+    CaCertificate::FIELD,
 ];
 
 /// Statuses of an instance that RDS is changing.
@@ -281,7 +282,7 @@ impl<'a> Comparison<'a> {
 
     fn is_pending(&self, field: &str) -> bool {
         match field {
-            "optionGroup" => self.option_group_status().is_some_and(|status| {
+            OptionGroup::FIELD => self.option_group_status().is_some_and(|status| {
                 status == "applying" || status.starts_with("pending") && status.ends_with("apply")
             }),
             _ => drift::pending(self.instance).iter().any(|it| it == field),
@@ -304,16 +305,16 @@ impl<'a> Comparison<'a> {
             return false;
         };
         let Some(pending) = self.instance.pending_modified_values() else {
-            return field == "optionGroup";
+            return field == OptionGroup::FIELD;
         };
         match field {
-            "instanceClass" => pending.db_instance_class() == Some(&wanted),
-            ENGINE_VERSION => {
+            InstanceClass::FIELD => pending.db_instance_class() == Some(&wanted),
+            EngineVersion::FIELD => {
                 let version = pending.engine_version();
                 version.is_some_and(|version| version_matches(&wanted, version))
             }
-            "multiAz" => pending.multi_az() == self.spec.multi_az,
-            "caCertificate" => pending.ca_certificate_identifier() == Some(&wanted),
+            MultiAz::FIELD => pending.multi_az() == self.spec.multi_az,
+            CaCertificate::FIELD => pending.ca_certificate_identifier() == Some(&wanted),
             _ => true,
         }
     }
@@ -413,11 +414,11 @@ pub(crate) fn unanswered(fields: &[&str], error: &str) -> Outcome {
 /// Returns the value that a modification requests for a field.
 fn requested(change: &Modification, field: &str) -> Option<String> {
     match field {
-        "instanceClass" => change.instance_class.clone(),
-        ENGINE_VERSION => change.engine_version.as_ref().map(|it| it.version.clone()),
-        "multiAz" => change.multi_az.map(|it| it.to_string()),
-        "optionGroup" => change.option_group.clone(),
-        "caCertificate" => change.ca_certificate.clone(),
+        InstanceClass::FIELD => change.get::<InstanceClass>().cloned(),
+        EngineVersion::FIELD => change.get::<EngineVersion>().map(|it| it.version.clone()),
+        MultiAz::FIELD => change.get::<MultiAz>().map(ToString::to_string),
+        OptionGroup::FIELD => change.get::<OptionGroup>().cloned(),
+        CaCertificate::FIELD => change.get::<CaCertificate>().cloned(),
         _ => None,
     }
 }
@@ -425,11 +426,11 @@ fn requested(change: &Modification, field: &str) -> Option<String> {
 /// Returns the value of a field in the spec.
 fn wanted(spec: &CloudDatabaseSpec, field: &str) -> Option<String> {
     match field {
-        "instanceClass" => Some(spec.instance_class.clone()),
-        ENGINE_VERSION => spec.engine_version.clone(),
-        "multiAz" => spec.multi_az.map(|it| it.to_string()),
-        "optionGroup" => spec.option_group.clone(),
-        "caCertificate" => spec.ca_certificate.clone(),
+        InstanceClass::FIELD => InstanceClass::desired(spec),
+        EngineVersion::FIELD => EngineVersion::desired(spec).map(|it| it.version),
+        MultiAz::FIELD => MultiAz::desired(spec).map(|it| it.to_string()),
+        OptionGroup::FIELD => OptionGroup::desired(spec),
+        CaCertificate::FIELD => CaCertificate::desired(spec),
         _ => None,
     }
 }
@@ -441,7 +442,7 @@ fn consent(spec: &CloudDatabaseSpec, field: &str) -> String {
         ApplyChanges::MaintenanceWindow => "MaintenanceWindow",
     };
     match &spec.allow_major_version_upgrade {
-        Some(version) if field == ENGINE_VERSION => format!("{when}, {version}"),
+        Some(version) if field == EngineVersion::FIELD => format!("{when}, {version}"),
         _ => when.to_owned(),
     }
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use lockstep_controller::{OperatorCondition, OperatorEvent, Stalled};
 
-/// Name of the field of the version.
-pub(crate) const ENGINE_VERSION: &str = "engineVersion";
+use crate::settings::{EngineVersion, Setting};
 
 /// Condition: the spec is applied.
 pub(crate) const SYNCED: &str = "Synced";
@@ -355,7 +354,7 @@ impl Outcomes {
 
 /// Returns the reason of changes of these joined fields that RDS has taken back.
 fn taken_back_reason(fields: &str) -> &'static str {
-    if has_field(fields, ENGINE_VERSION) {
+    if has_field(fields, EngineVersion::FIELD) {
         UPGRADE_FAILED
     } else {
         CHANGE_TAKEN_BACK

@@ -146,12 +146,10 @@ impl RequestedModifications {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Port;
 
     fn port(port: i32) -> Modification {
-        Modification {
-            port: Some(port),
-            ..Modification::default()
-        }
+        Modification::of::<Port>(port)
     }
 
     fn busy(is_unexpected: bool) -> Answer {

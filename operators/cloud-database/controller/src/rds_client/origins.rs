@@ -12,7 +12,8 @@ use lockstep_cloud_database_api::{CloudDatabase, PointInTime};
 
 use crate::call_error::CallError;
 use crate::rds_client::attempts::Attempts;
-use crate::rds_client::{RETENTION_DAYS, RdsClient, names_minor_version, without_instance};
+use crate::rds_client::{RETENTION_DAYS, RdsClient, without_instance};
+use crate::settings::names_minor_version;
 use crate::tags;
 
 /// Sets what each of the calls takes. Their requests have different types with the same methods.

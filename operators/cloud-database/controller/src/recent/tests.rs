@@ -16,6 +16,7 @@ use super::*;
 use crate::aws_metrics::AwsRequests;
 use crate::modification::Modification;
 use crate::rate_limits::RateLimits;
+use crate::settings::RetentionDays;
 
 /// Longer than any test.
 const AGE: Duration = Duration::from_hours(1);
@@ -141,10 +142,7 @@ async fn an_answer_after_a_write_is_never_older_than_the_write() {
     let (rds, client) = start(150).await;
     ask_all(&client, 150).await;
     calls(&rds);
-    let change = Modification {
-        retention_days: Some(9),
-        ..Modification::default()
-    };
+    let change = Modification::of::<RetentionDays>(9);
     client
         .modify(
             &id(5),

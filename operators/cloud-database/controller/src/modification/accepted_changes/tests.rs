@@ -31,7 +31,7 @@ fn instance(version: &str, status: &str, pending: Option<&str>) -> DbInstance {
 
 fn upgrade() -> AcceptedChange {
     AcceptedChange {
-        field: ENGINE_VERSION.to_owned(),
+        field: EngineVersion::FIELD.to_owned(),
         target: "17.4".to_owned(),
         consent: "Immediately, 17".to_owned(),
         accepted_at: Some("2026-06-01T11:59:00Z".to_owned()),

@@ -2,19 +2,61 @@
 
 use std::cmp::Ordering;
 
-use aws_sdk_rds::types::DbInstance;
+use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, compare_versions, version_matches};
 
-use crate::modification::Upgrade;
+use crate::settings::setting::{Compared, Request, Setting};
+
+pub(crate) struct EngineVersion;
+
+/// Version to request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Upgrade {
+    pub(crate) version: String,
+    /// If true, it is an upgrade to another major version.
+    pub(crate) is_major: bool,
+}
+
+impl Upgrade {
+    fn minor(version: &str) -> Self {
+        Self {
+            version: version.to_owned(),
+            is_major: false,
+        }
+    }
+}
+
+impl Setting for EngineVersion {
+    type Value = Upgrade;
+    const FIELD: &'static str = "engineVersion";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<Upgrade> {
+        spec.engine_version.as_deref().map(Upgrade::minor)
+    }
+
+    fn actual(instance: &DbInstance) -> Option<Upgrade> {
+        instance.engine_version().map(Upgrade::minor)
+    }
+
+    fn pending(pending: &PendingModifiedValues) -> Option<Upgrade> {
+        pending.engine_version().map(Upgrade::minor)
+    }
+
+    fn change(compared: &Compared<'_>) -> Option<Upgrade> {
+        upgrade(compared.spec, compared.instance, compared.waits)
+    }
+
+    fn put(value: &Upgrade, request: Request) -> Request {
+        request
+            .engine_version(&value.version)
+            .set_allow_major_version_upgrade(value.is_major.then_some(true))
+    }
+}
 
 /// Returns the version to request. It is never lower than the running one: RDS cannot downgrade, and would reject the
 /// request. A pending upgrade to a version that the spec does not name or allow is taken back by requesting the running
 /// one.
-pub(super) fn upgrade(
-    spec: &CloudDatabaseSpec,
-    instance: &DbInstance,
-    waits: bool,
-) -> Option<Upgrade> {
+fn upgrade(spec: &CloudDatabaseSpec, instance: &DbInstance, waits: bool) -> Option<Upgrade> {
     let wanted = spec.engine_version.as_deref()?;
     let running = instance.engine_version()?;
     let pending = instance.pending_modified_values();
@@ -23,10 +65,7 @@ pub(super) fn upgrade(
         version_matches(wanted, version) || compare_versions(wanted, version) == Ordering::Equal
     };
     let is_allowed = not_allowed(spec, instance).is_none();
-    let stay = || Upgrade {
-        version: running.to_owned(),
-        is_major: false,
-    };
+    let stay = || Upgrade::minor(running);
     match pending {
         Some(_) if !is_allowed => Some(stay()),
         Some(pending) if is_reached(pending) && waits => None,

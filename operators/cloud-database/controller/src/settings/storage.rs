@@ -3,9 +3,10 @@
 //! iops on a DB instance that has iops".
 
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
-use lockstep_cloud_database_api::{Storage, StorageType};
+use lockstep_cloud_database_api::{CloudDatabaseSpec, Storage, StorageType};
 
 use crate::recorded_instance::RecordedInstance;
+use crate::settings::setting::{Call, Change, Compared, Request, Setting};
 
 /// Size from which the IOPS and the throughput of gp3 can be set, in GiB, for PostgreSQL, MySQL and MariaDB.
 const GP3_THRESHOLD: i32 = 400;
@@ -14,37 +15,119 @@ const GP3_THRESHOLD: i32 = 400;
 const GP3_IOPS: i32 = 12_000;
 const GP3_THROUGHPUT: i32 = 500;
 
-/// Parameters of `ModifyDBInstance` that are the storage.
+/// Changes of the settings of the storage, which depend on each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct StorageChange {
-    pub(crate) storage_type: Option<StorageType>,
-    pub(crate) size_gib: Option<i32>,
-    pub(crate) max_size_gib: Option<i32>,
-    pub(crate) iops: Option<i32>,
-    pub(crate) throughput_mibps: Option<i32>,
+struct StorageChange {
+    storage_type: Option<StorageType>,
+    size_gib: Option<i32>,
+    max_size_gib: Option<i32>,
+    iops: Option<i32>,
+    throughput_mibps: Option<i32>,
 }
 
-impl StorageChange {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
+pub(crate) struct Type;
+
+impl Setting for Type {
+    type Value = StorageType;
+    const FIELD: &'static str = "storage.type";
+    const CALL: Call = Call::Storage;
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<StorageType> {
+        Some(spec.storage.storage_type)
     }
 
-    /// Returns a change with the fields of both.
-    pub(crate) fn or(self, other: Self) -> Self {
-        Self {
-            storage_type: self.storage_type.or(other.storage_type),
-            size_gib: self.size_gib.or(other.size_gib),
-            max_size_gib: self.max_size_gib.or(other.max_size_gib),
-            iops: self.iops.or(other.iops),
-            throughput_mibps: self.throughput_mibps.or(other.throughput_mibps),
-        }
+    /// An instance can have a type that no spec has.
+    fn actual(_: &DbInstance) -> Option<StorageType> {
+        None
     }
+
+    fn change(compared: &Compared<'_>) -> Option<StorageType> {
+        of(compared).storage_type
+    }
+
+    fn goes_with(_: &StorageType, _: &[Change]) -> &'static str {
+        Size::FIELD
+    }
+
+    fn put(value: &StorageType, request: Request) -> Request {
+        request.storage_type(value.as_str())
+    }
+
+    fn is_pending(instance: &DbInstance) -> bool {
+        let pending = instance.pending_modified_values();
+        pending.is_some_and(|it| it.storage_type().is_some())
+    }
+}
+
+/// Numbers of the storage. RDS changes several with a change of one, so each that is pending is one of the spec.
+macro_rules! numbers {
+    ($($name:ident: $field:literal with $with:ident, $computed:ident;
+       $wanted:expr, $actual:expr, $pending:expr => $put:ident;)+) => {$(
+        pub(crate) struct $name;
+
+        impl Setting for $name {
+            type Value = i32;
+            const FIELD: &'static str = $field;
+            const CALL: Call = Call::Storage;
+
+            fn desired(spec: &CloudDatabaseSpec) -> Option<i32> {
+                let wanted: fn(&Storage) -> Option<i32> = $wanted;
+                wanted(&spec.storage)
+            }
+
+            fn actual(instance: &DbInstance) -> Option<i32> {
+                let actual: fn(&DbInstance) -> Option<i32> = $actual;
+                actual(instance)
+            }
+
+            fn pending(values: &PendingModifiedValues) -> Option<i32> {
+                let pending: fn(&PendingModifiedValues) -> Option<i32> = $pending;
+                pending(values)
+            }
+
+            fn change(compared: &Compared<'_>) -> Option<i32> {
+                of(compared).$computed
+            }
+
+            fn goes_with(_: &i32, _: &[Change]) -> &'static str {
+                $with::FIELD
+            }
+
+            fn put(value: &i32, request: Request) -> Request {
+                request.$put(*value)
+            }
+
+            fn is_of_spec(_: &CloudDatabaseSpec) -> bool {
+                true
+            }
+        }
+    )+};
+}
+
+// Full storage must grow even if RDS rejects the maximum of storage autoscaling.
+numbers! {
+    MaxSize: "storage.maxSizeGib" with MaxSize, max_size_gib;
+        |it| it.max_size_gib, DbInstance::max_allocated_storage, |_| None => max_allocated_storage;
+    Size: "storage.sizeGib" with Size, size_gib;
+        |it| Some(it.size_gib), DbInstance::allocated_storage, PendingModifiedValues::allocated_storage => allocated_storage;
+    Iops: "storage.iops" with Size, iops;
+        |it| it.iops, DbInstance::iops, PendingModifiedValues::iops => iops;
+    Throughput: "storage.throughputMibps" with Size, throughput_mibps;
+        |it| it.throughput_mibps, DbInstance::storage_throughput, PendingModifiedValues::storage_throughput => storage_throughput;
+}
+
+/// Returns the change of the storage that the spec demands.
+fn of(compared: &Compared<'_>) -> StorageChange {
+    let instance = compared.instance;
+    let pending = instance.pending_modified_values();
+    let pending = pending.filter(|_| compared.waits);
+    change(&compared.spec.storage, instance, pending, compared.record)
 }
 
 /// Returns the change that makes the storage of an instance match the spec. What RDS has accepted and not applied yet, as
 /// `pending` says, counts as applied. `record` has the values of the spec that were in effect before: of those that the
 /// spec has no more, RDS' own are restored; and the growth that was requested and can be taken back while it is pending.
-pub(crate) fn change(
+fn change(
     storage: &Storage,
     instance: &DbInstance,
     pending: Option<&PendingModifiedValues>,
@@ -156,6 +239,12 @@ mod tests {
     use lockstep_cloud_database_api::AppliedStorage;
 
     use super::*;
+
+    impl StorageChange {
+        fn is_empty(&self) -> bool {
+            *self == Self::default()
+        }
+    }
 
     fn storage(storage_type: StorageType, size_gib: i32) -> Storage {
         Storage {

@@ -1,0 +1,183 @@
+use lockstep_cloud_database_api::effects::effect_of;
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::drift;
+use crate::recorded_instance::RecordedInstance;
+use crate::settings::{EngineVersion, Password, PasswordChange, SETTINGS, TagChange, Tags};
+
+fn spec(fields: &Value) -> CloudDatabaseSpec {
+    let mut spec = json!({
+        "engine": "postgres",
+        "instanceClass": "db.m5.large",
+        "storage": {"sizeGib": 20},
+        "credentials": {"username": "app", "secretName": "s"},
+    });
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        spec[name] = value.clone();
+    }
+    serde_json::from_value(spec).expect("a spec")
+}
+
+/// Returns the changes that make an instance that has nothing of this spec match it.
+fn changes(spec: &CloudDatabaseSpec, is_public: bool) -> Modification {
+    let instance = aws_sdk_rds::types::DbInstance::builder()
+        .engine_version("16.4")
+        .storage_type("gp2")
+        .allocated_storage(100)
+        .endpoint(aws_sdk_rds::types::Endpoint::builder().port(5_432).build())
+        .auto_minor_version_upgrade(true)
+        .copy_tags_to_snapshot(false)
+        .network_type("IPV4")
+        .publicly_accessible(is_public);
+    let enforced = drift::enforced_at_creation();
+    let record = RecordedInstance::default();
+    let now = ApplyChanges::Immediately;
+    drift::between(spec, now, &instance.build(), &enforced, &record)
+}
+
+/// Returns a change of each setting.
+fn everything() -> Modification {
+    let spec = spec(&json!({
+        "engineVersion": "17",
+        "allowMajorVersionUpgrade": "17",
+        "autoMinorVersionUpgrade": false,
+        "engineLifecycleSupport": "open-source-rds-extended-support",
+        "parameterGroup": "tuned",
+        "optionGroup": "audited",
+        "caCertificate": "rds-ca-rsa4096-g1",
+        "iamAuthentication": true,
+        "dedicatedLogVolume": true,
+        "multiAz": true,
+        "maintenanceWindow": "sun:05:00-sun:06:00",
+        "port": 5433,
+        "deletionProtection": true,
+        "storage": {"type": "gp3", "sizeGib": 500, "maxSizeGib": 600, "iops": 14000, "throughputMibps": 700},
+        "backup": {"retentionDays": 3, "window": "03:00-04:00"},
+        "network": {"networkType": "DUAL", "securityGroups": ["sg-1"]},
+        "monitoring": {
+            "enhanced": {"intervalSeconds": 60, "roleArn": "arn:aws:iam::123456789012:role/m"},
+            "performanceInsights": {"enabled": true},
+            "databaseInsights": "Advanced",
+            "logExports": ["postgresql"],
+        },
+    }));
+    let mut all = changes(&spec, true);
+    all.set::<Password>(Some(PasswordChange::Set("secret".to_owned())));
+    all.set::<Tags>(Some(TagChange::default()));
+    all
+}
+
+#[test]
+fn groups_and_requests_have_each_field_once() {
+    let all = everything();
+    let table = SETTINGS.map(|row| row.field());
+    assert_eq!(
+        all.fields(),
+        table,
+        "each setting, in the order of the table"
+    );
+    let sorted = |parts: &[Modification]| {
+        let mut fields: Vec<_> = parts.iter().flat_map(Modification::fields).collect();
+        fields.sort_unstable();
+        fields
+    };
+    let expected = sorted(std::slice::from_ref(&all));
+    let groups = all.groups();
+    assert_eq!(sorted(&groups), expected);
+    assert_eq!(sorted(&all.requests()), expected);
+    assert!(Modification::all(groups) == all);
+    assert!(Modification::default().groups().is_empty());
+}
+
+#[test]
+fn a_change_to_another_value_is_another_change() {
+    let upgrade = |to: &str| {
+        let fields = json!({"engineVersion": to, "allowMajorVersionUpgrade": to});
+        changes(&spec(&fields), false)
+    };
+    assert!(upgrade("17") == upgrade("17"));
+    assert!(upgrade("17") != upgrade("18"));
+    let password = |text: &str| Modification::of::<Password>(PasswordChange::Set(text.to_owned()));
+    assert!(password("a") == password("a"));
+    assert!(password("a") != password("b"));
+    assert!(password("a") != Modification::of::<Tags>(TagChange::default()));
+}
+
+#[test]
+fn an_upgrade_is_requested_with_the_groups_of_its_major_version() {
+    let with = |all: &Modification, field: &str| {
+        let mut groups = all.groups().into_iter();
+        let found = groups.find(|it| it.fields().contains(&field));
+        found.expect("a group").fields()
+    };
+    let mut all = everything();
+    let expected = ["engineVersion", "parameterGroup", "optionGroup"];
+    assert_eq!(with(&all, "parameterGroup"), expected);
+    let automatic = "autoMinorVersionUpgrade";
+    assert_eq!(with(&all, automatic), [automatic]);
+    all.set::<EngineVersion>(None);
+    assert_eq!(with(&all, "parameterGroup"), ["parameterGroup"]);
+}
+
+#[test]
+fn an_instance_is_closed_even_if_rds_rejects_a_security_group() {
+    let access = |is_public: bool| {
+        let network = json!({"publiclyAccessible": is_public, "securityGroups": ["sg-1"]});
+        let change = changes(&spec(&json!({"network": network})), !is_public);
+        let [access, ..] = change.requests();
+        let groups = access.groups();
+        groups.iter().map(Modification::fields).collect::<Vec<_>>()
+    };
+    let (public, groups) = ("network.publiclyAccessible", "network.securityGroups");
+    assert_eq!(access(false), [vec![public], vec![groups]]);
+    assert_eq!(access(true), [vec![public, groups]]);
+}
+
+#[test]
+fn the_storage_grows_even_if_rds_rejects_its_maximum() {
+    let groups = everything().groups();
+    let fields = groups.iter().map(Modification::fields);
+    let of_storage = fields.filter(|it| it[0].starts_with("storage."));
+    let expected = [
+        vec!["storage.maxSizeGib"],
+        vec![
+            "storage.type",
+            "storage.sizeGib",
+            "storage.iops",
+            "storage.throughputMibps",
+        ],
+    ];
+    assert_eq!(of_storage.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_window_that_rds_rejects_leaves_no_instance_without_backups() {
+    let groups = everything().groups();
+    let fields = groups.iter().map(Modification::fields);
+    let retention = fields.filter(|it| it.contains(&"backup.retentionDays"));
+    assert_eq!(retention.collect::<Vec<_>>(), [["backup.retentionDays"]]);
+}
+
+#[test]
+fn the_effect_of_each_setting_is_known() {
+    let rows = SETTINGS.into_iter().map(|row| row.field());
+    let now = ApplyChanges::Immediately;
+    let unknown = rows.filter(|field| effect_of(field, now, &[]).is_none());
+    let unknown: Vec<_> = unknown.collect();
+    // The password is no field of the spec.
+    assert_eq!(unknown, ["the password of the master user"]);
+}
+
+#[test]
+fn network_access_and_storage_are_requested_separately_from_other_fields() {
+    let [access, storage, rest, tags] = everything().requests();
+    assert_eq!(
+        access.fields(),
+        ["network.publiclyAccessible", "network.securityGroups"]
+    );
+    assert!(storage.fields().iter().all(|it| it.starts_with("storage.")));
+    assert!(rest.fields().contains(&"instanceClass"));
+    assert_eq!(tags.fields(), ["tags"]);
+}

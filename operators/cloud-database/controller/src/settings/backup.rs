@@ -1,0 +1,178 @@
+//! Backups, windows, protection and port.
+
+use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
+use lockstep_cloud_database_api::CloudDatabaseSpec;
+
+use crate::settings::setting::{Change, Compared, Request, Setting};
+
+/// An instance must not remain without backups because of a window, so it goes alone.
+pub(crate) struct RetentionDays;
+
+impl Setting for RetentionDays {
+    type Value = i32;
+    const FIELD: &'static str = "backup.retentionDays";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<i32> {
+        spec.backup.retention_days
+    }
+
+    fn actual(instance: &DbInstance) -> Option<i32> {
+        Some(instance.backup_retention_period().unwrap_or_default())
+    }
+
+    fn pending(pending: &PendingModifiedValues) -> Option<i32> {
+        pending.backup_retention_period()
+    }
+
+    fn put(value: &i32, request: Request) -> Request {
+        request.backup_retention_period(*value)
+    }
+}
+
+pub(super) struct Window;
+
+impl Setting for Window {
+    type Value = String;
+    const FIELD: &'static str = "backup.window";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<String> {
+        spec.backup.window.clone()
+    }
+
+    fn actual(instance: &DbInstance) -> Option<String> {
+        Some(
+            instance
+                .preferred_backup_window()
+                .unwrap_or_default()
+                .to_owned(),
+        )
+    }
+
+    fn change(compared: &Compared<'_>) -> Option<String> {
+        other_window::<Self>(compared)
+    }
+
+    fn put(value: &String, request: Request) -> Request {
+        request.preferred_backup_window(value)
+    }
+}
+
+pub(super) struct MaintenanceWindow;
+
+impl Setting for MaintenanceWindow {
+    type Value = String;
+    const FIELD: &'static str = "maintenanceWindow";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<String> {
+        spec.maintenance_window.clone()
+    }
+
+    fn actual(instance: &DbInstance) -> Option<String> {
+        let window = instance.preferred_maintenance_window();
+        Some(window.unwrap_or_default().to_owned())
+    }
+
+    fn change(compared: &Compared<'_>) -> Option<String> {
+        other_window::<Self>(compared)
+    }
+
+    /// A window must not overlap the other one as it is now.
+    fn goes_with(_: &String, _: &[Change]) -> &'static str {
+        Window::FIELD
+    }
+
+    fn put(value: &String, request: Request) -> Request {
+        request.preferred_maintenance_window(value)
+    }
+}
+
+/// Returns the window that the spec demands, if the instance has another one. RDS stores windows in lower case.
+fn other_window<S: Setting<Value = String>>(compared: &Compared<'_>) -> Option<String> {
+    let wanted = S::desired(compared.spec)?;
+    let actual = S::actual(compared.instance)?;
+    (!actual.eq_ignore_ascii_case(&wanted)).then_some(wanted)
+}
+
+pub(crate) struct CopyTagsToSnapshot;
+
+impl Setting for CopyTagsToSnapshot {
+    type Value = bool;
+    const FIELD: &'static str = "backup.copyTagsToSnapshot";
+    const LEFT_ALONE: Option<fn(&bool) -> String> = Some(|wanted| {
+        let copies = if *wanted {
+            "do not get its tags"
+        } else {
+            "get its tags"
+        };
+        format!(
+            "its snapshots {copies}, as configured at its creation, and this is not changed; to change it, set CopyTagsToSnapshot to {wanted} in RDS"
+        )
+    });
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<bool> {
+        Some(spec.backup.copy_tags_to_snapshot)
+    }
+
+    fn actual(instance: &DbInstance) -> Option<bool> {
+        instance.copy_tags_to_snapshot()
+    }
+
+    fn put(value: &bool, request: Request) -> Request {
+        request.copy_tags_to_snapshot(*value)
+    }
+}
+
+pub(crate) struct DeletionProtection;
+
+impl Setting for DeletionProtection {
+    type Value = bool;
+    const FIELD: &'static str = "deletionProtection";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<bool> {
+        spec.deletion_protection
+    }
+
+    fn actual(instance: &DbInstance) -> Option<bool> {
+        Some(instance.deletion_protection().unwrap_or_default())
+    }
+
+    fn put(value: &bool, request: Request) -> Request {
+        request.deletion_protection(*value)
+    }
+}
+
+pub(crate) struct Port;
+
+impl Setting for Port {
+    type Value = i32;
+    const FIELD: &'static str = "port";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<i32> {
+        spec.port
+    }
+
+    fn actual(instance: &DbInstance) -> Option<i32> {
+        instance.endpoint().and_then(|endpoint| endpoint.port())
+    }
+
+    fn pending(pending: &PendingModifiedValues) -> Option<i32> {
+        pending.port()
+    }
+
+    /// RDS restarts the database at once for another port, also if changes are to wait.
+    fn change(compared: &Compared<'_>) -> Option<i32> {
+        other_port(compared.spec, compared.instance).filter(|_| !compared.waits)
+    }
+
+    fn put(value: &i32, request: Request) -> Request {
+        request.db_port_number(*value)
+    }
+}
+
+/// Returns the port that the spec demands, if the instance has another one and is not getting it.
+pub(crate) fn other_port(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Option<i32> {
+    let wanted = Port::desired(spec)?;
+    let pending = instance.pending_modified_values().and_then(Port::pending);
+    let actual = pending.or(Port::actual(instance))?;
+    (actual != wanted).then_some(wanted)
+}

@@ -1,0 +1,188 @@
+//! Monitoring. What the spec leaves open is left alone.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_rds::types::{
+    CloudwatchLogsExportConfiguration, DbInstance, PendingCloudwatchLogsExports,
+};
+use lockstep_cloud_database_api::{self as api, CloudDatabaseSpec, EnhancedMonitoring, Monitoring};
+
+use crate::settings::setting::{Change, Compared, Request, Setting};
+
+/// Interval and role of Enhanced Monitoring, which RDS wants together.
+pub(crate) struct Enhanced;
+
+impl Setting for Enhanced {
+    type Value = EnhancedMonitoring;
+    const FIELD: &'static str = "monitoring.enhanced";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<EnhancedMonitoring> {
+        spec.monitoring.as_ref()?.enhanced.clone()
+    }
+
+    fn actual(instance: &DbInstance) -> Option<EnhancedMonitoring> {
+        Some(EnhancedMonitoring {
+            interval_seconds: instance.monitoring_interval().unwrap_or_default(),
+            role_arn: instance.monitoring_role_arn().map(String::from),
+        })
+    }
+
+    fn change(compared: &Compared<'_>) -> Option<EnhancedMonitoring> {
+        let wanted = Self::desired(compared.spec)?;
+        let actual = Self::actual(compared.instance)?;
+        let is_enabled = wanted.interval_seconds != 0;
+        let other_role = is_enabled && wanted.role_arn != actual.role_arn;
+        (actual.interval_seconds != wanted.interval_seconds || other_role).then_some(wanted)
+    }
+
+    fn put(value: &EnhancedMonitoring, request: Request) -> Request {
+        request
+            .monitoring_interval(value.interval_seconds)
+            .set_monitoring_role_arn(value.role_arn.clone())
+    }
+}
+
+pub(super) struct PerformanceInsights;
+
+impl Setting for PerformanceInsights {
+    type Value = api::PerformanceInsights;
+    const FIELD: &'static str = "monitoring.performanceInsights.enabled";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<api::PerformanceInsights> {
+        spec.monitoring.as_ref()?.performance_insights.clone()
+    }
+
+    fn actual(instance: &DbInstance) -> Option<api::PerformanceInsights> {
+        Some(api::PerformanceInsights {
+            enabled: instance.performance_insights_enabled().unwrap_or_default(),
+            retention_days: instance.performance_insights_retention_period(),
+            kms_key: instance.performance_insights_kms_key_id().map(String::from),
+        })
+    }
+
+    /// RDS sets the key when Performance Insights is enabled for the first time.
+    fn change(compared: &Compared<'_>) -> Option<api::PerformanceInsights> {
+        let wanted = Self::desired(compared.spec)?;
+        let actual = Self::actual(compared.instance)?;
+        let other_retention =
+            wanted.retention_days.is_some() && wanted.retention_days != actual.retention_days;
+        let differs = wanted.enabled != actual.enabled || other_retention;
+        differs.then(|| api::PerformanceInsights {
+            kms_key: wanted.kms_key.filter(|_| !actual.enabled),
+            ..wanted
+        })
+    }
+
+    fn put(value: &api::PerformanceInsights, request: Request) -> Request {
+        request
+            .enable_performance_insights(value.enabled)
+            .set_performance_insights_retention_period(value.retention_days)
+            .set_performance_insights_kms_key_id(value.kms_key.clone())
+    }
+}
+
+/// Its advanced mode needs Performance Insights.
+pub(super) struct DatabaseInsights;
+
+impl Setting for DatabaseInsights {
+    type Value = String;
+    const FIELD: &'static str = "monitoring.databaseInsights";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<String> {
+        let mode = spec.monitoring.as_ref()?.database_insights;
+        mode.map(|mode| mode.as_str().to_owned())
+    }
+
+    fn actual(instance: &DbInstance) -> Option<String> {
+        let mode = instance.database_insights_mode();
+        Some(mode.map_or("standard", |mode| mode.as_str()).to_owned())
+    }
+
+    fn goes_with(_: &String, _: &[Change]) -> &'static str {
+        PerformanceInsights::FIELD
+    }
+
+    fn put(value: &String, request: Request) -> Request {
+        request.database_insights_mode(value.as_str().into())
+    }
+}
+
+/// Logs whose export begins and ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogExportsChange {
+    pub(crate) enable: Vec<String>,
+    pub(crate) disable: Vec<String>,
+}
+
+pub(crate) struct LogExports;
+
+impl Setting for LogExports {
+    type Value = LogExportsChange;
+    const FIELD: &'static str = "monitoring.logExports";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<LogExportsChange> {
+        let wanted = spec.monitoring.as_ref()?.log_exports.clone()?;
+        Some(LogExportsChange {
+            enable: wanted,
+            disable: Vec::new(),
+        })
+    }
+
+    /// What RDS is changing counts as changed.
+    fn actual(instance: &DbInstance) -> Option<LogExportsChange> {
+        let pending = pending_exports(instance);
+        let enabled = pending.map_or(&[][..], |it| it.log_types_to_enable());
+        let disabled = pending.map_or(&[][..], |it| it.log_types_to_disable());
+        let actual = instance.enabled_cloudwatch_logs_exports().iter();
+        let actual = actual.filter(|name| !disabled.contains(name));
+        Some(LogExportsChange {
+            enable: actual.chain(enabled).cloned().collect(),
+            disable: Vec::new(),
+        })
+    }
+
+    fn change(compared: &Compared<'_>) -> Option<LogExportsChange> {
+        let wanted = Self::desired(compared.spec)?.enable;
+        let actual = Self::actual(compared.instance)?.enable;
+        let without = |all: &[String], others: &[String]| {
+            let others: BTreeSet<_> = others.iter().collect();
+            let all = all.iter().filter(|name| !others.contains(name));
+            all.cloned().collect::<Vec<_>>()
+        };
+        let change = LogExportsChange {
+            enable: without(&wanted, &actual),
+            disable: without(&actual, &wanted),
+        };
+        (!change.enable.is_empty() || !change.disable.is_empty()).then_some(change)
+    }
+
+    fn put(value: &LogExportsChange, request: Request) -> Request {
+        let logs = CloudwatchLogsExportConfiguration::builder()
+            .set_enable_log_types(Some(value.enable.clone()))
+            .set_disable_log_types(Some(value.disable.clone()))
+            .build();
+        request.cloudwatch_logs_export_configuration(logs)
+    }
+
+    fn is_pending(instance: &DbInstance) -> bool {
+        pending_exports(instance).is_some()
+    }
+}
+
+fn pending_exports(instance: &DbInstance) -> Option<&PendingCloudwatchLogsExports> {
+    let pending = instance.pending_modified_values()?;
+    pending.pending_cloudwatch_logs_exports()
+}
+
+/// Returns the difference of the key of Performance Insights, which cannot be changed, if the spec has one that can be
+/// compared: RDS reports the ARN, and an alias is not in it.
+pub(crate) fn other_key(monitoring: &Monitoring, instance: &DbInstance) -> Option<String> {
+    let wanted = monitoring.performance_insights.as_ref()?.kms_key.as_ref()?;
+    let actual = instance.performance_insights_kms_key_id()?;
+    let is_enabled = instance.performance_insights_enabled() == Some(true);
+    let is_key = !wanted.contains("alias/");
+    let is_same = actual == wanted || actual.ends_with(&format!("/{wanted}"));
+    (is_enabled && is_key && !is_same).then(|| {
+        format!("the data of Performance Insights has the KMS key '{actual}', and RDS cannot change this")
+    })
+}
