@@ -5,7 +5,7 @@ pub(crate) mod outcomes;
 pub(crate) mod requested;
 pub(crate) mod unaccepted_changes;
 
-use crate::settings::{self, Call, Change, Request, Setting, is_changed};
+use crate::settings::{self, Call, Change, Parameters, Setting, is_changed};
 
 /// Modification to request from RDS: the changes of the settings that differ, in the order of the table of settings.
 #[derive(Clone, Default, PartialEq)]
@@ -75,10 +75,11 @@ impl Modification {
         parts.into_iter().flat_map(|part| part.0).collect()
     }
 
-    /// Returns the request with all changes.
-    pub(crate) fn put(&self, request: Request) -> Request {
-        let changes = self.0.iter();
-        changes.fold(request, |request, change| change.put(request))
+    /// Adds the parameters of all changes.
+    pub(crate) fn put(&self, to: &mut dyn Parameters) {
+        for change in &self.0 {
+            change.put(to);
+        }
     }
 
     fn sort(&mut self) {

@@ -26,16 +26,12 @@ use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::Modification;
 use crate::rate_limits::RateLimits;
 use crate::rds_client::attempts::Attempts;
-use crate::settings::names_minor_version;
+use crate::settings::{self, NewInstance, Password, PasswordChange, Request, Setting};
 use crate::tags;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
 /// remaining time of a lease that is renewed in time.
 pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(10);
-
-/// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
-/// default is one day.
-const RETENTION_DAYS: i32 = 7;
 
 /// Client of the RDS API.
 #[derive(Clone, Debug)]
@@ -264,82 +260,38 @@ impl RdsClient {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
         let spec = &object.spec;
-        let storage = &spec.storage;
-        let network = &spec.network;
-        let groups = &network.security_groups;
-        let (password, managed) = match &user.password {
-            MasterPassword::Known(known) => (Some(known.text.clone()), None),
-            MasterPassword::Managed { kms_key } => (None, Some(kms_key.clone())),
+        let password = match &user.password {
+            MasterPassword::Known(known) => PasswordChange::Set(known.text.clone()),
+            MasterPassword::Managed { kms_key } => PasswordChange::Manage {
+                kms_key: kms_key.clone(),
+            },
             // It would be lost if this process ended now.
             MasterPassword::NotStored => {
                 return Err(CallError::not_sent("the password is not stored"));
             }
         };
-        let monitoring = spec.monitoring.clone().unwrap_or_default();
-        let enhanced = monitoring.enhanced.as_ref();
-        let insights = monitoring.performance_insights.as_ref();
-        let attempts = Attempts::<CreateDBInstanceError>::default();
-        let response = self
+        let network = &spec.network;
+        let request = self
             .client
             .create_db_instance()
             .db_instance_identifier(id)
             .engine(spec.engine.as_str())
-            .set_engine_version(spec.engine_version.clone())
-            // RDS would upgrade an exact version automatically, and cannot downgrade it again.
-            .auto_minor_version_upgrade(
-                spec.auto_minor_version_upgrade
-                    .unwrap_or(!names_minor_version(spec)),
-            )
-            .set_engine_lifecycle_support(
-                spec.engine_lifecycle_support
-                    .map(|it| it.as_str().to_owned()),
-            )
-            .set_db_parameter_group_name(spec.parameter_group.clone())
-            .set_option_group_name(spec.option_group.clone())
-            .set_dedicated_log_volume(spec.dedicated_log_volume)
-            .set_ca_certificate_identifier(spec.ca_certificate.clone())
-            .set_enable_iam_database_authentication(spec.iam_authentication)
             .set_availability_zone(network.availability_zone.clone())
-            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
-            .set_monitoring_interval(enhanced.map(|it| it.interval_seconds))
-            .set_monitoring_role_arn(enhanced.and_then(|it| it.role_arn.clone()))
-            .set_enable_performance_insights(insights.map(|it| it.enabled))
-            .set_performance_insights_retention_period(insights.and_then(|it| it.retention_days))
-            .set_performance_insights_kms_key_id(insights.and_then(|it| it.kms_key.clone()))
-            .set_database_insights_mode(monitoring.database_insights.map(|it| it.as_str().into()))
-            .set_enable_cloudwatch_logs_exports(
-                monitoring.log_exports.filter(|logs| !logs.is_empty()),
-            )
-            .db_instance_class(&spec.instance_class)
-            .storage_type(storage.storage_type.as_str())
-            .allocated_storage(storage.size_gib)
-            .set_max_allocated_storage(storage.max_size_gib)
-            .set_iops(storage.iops)
-            .set_storage_throughput(storage.throughput_mibps)
             .set_db_name(spec.database_name.clone())
             .master_username(&user.name)
-            .set_master_user_password(password)
-            .set_manage_master_user_password(managed.is_some().then_some(true))
-            .set_master_user_secret_kms_key_id(managed.flatten())
-            .multi_az(spec.multi_az.unwrap_or_default())
-            .backup_retention_period(spec.backup.retention_days.unwrap_or(RETENTION_DAYS))
-            .set_preferred_backup_window(spec.backup.window.clone())
-            .set_preferred_maintenance_window(spec.maintenance_window.clone())
-            .set_port(spec.port)
             .set_db_subnet_group_name(network.subnet_group.clone())
-            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
-            // Without these, RDS creates an instance that is public, in the default VPC, and not encrypted.
-            .publicly_accessible(network.publicly_accessible)
+            // Without this, RDS creates an instance that is not encrypted.
             .storage_encrypted(spec.encryption.enabled)
             .set_kms_key_id(spec.encryption.kms_key.clone())
-            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
-            .deletion_protection(spec.deletion_protection.unwrap_or_default())
-            .set_tags(Some(tags::at_creation(object, self.cluster_name())))
-            .customize()
-            .interceptor(attempts.clone())
-            .send()
-            .await
-            .map_err(|error| CallError::from(error).after(&attempts))?;
+            .set_tags(Some(tags::at_creation(object, self.cluster_name())));
+        let request = Request::with(request, |to| {
+            settings::put_at_creation(spec, NewInstance::Empty, to);
+            Password::put(&password, to);
+        });
+        let attempts = Attempts::<CreateDBInstanceError>::default();
+        let call = request.customize().interceptor(attempts.clone());
+        let response = call.send().await;
+        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
         response.db_instance.ok_or_else(without_instance)
     }
 
@@ -352,19 +304,16 @@ impl RdsClient {
     ) -> Result<DbInstance, CallError> {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
-        let attempts = Attempts::<ModifyDBInstanceError>::default();
         let request = self
             .client
             .modify_db_instance()
             .db_instance_identifier(id)
             .apply_immediately(when == ApplyChanges::Immediately);
-        let response = change
-            .put(request)
-            .customize()
-            .interceptor(attempts.clone())
-            .send()
-            .await
-            .map_err(|error| CallError::from(error).after(&attempts))?;
+        let request = Request::with(request, |to| change.put(to));
+        let attempts = Attempts::<ModifyDBInstanceError>::default();
+        let call = request.customize().interceptor(attempts.clone());
+        let response = call.send().await;
+        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
         response.db_instance.ok_or_else(without_instance)
     }
 

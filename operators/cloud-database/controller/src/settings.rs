@@ -11,25 +11,27 @@ mod credentials;
 mod engine;
 mod engine_version;
 pub(crate) mod monitoring;
+mod parameters;
 mod setting;
 mod storage;
 mod tags;
+
+use lockstep_cloud_database_api::CloudDatabaseSpec;
 
 #[cfg(test)]
 pub(crate) use access::{PubliclyAccessible, SecurityGroups};
 #[cfg(test)]
 pub(crate) use backup::{CopyTagsToSnapshot, Port, RetentionDays};
-pub(crate) use backup::{DeletionProtection, other_port};
+pub(crate) use backup::{DeletionProtection, RETENTION_DAYS, other_port};
 pub(crate) use compute::{InstanceClass, MultiAz};
 pub(crate) use credentials::{Password, PasswordChange};
-pub(crate) use engine::{
-    AutoMinorVersionUpgrade, CaCertificate, OptionGroup, names_minor_version, waiting_for_restart,
-};
+pub(crate) use engine::{AutoMinorVersionUpgrade, CaCertificate, OptionGroup, waiting_for_restart};
 #[cfg(test)]
 pub(crate) use engine_version::Upgrade;
 pub(crate) use engine_version::{EngineVersion, not_allowed};
 pub(crate) use monitoring::other_key;
-pub(crate) use setting::{Call, Change, Compared, Request, Row, Setting, is_changed};
+pub(crate) use parameters::{Parameters, Request};
+pub(crate) use setting::{Call, Change, Compared, NewInstance, Row, Setting, is_changed};
 pub(crate) use storage::{Iops, MaxSize, Size, Throughput};
 pub(crate) use tags::{TagChange, Tags};
 
@@ -67,6 +69,13 @@ pub(crate) const SETTINGS: [&dyn Row; 30] = [
     &Password,
     &Tags,
 ];
+
+/// Adds the parameters with which a new instance is created, for a call that takes them.
+pub(crate) fn put_at_creation(spec: &CloudDatabaseSpec, new: NewInstance, to: &mut dyn Parameters) {
+    for row in SETTINGS {
+        row.put_at_creation(spec, new, to);
+    }
+}
 
 /// Returns the row of a field, by its place in the table.
 pub(crate) fn place(field: &str) -> Option<usize> {

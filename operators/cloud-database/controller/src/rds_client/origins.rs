@@ -1,7 +1,7 @@
 //! Calls that create an instance from a backup or as a replica of another one, and the one that promotes a replica.
 //!
-//! They set what the spec says of network access, groups, the class, the port and backups. The storage, the version and the password
-//! are those of the source: they are modified once the instance is available.
+//! They set what the spec says, as far as they take it. The storage, the version and the password are those of the source: they
+//! are modified once the instance is available.
 
 use aws_sdk_rds::operation::create_db_instance_read_replica::CreateDBInstanceReadReplicaError;
 use aws_sdk_rds::operation::restore_db_instance_from_db_snapshot::RestoreDBInstanceFromDBSnapshotError;
@@ -12,32 +12,18 @@ use lockstep_cloud_database_api::{CloudDatabase, PointInTime};
 
 use crate::call_error::CallError;
 use crate::rds_client::attempts::Attempts;
-use crate::rds_client::{RETENTION_DAYS, RdsClient, without_instance};
-use crate::settings::names_minor_version;
+use crate::rds_client::{RdsClient, without_instance};
+use crate::settings::{self, NewInstance, RETENTION_DAYS, Request};
 use crate::tags;
 
-/// Sets what each of the calls takes. Their requests have different types with the same methods.
-macro_rules! with_settings {
+/// Sets what each of the calls takes and is no setting, because it cannot be changed later. Their requests have different types
+/// with the same methods.
+macro_rules! with_place_and_tags {
     ($request:expr, $object:expr, $cluster_name:expr) => {{
-        let spec = &$object.spec;
-        let network = &spec.network;
-        let groups = &network.security_groups;
-        let upgrades = spec.auto_minor_version_upgrade;
+        let network = &$object.spec.network;
         $request
-            .auto_minor_version_upgrade(upgrades.unwrap_or(!names_minor_version(spec)))
-            // What cannot be changed later, and what would interrupt the database once more.
             .set_availability_zone(network.availability_zone.clone())
-            .set_network_type(network.network_type.map(|it| it.as_str().to_owned()))
-            .set_ca_certificate_identifier(spec.ca_certificate.clone())
-            .set_enable_iam_database_authentication(spec.iam_authentication)
-            .db_instance_class(&spec.instance_class)
-            .multi_az(spec.multi_az.unwrap_or_default())
-            .set_port(spec.port)
             .set_db_subnet_group_name(network.subnet_group.clone())
-            .set_vpc_security_group_ids((!groups.is_empty()).then(|| groups.clone()))
-            .publicly_accessible(network.publicly_accessible)
-            .copy_tags_to_snapshot(spec.backup.copy_tags_to_snapshot)
-            .deletion_protection(spec.deletion_protection.unwrap_or_default())
             .set_tags(Some(tags::at_creation($object, $cluster_name)))
     }};
 }
@@ -53,23 +39,16 @@ impl RdsClient {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
         let spec = &object.spec;
-        // The groups of the spec are those of another major version: the upgrade sets them.
-        let is_upgraded = spec.allow_major_version_upgrade.is_some();
         let request = self
             .client
             .restore_db_instance_from_db_snapshot()
             .db_instance_identifier(id)
             .db_snapshot_identifier(snapshot)
-            .engine(spec.engine.as_str())
-            .set_db_parameter_group_name(spec.parameter_group.clone().filter(|_| !is_upgraded))
-            .set_option_group_name(spec.option_group.clone().filter(|_| !is_upgraded))
-            .set_engine_lifecycle_support(
-                spec.engine_lifecycle_support
-                    .map(|it| it.as_str().to_owned()),
-            )
-            .set_backup_retention_period(spec.backup.retention_days)
-            .set_preferred_backup_window(spec.backup.window.clone());
-        let request = with_settings!(request, object, self.cluster_name());
+            .engine(spec.engine.as_str());
+        let request = with_place_and_tags!(request, object, self.cluster_name());
+        let request = Request::with(request, |to| {
+            settings::put_at_creation(spec, NewInstance::Restored, to);
+        });
         let attempts = Attempts::<RestoreDBInstanceFromDBSnapshotError>::default();
         let call = request.customize().interceptor(attempts.clone());
         let response = call.send().await;
@@ -92,8 +71,6 @@ impl RdsClient {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
         let spec = &object.spec;
-        // The groups of the spec are those of another major version: the upgrade sets them.
-        let is_upgraded = spec.allow_major_version_upgrade.is_some();
         let request = self
             .client
             .restore_db_instance_to_point_in_time()
@@ -102,16 +79,11 @@ impl RdsClient {
             .set_source_dbi_resource_id(source.source_resource_id.clone())
             .set_restore_time(time)
             .set_use_latest_restorable_time(source.latest)
-            .engine(spec.engine.as_str())
-            .set_db_parameter_group_name(spec.parameter_group.clone().filter(|_| !is_upgraded))
-            .set_option_group_name(spec.option_group.clone().filter(|_| !is_upgraded))
-            .set_engine_lifecycle_support(
-                spec.engine_lifecycle_support
-                    .map(|it| it.as_str().to_owned()),
-            )
-            .set_backup_retention_period(spec.backup.retention_days)
-            .set_preferred_backup_window(spec.backup.window.clone());
-        let request = with_settings!(request, object, self.cluster_name());
+            .engine(spec.engine.as_str());
+        let request = with_place_and_tags!(request, object, self.cluster_name());
+        let request = Request::with(request, |to| {
+            settings::put_at_creation(spec, NewInstance::Restored, to);
+        });
         let attempts = Attempts::<RestoreDBInstanceToPointInTimeError>::default();
         let call = request.customize().interceptor(attempts.clone());
         let response = call.send().await;
@@ -133,7 +105,10 @@ impl RdsClient {
             .create_db_instance_read_replica()
             .db_instance_identifier(id)
             .source_db_instance_identifier(source);
-        let request = with_settings!(request, object, self.cluster_name());
+        let request = with_place_and_tags!(request, object, self.cluster_name());
+        let request = Request::with(request, |to| {
+            settings::put_at_creation(&object.spec, NewInstance::Replica, to);
+        });
         let attempts = Attempts::<CreateDBInstanceReadReplicaError>::default();
         let call = request.customize().interceptor(attempts.clone());
         let response = call.send().await;

@@ -3,7 +3,12 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::settings::setting::{Change, Compared, Request, Setting};
+use crate::settings::parameters::Parameters;
+use crate::settings::setting::{Change, Compared, NewInstance, Setting};
+
+/// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
+/// default is one day.
+pub(crate) const RETENTION_DAYS: i32 = 7;
 
 /// An instance must not remain without backups because of a window, so it goes alone.
 pub(crate) struct RetentionDays;
@@ -24,8 +29,14 @@ impl Setting for RetentionDays {
         pending.backup_retention_period()
     }
 
-    fn put(value: &i32, request: Request) -> Request {
-        request.backup_retention_period(*value)
+    fn put(value: &i32, to: &mut dyn Parameters) {
+        to.backup_retention_period(*value);
+    }
+
+    /// A restored instance has the backups of its source.
+    fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<i32> {
+        let default = (new == NewInstance::Empty).then_some(RETENTION_DAYS);
+        Self::desired(spec).or(default)
     }
 }
 
@@ -52,8 +63,8 @@ impl Setting for Window {
         other_window::<Self>(compared)
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.preferred_backup_window(value)
+    fn put(value: &String, to: &mut dyn Parameters) {
+        to.preferred_backup_window(value);
     }
 }
 
@@ -81,8 +92,8 @@ impl Setting for MaintenanceWindow {
         Window::FIELD
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.preferred_maintenance_window(value)
+    fn put(value: &String, to: &mut dyn Parameters) {
+        to.preferred_maintenance_window(value);
     }
 }
 
@@ -117,8 +128,8 @@ impl Setting for CopyTagsToSnapshot {
         instance.copy_tags_to_snapshot()
     }
 
-    fn put(value: &bool, request: Request) -> Request {
-        request.copy_tags_to_snapshot(*value)
+    fn put(value: &bool, to: &mut dyn Parameters) {
+        to.copy_tags_to_snapshot(*value);
     }
 }
 
@@ -136,8 +147,12 @@ impl Setting for DeletionProtection {
         Some(instance.deletion_protection().unwrap_or_default())
     }
 
-    fn put(value: &bool, request: Request) -> Request {
-        request.deletion_protection(*value)
+    fn put(value: &bool, to: &mut dyn Parameters) {
+        to.deletion_protection(*value);
+    }
+
+    fn at_creation(spec: &CloudDatabaseSpec, _: NewInstance) -> Option<bool> {
+        Some(Self::desired(spec).unwrap_or_default())
     }
 }
 
@@ -164,8 +179,10 @@ impl Setting for Port {
         other_port(compared.spec, compared.instance).filter(|_| !compared.waits)
     }
 
-    fn put(value: &i32, request: Request) -> Request {
-        request.db_port_number(*value)
+    fn put(value: &i32, to: &mut dyn Parameters) {
+        to.db_port_number(*value);
+        // Of the calls that create an instance.
+        to.port(*value);
     }
 }
 

@@ -3,7 +3,8 @@
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::settings::setting::{Request, Setting};
+use crate::settings::parameters::Parameters;
+use crate::settings::setting::Setting;
 
 pub(crate) struct Password;
 
@@ -34,15 +35,19 @@ impl Setting for Password {
         None
     }
 
-    fn put(value: &PasswordChange, request: Request) -> Request {
+    fn put(value: &PasswordChange, to: &mut dyn Parameters) {
         match value {
-            PasswordChange::Set(password) => request.master_user_password(password),
-            PasswordChange::Unmanage(password) => request
-                .master_user_password(password)
-                .manage_master_user_password(false),
-            PasswordChange::Manage { kms_key } => request
-                .manage_master_user_password(true)
-                .set_master_user_secret_kms_key_id(kms_key.clone()),
+            PasswordChange::Set(password) => to.master_user_password(password),
+            PasswordChange::Unmanage(password) => {
+                to.master_user_password(password);
+                to.manage_master_user_password(false);
+            }
+            PasswordChange::Manage { kms_key } => {
+                to.manage_master_user_password(true);
+                if let Some(kms_key) = kms_key {
+                    to.master_user_secret_kms_key_id(kms_key);
+                }
+            }
         }
     }
 

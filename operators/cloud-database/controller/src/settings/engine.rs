@@ -4,7 +4,8 @@ use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, EngineLifecycleSupport};
 
 use crate::settings::engine_version::EngineVersion;
-use crate::settings::setting::{Change, Compared, Request, Setting, is_changed};
+use crate::settings::parameters::Parameters;
+use crate::settings::setting::{Change, Compared, NewInstance, Setting, is_changed};
 
 /// Statuses of an option group that the instance is leaving, or that RDS could not apply.
 const NOT_SET: [&str; 4] = [
@@ -33,8 +34,12 @@ impl Setting for AutoMinorVersionUpgrade {
         instance.auto_minor_version_upgrade()
     }
 
-    fn put(value: &bool, request: Request) -> Request {
-        request.auto_minor_version_upgrade(*value)
+    fn put(value: &bool, to: &mut dyn Parameters) {
+        to.auto_minor_version_upgrade(*value);
+    }
+
+    fn at_creation(spec: &CloudDatabaseSpec, _: NewInstance) -> Option<bool> {
+        Some(Self::desired(spec).unwrap_or(true))
     }
 }
 
@@ -54,8 +59,8 @@ impl Setting for LifecycleSupport {
         Some(actual.unwrap_or_default().to_owned())
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.engine_lifecycle_support(value)
+    fn put(value: &String, to: &mut dyn Parameters) {
+        to.engine_lifecycle_support(value);
     }
 }
 
@@ -95,8 +100,12 @@ impl Setting for ParameterGroup {
         with_upgrade(Self::FIELD, all)
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.db_parameter_group_name(value)
+    fn put(value: &String, to: &mut dyn Parameters) {
+        to.db_parameter_group_name(value);
+    }
+
+    fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<String> {
+        Self::desired(spec).filter(|_| takes_groups(spec, new))
     }
 }
 
@@ -132,8 +141,12 @@ impl Setting for OptionGroup {
         with_upgrade(Self::FIELD, all)
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.option_group_name(value)
+    fn put(value: &String, to: &mut dyn Parameters) {
+        to.option_group_name(value);
+    }
+
+    fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<String> {
+        Self::desired(spec).filter(|_| takes_groups(spec, new))
     }
 
     fn is_pending(instance: &DbInstance) -> bool {
@@ -161,8 +174,8 @@ impl Setting for CaCertificate {
         pending.ca_certificate_identifier().map(String::from)
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.ca_certificate_identifier(value)
+    fn put(value: &String, to: &mut dyn Parameters) {
+        to.ca_certificate_identifier(value);
     }
 }
 
@@ -176,12 +189,22 @@ fn with_upgrade(alone: &'static str, all: &[Change]) -> &'static str {
     }
 }
 
+/// Returns true if a new instance is created with the groups of the spec. Those of a restored one that is then upgraded belong to
+/// another major version: the upgrade sets them. RDS creates most replicas with the groups of their source only.
+fn takes_groups(spec: &CloudDatabaseSpec, new: NewInstance) -> bool {
+    match new {
+        NewInstance::Empty => true,
+        NewInstance::Restored => spec.allow_major_version_upgrade.is_none(),
+        NewInstance::Replica => false,
+    }
+}
+
 fn is_named(actual: Option<&str>, wanted: &str) -> bool {
     actual.is_some_and(|actual| actual.eq_ignore_ascii_case(wanted))
 }
 
 /// Returns true if the spec sets more than a major version.
-pub(crate) fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
+fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
     let version = spec.engine_version.as_deref();
     version.is_some_and(|version| spec.engine.is_minor_version(version))
 }

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, compare_versions, version_matches};
 
-use crate::settings::setting::{Compared, Request, Setting};
+use crate::settings::parameters::Parameters;
+use crate::settings::setting::{Compared, Setting};
 
 pub(crate) struct EngineVersion;
 
@@ -46,10 +47,11 @@ impl Setting for EngineVersion {
         upgrade(compared.spec, compared.instance, compared.waits)
     }
 
-    fn put(value: &Upgrade, request: Request) -> Request {
-        request
-            .engine_version(&value.version)
-            .set_allow_major_version_upgrade(value.is_major.then_some(true))
+    fn put(value: &Upgrade, to: &mut dyn Parameters) {
+        to.engine_version(&value.version);
+        if value.is_major {
+            to.allow_major_version_upgrade(true);
+        }
     }
 }
 

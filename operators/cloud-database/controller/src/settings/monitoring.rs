@@ -7,7 +7,8 @@ use aws_sdk_rds::types::{
 };
 use lockstep_cloud_database_api::{self as api, CloudDatabaseSpec, EnhancedMonitoring, Monitoring};
 
-use crate::settings::setting::{Change, Compared, Request, Setting};
+use crate::settings::parameters::Parameters;
+use crate::settings::setting::{Change, Compared, Setting};
 
 /// Interval and role of Enhanced Monitoring, which RDS wants together.
 pub(crate) struct Enhanced;
@@ -35,10 +36,11 @@ impl Setting for Enhanced {
         (actual.interval_seconds != wanted.interval_seconds || other_role).then_some(wanted)
     }
 
-    fn put(value: &EnhancedMonitoring, request: Request) -> Request {
-        request
-            .monitoring_interval(value.interval_seconds)
-            .set_monitoring_role_arn(value.role_arn.clone())
+    fn put(value: &EnhancedMonitoring, to: &mut dyn Parameters) {
+        to.monitoring_interval(value.interval_seconds);
+        if let Some(role) = &value.role_arn {
+            to.monitoring_role_arn(role);
+        }
     }
 }
 
@@ -73,11 +75,14 @@ impl Setting for PerformanceInsights {
         })
     }
 
-    fn put(value: &api::PerformanceInsights, request: Request) -> Request {
-        request
-            .enable_performance_insights(value.enabled)
-            .set_performance_insights_retention_period(value.retention_days)
-            .set_performance_insights_kms_key_id(value.kms_key.clone())
+    fn put(value: &api::PerformanceInsights, to: &mut dyn Parameters) {
+        to.enable_performance_insights(value.enabled);
+        if let Some(days) = value.retention_days {
+            to.performance_insights_retention_period(days);
+        }
+        if let Some(kms_key) = &value.kms_key {
+            to.performance_insights_kms_key_id(kms_key);
+        }
     }
 }
 
@@ -102,8 +107,8 @@ impl Setting for DatabaseInsights {
         PerformanceInsights::FIELD
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.database_insights_mode(value.as_str().into())
+    fn put(value: &String, to: &mut dyn Parameters) {
+        to.database_insights_mode(value.as_str().into());
     }
 }
 
@@ -156,12 +161,16 @@ impl Setting for LogExports {
         (!change.enable.is_empty() || !change.disable.is_empty()).then_some(change)
     }
 
-    fn put(value: &LogExportsChange, request: Request) -> Request {
+    fn put(value: &LogExportsChange, to: &mut dyn Parameters) {
         let logs = CloudwatchLogsExportConfiguration::builder()
             .set_enable_log_types(Some(value.enable.clone()))
             .set_disable_log_types(Some(value.disable.clone()))
             .build();
-        request.cloudwatch_logs_export_configuration(logs)
+        to.cloudwatch_logs_export_configuration(logs);
+        // Of the calls that create an instance.
+        for log in &value.enable {
+            to.enable_cloudwatch_logs_exports(log);
+        }
     }
 
     fn is_pending(instance: &DbInstance) -> bool {

@@ -3,14 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use aws_sdk_rds::operation::modify_db_instance::builders::ModifyDBInstanceFluentBuilder;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
 use crate::recorded_instance::RecordedInstance;
-
-/// Request that changes settings.
-pub(crate) type Request = ModifyDBInstanceFluentBuilder;
+use crate::settings::parameters::Parameters;
 
 /// Call that changes a setting, separately from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +20,17 @@ pub(crate) enum Call {
     Rest,
     /// Tags, which have calls of their own.
     Tags,
+}
+
+/// New instance, by the origin of its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NewInstance {
+    /// Without data.
+    Empty,
+    /// From a snapshot, or with an earlier state of another instance.
+    Restored,
+    /// Replica of another instance.
+    Replica,
 }
 
 /// Instance beside the spec of its object.
@@ -80,8 +88,13 @@ pub(crate) trait Setting: Sync + 'static {
         Self::FIELD
     }
 
-    /// Returns the request with a change to this value.
-    fn put(value: &Self::Value, request: Request) -> Request;
+    /// Adds the parameters of a change to this value.
+    fn put(value: &Self::Value, to: &mut dyn Parameters);
+
+    /// Returns the value with which a new instance is created, or none if RDS decides.
+    fn at_creation(spec: &CloudDatabaseSpec, _new: NewInstance) -> Option<Self::Value> {
+        Self::desired(spec)
+    }
 
     /// Returns true if RDS has accepted a change and not applied it yet.
     fn is_pending(instance: &DbInstance) -> bool {
@@ -102,6 +115,8 @@ pub(crate) trait Row: Sync {
     fn change(&self, compared: &Compared<'_>) -> Option<Change>;
     fn is_pending(&self, instance: &DbInstance) -> bool;
     fn is_of_spec(&self, spec: &CloudDatabaseSpec) -> bool;
+    /// Adds the parameters with which a new instance is created.
+    fn put_at_creation(&self, spec: &CloudDatabaseSpec, new: NewInstance, to: &mut dyn Parameters);
     /// Returns true if the setting has a secure default, which some instances were created without.
     fn has_secure_default(&self) -> bool;
     /// Returns true if the instance has what the spec demands.
@@ -125,6 +140,12 @@ impl<S: Setting> Row for S {
 
     fn is_of_spec(&self, spec: &CloudDatabaseSpec) -> bool {
         S::is_of_spec(spec)
+    }
+
+    fn put_at_creation(&self, spec: &CloudDatabaseSpec, new: NewInstance, to: &mut dyn Parameters) {
+        if let Some(value) = S::at_creation(spec, new) {
+            S::put(&value, to);
+        }
     }
 
     fn has_secure_default(&self) -> bool {
@@ -153,7 +174,7 @@ pub(crate) struct Change {
 
 /// Value of any setting.
 trait Value: Any + Send + Sync {
-    fn put(&self, request: Request) -> Request;
+    fn put(&self, to: &mut dyn Parameters);
     fn goes_with(&self, all: &[Change]) -> &'static str;
     fn is(&self, other: &dyn Any) -> bool;
 }
@@ -162,8 +183,8 @@ trait Value: Any + Send + Sync {
 struct Of<S: Setting>(S::Value);
 
 impl<S: Setting> Value for Of<S> {
-    fn put(&self, request: Request) -> Request {
-        S::put(&self.0, request)
+    fn put(&self, to: &mut dyn Parameters) {
+        S::put(&self.0, to);
     }
 
     fn goes_with(&self, all: &[Change]) -> &'static str {
@@ -192,9 +213,9 @@ impl Change {
         value.downcast_ref::<Of<S>>().map(|of| &of.0)
     }
 
-    /// Returns the request with this change.
-    pub(crate) fn put(&self, request: Request) -> Request {
-        self.value.put(request)
+    /// Adds the parameters of this change.
+    pub(crate) fn put(&self, to: &mut dyn Parameters) {
+        self.value.put(to);
     }
 
     /// Returns the field with which it is requested in one call.

@@ -6,7 +6,8 @@ use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, Storage, StorageType};
 
 use crate::recorded_instance::RecordedInstance;
-use crate::settings::setting::{Call, Change, Compared, Request, Setting};
+use crate::settings::parameters::Parameters;
+use crate::settings::setting::{Call, Change, Compared, NewInstance, Setting};
 
 /// Size from which the IOPS and the throughput of gp3 can be set, in GiB, for PostgreSQL, MySQL and MariaDB.
 const GP3_THRESHOLD: i32 = 400;
@@ -49,14 +50,24 @@ impl Setting for Type {
         Size::FIELD
     }
 
-    fn put(value: &StorageType, request: Request) -> Request {
-        request.storage_type(value.as_str())
+    fn put(value: &StorageType, to: &mut dyn Parameters) {
+        to.storage_type(value.as_str());
     }
 
     fn is_pending(instance: &DbInstance) -> bool {
         let pending = instance.pending_modified_values();
         pending.is_some_and(|it| it.storage_type().is_some())
     }
+
+    fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<StorageType> {
+        Self::desired(spec).filter(|_| has_own_storage(new))
+    }
+}
+
+/// Returns true if a new instance is created with the storage of the spec. Otherwise it has that of its source, with whose size,
+/// which is not known here, RDS would compare every other value.
+fn has_own_storage(new: NewInstance) -> bool {
+    new == NewInstance::Empty
 }
 
 /// Numbers of the storage. RDS changes several with a change of one, so each that is pending is one of the spec.
@@ -93,12 +104,16 @@ macro_rules! numbers {
                 $with::FIELD
             }
 
-            fn put(value: &i32, request: Request) -> Request {
-                request.$put(*value)
+            fn put(value: &i32, to: &mut dyn Parameters) {
+                to.$put(*value);
             }
 
             fn is_of_spec(_: &CloudDatabaseSpec) -> bool {
                 true
+            }
+
+            fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<i32> {
+                Self::desired(spec).filter(|_| has_own_storage(new))
             }
         }
     )+};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::settings::setting::{Call, Request, Setting};
+use crate::settings::parameters::Parameters;
+use crate::settings::setting::{Call, Setting};
 
 pub(crate) struct Tags;
 
@@ -30,7 +31,5 @@ impl Setting for Tags {
     }
 
     /// They have calls of their own.
-    fn put(_: &TagChange, request: Request) -> Request {
-        request
-    }
+    fn put(_: &TagChange, _: &mut dyn Parameters) {}
 }
