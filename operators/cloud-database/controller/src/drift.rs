@@ -222,4 +222,6 @@ pub(crate) fn missing_tags(
 }
 
 #[cfg(test)]
+pub(crate) mod example;
+#[cfg(test)]
 mod tests;

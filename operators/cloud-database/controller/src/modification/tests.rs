@@ -1,69 +1,14 @@
+use lockstep_cloud_database_api::ApplyChanges;
 use lockstep_cloud_database_api::effects::effect_of;
-use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
-use crate::drift;
-use crate::recorded_instance::RecordedInstance;
+use crate::drift::example;
 use crate::settings::{EngineVersion, Password, PasswordChange, SETTINGS, TagChange, Tags};
-
-fn spec(fields: &Value) -> CloudDatabaseSpec {
-    let mut spec = json!({
-        "engine": "postgres",
-        "instanceClass": "db.m5.large",
-        "storage": {"sizeGib": 20},
-        "credentials": {"username": "app", "secretName": "s"},
-    });
-    for (name, value) in fields.as_object().into_iter().flatten() {
-        spec[name] = value.clone();
-    }
-    serde_json::from_value(spec).expect("a spec")
-}
-
-/// Returns the changes that make an instance that has nothing of this spec match it.
-fn changes(spec: &CloudDatabaseSpec, is_public: bool) -> Modification {
-    let instance = aws_sdk_rds::types::DbInstance::builder()
-        .engine_version("16.4")
-        .storage_type("gp2")
-        .allocated_storage(100)
-        .endpoint(aws_sdk_rds::types::Endpoint::builder().port(5_432).build())
-        .auto_minor_version_upgrade(true)
-        .copy_tags_to_snapshot(false)
-        .network_type("IPV4")
-        .publicly_accessible(is_public);
-    let enforced = drift::enforced_at_creation();
-    let record = RecordedInstance::default();
-    let now = ApplyChanges::Immediately;
-    drift::between(spec, now, &instance.build(), &enforced, &record)
-}
 
 /// Returns a change of each setting.
 fn everything() -> Modification {
-    let spec = spec(&json!({
-        "engineVersion": "17",
-        "allowMajorVersionUpgrade": "17",
-        "autoMinorVersionUpgrade": false,
-        "engineLifecycleSupport": "open-source-rds-extended-support",
-        "parameterGroup": "tuned",
-        "optionGroup": "audited",
-        "caCertificate": "rds-ca-rsa4096-g1",
-        "iamAuthentication": true,
-        "dedicatedLogVolume": true,
-        "multiAz": true,
-        "maintenanceWindow": "sun:05:00-sun:06:00",
-        "port": 5433,
-        "deletionProtection": true,
-        "storage": {"type": "gp3", "sizeGib": 500, "maxSizeGib": 600, "iops": 14000, "throughputMibps": 700},
-        "backup": {"retentionDays": 3, "window": "03:00-04:00"},
-        "network": {"networkType": "DUAL", "securityGroups": ["sg-1"]},
-        "monitoring": {
-            "enhanced": {"intervalSeconds": 60, "roleArn": "arn:aws:iam::123456789012:role/m"},
-            "performanceInsights": {"enabled": true},
-            "databaseInsights": "Advanced",
-            "logExports": ["postgresql"],
-        },
-    }));
-    let mut all = changes(&spec, true);
+    let mut all = example::changes(&example::everything(), true);
     all.set::<Password>(Some(PasswordChange::Set("secret".to_owned())));
     all.set::<Tags>(Some(TagChange::default()));
     all
@@ -94,8 +39,9 @@ fn groups_and_requests_have_each_field_once() {
 #[test]
 fn a_change_to_another_value_is_another_change() {
     let upgrade = |to: &str| {
-        let fields = json!({"engineVersion": to, "allowMajorVersionUpgrade": to});
-        changes(&spec(&fields), false)
+        let mut spec = example::everything();
+        spec["engineVersion"] = json!(to);
+        example::changes(&spec, false)
     };
     assert!(upgrade("17") == upgrade("17"));
     assert!(upgrade("17") != upgrade("18"));
@@ -124,8 +70,9 @@ fn an_upgrade_is_requested_with_the_groups_of_its_major_version() {
 #[test]
 fn an_instance_is_closed_even_if_rds_rejects_a_security_group() {
     let access = |is_public: bool| {
-        let network = json!({"publiclyAccessible": is_public, "securityGroups": ["sg-1"]});
-        let change = changes(&spec(&json!({"network": network})), !is_public);
+        let mut spec = example::everything();
+        spec["network"]["publiclyAccessible"] = json!(is_public);
+        let change = example::changes(&spec, !is_public);
         let [access, ..] = change.requests();
         let groups = access.groups();
         groups.iter().map(Modification::fields).collect::<Vec<_>>()

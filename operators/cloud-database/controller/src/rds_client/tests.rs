@@ -1,3 +1,5 @@
+mod sent_parameters;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
