@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use lockstep_cloud_database_controller::{IamPolicyScope, QueueAddress, iam_policy};
+use lockstep_cloud_database_controller::{IamPolicyScope, QueueAddress, iam_policy, partition_of};
 
 /// Print the IAM policy that the controller needs for databases in RDS
 #[derive(clap::Parser)]
 #[command(name = "iam-policy")]
 pub(crate) struct Args {
-    /// AWS partition, such as aws-cn or aws-us-gov.
-    #[arg(long, default_value = "aws")]
-    partition: String,
+    /// AWS partition, such as aws-cn or aws-us-gov. Default: that of the region.
+    #[arg(long)]
+    partition: Option<String>,
     /// AWS region of the instances. Default: all.
     #[arg(long, default_value = "*", hide_default_value = true)]
     region: String,
@@ -58,8 +58,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
+    let partition = match args.partition() {
+        Ok(partition) => partition,
+        Err(problem) => {
+            eprintln!("error: {problem}");
+            return ExitCode::from(2);
+        }
+    };
     let scope = IamPolicyScope {
-        partition: args.partition.clone(),
+        partition,
         region: args.region.clone(),
         account: args.account.clone(),
         cluster_name: args.cluster_name.clone(),
@@ -75,6 +82,34 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     };
     println!("{:#}", iam_policy(&scope));
     ExitCode::SUCCESS
+}
+
+impl Args {
+    /// Returns the partition of the policy. Nothing of another one can be in it: no ARN would match.
+    fn partition(&self) -> Result<String, String> {
+        let of_region = (self.region != "*").then(|| partition_of(&self.region));
+        let partition = self.partition.as_deref().or(of_region).unwrap_or("aws");
+        if let Some(of_region) = of_region.filter(|it| *it != partition) {
+            return Err(format!(
+                "the region '{}' is in the partition '{of_region}', and not in '{partition}'; leave out --partition",
+                self.region
+            ));
+        }
+        let arns = [&self.monitoring_roles, &self.assumed_roles, &self.kms_keys];
+        let arns = arns.into_iter().flatten().chain(&self.events_queue);
+        for arn in arns {
+            let other = arn
+                .split(':')
+                .nth(1)
+                .filter(|it| *it != partition && *it != "*");
+            if let Some(other) = other {
+                return Err(format!(
+                    "'{arn}' is in the partition '{other}', and the policy is one of '{partition}'; set --region or --partition"
+                ));
+            }
+        }
+        Ok(partition.to_owned())
+    }
 }
 
 /// Parses the ARN of a queue. A policy cannot name the URL.

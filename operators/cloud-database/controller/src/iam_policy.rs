@@ -59,6 +59,22 @@ const OFFERS: [&str; 2] = [
 /// Types of the groups of an instance. RDS checks calls with a group for it, too.
 const GROUPS: [(&str, &str); 3] = [("og", "*"), ("pg", "*"), ("subgrp", "*")];
 
+/// Services that a role for enhanced monitoring is passed to. AWS documents the first one as the one that assumes the role, and not
+/// which one each call of RDS passes it to.
+const MONITORING_SERVICES: [&str; 2] = ["monitoring.rds.amazonaws.com", "rds.amazonaws.com"];
+
+/// Partitions, by the beginnings of the names of their regions:
+/// <https://docs.aws.amazon.com/whitepapers/latest/aws-fault-isolation-boundaries/partitions.html>.
+const PARTITIONS: [(&str, &str); 7] = [
+    ("cn-", "aws-cn"),
+    ("us-gov-", "aws-us-gov"),
+    ("us-iso-", "aws-iso"),
+    ("us-isob-", "aws-iso-b"),
+    ("eu-isoe-", "aws-iso-e"),
+    ("us-isof-", "aws-iso-f"),
+    ("eusc-", "aws-eusc"),
+];
+
 /// End of the identifiers of final snapshots.
 const FINAL: &str = "-final*";
 
@@ -168,11 +184,12 @@ impl IamPolicyScope {
     /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html#condition-keys-resourcetag>),
     /// so that neither `Null` nor `StringEquals` would do. `rds:db-tag` is the older name of the same
     /// (<https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/UsingWithRDS.IAM.SpecifyingCustomTags.html>). Both have to hold.
-    fn unless_of_other_cluster(&self, mut statement: Value) -> Value {
+    fn unless_of_other_cluster(&self, statement: Value) -> Value {
         if let Some(name) = &self.cluster_name {
             let keys = ["aws:ResourceTag", "rds:db-tag"];
             let keys = keys.map(|key| (format!("{key}/{CLUSTER_TAG}"), json!(name)));
-            statement["Condition"] = json!({"StringEqualsIfExists": BTreeMap::from(keys)});
+            let condition = json!({"StringEqualsIfExists": BTreeMap::from(keys)});
+            return only_if(statement, condition);
         }
         statement
     }
@@ -210,23 +227,37 @@ impl IamPolicyScope {
         }
         if !self.monitoring_roles.is_empty() {
             let roles = &self.monitoring_roles;
-            statements.push(statement("PassMonitoringRoles", &["iam:PassRole"], roles));
+            let pass = statement("PassMonitoringRoles", &["iam:PassRole"], roles);
+            let to = json!({"iam:PassedToService": MONITORING_SERVICES});
+            statements.push(only_if(pass, json!({"StringEquals": to})));
         }
         if !self.kms_keys.is_empty() {
             let actions: &[&str] = if self.has_managed_passwords {
-                &[
-                    "kms:CreateGrant",
-                    "kms:Decrypt",
-                    "kms:DescribeKey",
-                    "kms:GenerateDataKey",
-                ]
+                &["kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKey"]
             } else {
-                &["kms:CreateGrant", "kms:DescribeKey"]
+                &["kms:DescribeKey"]
             };
             statements.push(statement("UseKeys", actions, &self.kms_keys));
+            let grant = statement("GrantKeys", &["kms:CreateGrant"], &self.kms_keys);
+            let of_service = json!({"kms:GrantIsForAWSResource": "true"});
+            statements.push(only_if(grant, json!({"Bool": of_service})));
         }
         statements
     }
+}
+
+/// Adds a condition to a statement.
+fn only_if(mut statement: Value, condition: Value) -> Value {
+    statement["Condition"] = condition;
+    statement
+}
+
+/// Returns the partition of a region, or that of the commercial regions for `*`.
+#[must_use]
+pub fn partition_of(region: &str) -> &'static str {
+    let found = PARTITIONS.iter();
+    let mut found = found.filter(|(beginning, _)| region.starts_with(beginning));
+    found.next().map_or("aws", |(_, partition)| partition)
 }
 
 fn others<'a>(type_: &'a str, names: &[String]) -> Vec<(&'a str, String)> {
@@ -340,6 +371,49 @@ mod tests {
             ..scope
         };
         assert_eq!(condition("ReplicateTo", &without_name), Value::Null);
+    }
+
+    #[test]
+    fn a_region_has_the_partition_of_its_name() {
+        for (region, partition) in [
+            ("eu-central-1", "aws"),
+            ("cn-north-1", "aws-cn"),
+            ("us-gov-west-1", "aws-us-gov"),
+            ("us-iso-east-1", "aws-iso"),
+            ("us-isob-east-1", "aws-iso-b"),
+            ("eusc-de-east-1", "aws-eusc"),
+            ("us-east-1", "aws"),
+            ("*", "aws"),
+        ] {
+            assert_eq!(partition_of(region), partition, "{region}");
+        }
+    }
+
+    #[test]
+    fn roles_are_passed_and_keys_are_granted_to_services_only() {
+        let policy = policy(|it| {
+            it.kms_keys = vec!["arn:aws:kms:eu-central-1:123456789012:key/a".to_owned()];
+            it.monitoring_roles = vec!["arn:aws:iam::123456789012:role/m".to_owned()];
+        });
+        let policy: Value = serde_json::from_str(&policy).expect("JSON");
+        let statements = policy["Statement"].as_array().expect("statements");
+        for (action, condition) in [
+            (
+                "iam:PassRole",
+                json!({"StringEquals": {"iam:PassedToService": MONITORING_SERVICES}}),
+            ),
+            (
+                "kms:CreateGrant",
+                json!({"Bool": {"kms:GrantIsForAWSResource": "true"}}),
+            ),
+        ] {
+            let with = statements.iter().filter(|statement| {
+                let actions = statement["Action"].as_array().expect("actions");
+                actions.iter().any(|it| it == action)
+            });
+            let conditions: Vec<_> = with.map(|statement| &statement["Condition"]).collect();
+            assert_eq!(conditions, [&condition], "{action}");
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub use crate::aws_metrics::{AWS_REQUESTS, AWS_REQUESTS_HELP, AwsRequestLabels, 
 pub use crate::certificate::{
     CERTIFICATE_EXPIRY, CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CertificateLabels,
 };
-pub use crate::iam_policy::{IamPolicyScope, iam_policy};
+pub use crate::iam_policy::{IamPolicyScope, iam_policy, partition_of};
 pub use crate::instance_reconciler::RdsConfig;
 pub use crate::offers::{
     OFFERS_READ, OFFERS_READ_HELP, OFFERS_REFRESHES, OFFERS_REFRESHES_HELP, OfferLabels,

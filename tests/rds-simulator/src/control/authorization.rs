@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use glob::Pattern;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fields::Fields;
 use crate::state::place::Place;
@@ -49,6 +49,12 @@ impl TagCondition {
     fn parse_all(conditions: &Value) -> Vec<Self> {
         let mut parsed = Vec::new();
         for (operator, keys) in conditions.as_object().into_iter().flatten() {
+            // What RDS does for a call is done by a service of AWS.
+            if conditions == &json!({"Bool": {"kms:GrantIsForAWSResource": "true"}})
+                || operator == "StringEquals" && keys.get("iam:PassedToService").is_some()
+            {
+                continue;
+            }
             assert_eq!(operator, "StringEqualsIfExists", "{conditions}");
             for (name, value) in keys.as_object().expect("keys") {
                 let prefixes = ["aws:ResourceTag/", "rds:db-tag/"];
@@ -199,8 +205,6 @@ pub(crate) fn needed(operation: &str, parameters: &Fields, place: &Place) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -1,5 +1,5 @@
 use lockstep_cloud_database_api::ApplyChanges;
-use lockstep_cloud_database_api::effects::effect_of;
+use lockstep_cloud_database_api::effects::{Effect, SETTINGS as SETTINGS_OF_SPEC, effect_of};
 use serde_json::json;
 
 use super::*;
@@ -115,6 +115,30 @@ fn the_effect_of_each_setting_is_known() {
     let unknown: Vec<_> = unknown.collect();
     // The password is no field of the spec.
     assert_eq!(unknown, ["the password of the master user"]);
+}
+
+/// Settings whose change is part of that of another one, and the promotion of a replica, which is a call of its own.
+const WITHOUT_ROW: [&str; 8] = [
+    "allowMajorVersionUpgrade",
+    "credentials.generate",
+    "credentials.managed",
+    "credentials.secretName",
+    "credentials.selectors",
+    "monitoring.performanceInsights.kmsKey",
+    "monitoring.performanceInsights.retentionDays",
+    "replicaOf",
+];
+
+#[test]
+fn each_setting_that_can_be_changed_has_a_row() {
+    let can_change = SETTINGS_OF_SPEC
+        .iter()
+        .filter(|setting| setting.effect != Effect::Denied);
+    let rows = SETTINGS.map(|row| row.field());
+    let without = can_change.map(|setting| setting.field);
+    let mut without: Vec<_> = without.filter(|field| !rows.contains(field)).collect();
+    without.sort_unstable();
+    assert_eq!(without, WITHOUT_ROW);
 }
 
 #[test]
