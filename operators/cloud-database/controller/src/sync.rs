@@ -185,6 +185,7 @@ impl InstanceReconciler {
         let published = user.as_ref().ok().filter(|_| is_settled);
         let published = published.and_then(|user| published_by(&user.password, instance));
         let fields = change.fields();
+        let sends_password = change.has::<Password>();
         let pending = pending_of_spec(spec, instance, &fields);
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
@@ -204,7 +205,7 @@ impl InstanceReconciler {
             recorded: &reviewed.not_made,
             unrecorded: &comparison.unrecorded(&reviewed),
         };
-        if fields.contains(&Password::FIELD) {
+        if sends_password {
             // If the answer is lost, or this process ends, the instance may have either.
             self.passwords.forget(id);
         }
@@ -231,15 +232,11 @@ impl InstanceReconciler {
         }
         let requested = match &user {
             Ok(user) if is_next => user.password.version(),
-            Ok(user)
-                if is_known(&user.password, &replication) && !fields.contains(&Password::FIELD) =>
-            {
-                None
-            }
+            Ok(user) if is_known(&user.password, &replication) && !sends_password => None,
             Ok(_) if outcomes.has_accepted(Password::FIELD) => None,
             _ => record.requested_credentials_version,
         };
-        if meaning.serves && !fields.contains(&Password::FIELD) && has_pending_password(instance) {
+        if meaning.serves && !sends_password && has_pending_password(instance) {
             // It never waits for the maintenance window.
             outcomes.add(&[Password::FIELD], Outcome::Accepted);
         }
