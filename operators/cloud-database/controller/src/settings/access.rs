@@ -1,4 +1,4 @@
-//! Who can reach the database.
+//! Network access to the database, and the ways to log in.
 
 use std::collections::BTreeSet;
 

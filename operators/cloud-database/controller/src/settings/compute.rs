@@ -86,7 +86,7 @@ impl Setting for DedicatedLogVolume {
         to.dedicated_log_volume(*value);
     }
 
-    /// What waits for a restart is reported otherwise.
+    /// A change that waits for a restart is reported otherwise.
     fn is_of_spec(_: &CloudDatabaseSpec) -> bool {
         false
     }

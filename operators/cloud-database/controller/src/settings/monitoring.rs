@@ -133,7 +133,7 @@ impl Setting for LogExports {
         })
     }
 
-    /// What RDS is changing counts as changed.
+    /// Logs that RDS is adding or removing count as changed.
     fn actual(instance: &DbInstance) -> Option<LogExportsChange> {
         let pending = pending_exports(instance);
         let enabled = pending.map_or(&[][..], |it| it.log_types_to_enable());

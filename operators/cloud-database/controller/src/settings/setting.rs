@@ -39,7 +39,7 @@ pub(crate) struct Compared<'a> {
     pub(crate) instance: &'a DbInstance,
     /// If true, changes are to wait for the maintenance window.
     pub(crate) waits: bool,
-    /// What was requested before.
+    /// Requests of earlier reconciliations.
     pub(crate) record: &'a RecordedInstance<'a>,
 }
 
