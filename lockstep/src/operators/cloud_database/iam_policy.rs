@@ -61,12 +61,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let partition = match args.partition() {
         Ok(partition) => partition,
         Err(problem) => {
-            eprintln!("error: {problem}");
+            eprintln!("lockstep: {problem}");
             return ExitCode::from(2);
         }
     };
     let scope = IamPolicyScope {
-        partition,
+        partition: partition.to_owned(),
         region: args.region.clone(),
         account: args.account.clone(),
         cluster_name: args.cluster_name.clone(),
@@ -86,29 +86,25 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 impl Args {
     /// Returns the partition of the policy. Nothing of another one can be in it: no ARN would match.
-    fn partition(&self) -> Result<String, String> {
+    fn partition(&self) -> Result<&str, String> {
         let of_region = (self.region != "*").then(|| partition_of(&self.region));
         let partition = self.partition.as_deref().or(of_region).unwrap_or("aws");
-        if let Some(of_region) = of_region.filter(|it| *it != partition) {
+        if let Some(expected) = of_region.filter(|expected| *expected != partition) {
             return Err(format!(
-                "the region '{}' is in the partition '{of_region}', and not in '{partition}'; leave out --partition",
+                "the region '{}' is in the partition '{expected}', and not in '{partition}'; leave out --partition",
                 self.region
             ));
         }
         let arns = [&self.monitoring_roles, &self.assumed_roles, &self.kms_keys];
-        let arns = arns.into_iter().flatten().chain(&self.events_queue);
-        for arn in arns {
-            let other = arn
-                .split(':')
-                .nth(1)
-                .filter(|it| *it != partition && *it != "*");
-            if let Some(other) = other {
+        for arn in arns.into_iter().flatten().chain(&self.events_queue) {
+            let actual = arn.split(':').nth(1).unwrap_or("*");
+            if actual != partition && actual != "*" {
                 return Err(format!(
-                    "'{arn}' is in the partition '{other}', and the policy is one of '{partition}'; set --region or --partition"
+                    "'{arn}' is in the partition '{actual}', and the policy is one of '{partition}'; set --region or --partition"
                 ));
             }
         }
-        Ok(partition.to_owned())
+        Ok(partition)
     }
 }
 
@@ -119,5 +115,44 @@ fn queue_arn(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err(format!("'{text}' is no ARN"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn partition(arguments: &[&str]) -> Result<String, String> {
+        let arguments = [&["iam-policy"], arguments].concat();
+        let args = Args::try_parse_from(arguments).expect("valid arguments");
+        args.partition().map(String::from)
+    }
+
+    #[test]
+    fn the_partition_is_that_of_the_region_and_of_each_arn() {
+        let expect = |arguments: &[&str], expected: &str| {
+            assert_eq!(
+                partition(arguments).as_deref(),
+                Ok(expected),
+                "{arguments:?}"
+            );
+        };
+        let key = "--kms-key=arn:aws-cn:kms:cn-north-1:123456789012:key/a";
+        expect(&[], "aws");
+        expect(&["--region=cn-north-1", key], "aws-cn");
+        expect(&["--partition=aws-cn", key], "aws-cn");
+        expect(&["--region=us-gov-west-1"], "aws-us-gov");
+        expect(&["--assume-role=arn:*:iam::123456789012:role/team"], "aws");
+        let refused = |arguments: &[&str], parts: [&str; 2]| {
+            let problem = partition(arguments).expect_err("an error");
+            for part in parts {
+                assert!(problem.contains(part), "{problem}");
+            }
+        };
+        refused(&[key], ["'aws-cn'", "--region"]);
+        let other = ["--region=cn-north-1", "--partition=aws"];
+        refused(&other, ["'cn-north-1'", "'aws-cn'"]);
     }
 }

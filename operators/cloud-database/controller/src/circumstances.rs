@@ -57,7 +57,7 @@ mod tests {
         .expect("a spec");
         let instance = DbInstance::builder().build();
         for enabled in [true, false] {
-            let change = Modification::of::<AutoMinorVersionUpgrade>(enabled);
+            let change = Modification::with::<AutoMinorVersionUpgrade>(enabled);
             let found = of(&spec, ApplyChanges::Immediately, &instance, &change);
             let expected = enabled.then_some(Circumstance::AutomaticUpgradesEnabled);
             assert_eq!(found, Vec::from_iter(expected));

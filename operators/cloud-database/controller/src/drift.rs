@@ -156,7 +156,7 @@ pub(crate) fn immutable(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<
         ));
     }
     let monitoring = spec.monitoring.as_ref();
-    differences.extend(monitoring.and_then(|it| settings::other_key(it, instance)));
+    differences.extend(monitoring.and_then(|monitoring| settings::other_key(monitoring, instance)));
     if let (Some(wanted), Some(actual)) = (&spec.engine_version, instance.engine_version())
         && compare_versions(wanted, actual) == Ordering::Less
     {

@@ -138,7 +138,7 @@ impl InstanceReconciler {
                     message: "the instance has deletion protection; set `spec.deletionProtection` to false to delete it".to_owned(),
                 }));
             }
-            let lift = Modification::of::<DeletionProtection>(false);
+            let lift = Modification::with::<DeletionProtection>(false);
             self.rds
                 .modify(id, &lift, ApplyChanges::MaintenanceWindow)
                 .await?;

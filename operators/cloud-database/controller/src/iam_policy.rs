@@ -391,9 +391,9 @@ mod tests {
 
     #[test]
     fn roles_are_passed_and_keys_are_granted_to_services_only() {
-        let policy = policy(|it| {
-            it.kms_keys = vec!["arn:aws:kms:eu-central-1:123456789012:key/a".to_owned()];
-            it.monitoring_roles = vec!["arn:aws:iam::123456789012:role/m".to_owned()];
+        let policy = policy(|scope| {
+            scope.kms_keys = vec!["arn:aws:kms:eu-central-1:123456789012:key/a".to_owned()];
+            scope.monitoring_roles = vec!["arn:aws:iam::123456789012:role/m".to_owned()];
         });
         let policy: Value = serde_json::from_str(&policy).expect("JSON");
         let statements = policy["Statement"].as_array().expect("statements");
@@ -409,7 +409,7 @@ mod tests {
         ] {
             let with = statements.iter().filter(|statement| {
                 let actions = statement["Action"].as_array().expect("actions");
-                actions.iter().any(|it| it == action)
+                actions.iter().any(|allowed| allowed == action)
             });
             let conditions: Vec<_> = with.map(|statement| &statement["Condition"]).collect();
             assert_eq!(conditions, [&condition], "{action}");

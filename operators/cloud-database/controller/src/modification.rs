@@ -5,7 +5,8 @@ pub(crate) mod outcomes;
 pub(crate) mod requested;
 pub(crate) mod unaccepted_changes;
 
-use crate::settings::{self, Call, Change, Parameters, Setting, is_changed};
+use crate::rds_client::request::Request;
+use crate::settings::{self, Call, Change, Setting, is_changed};
 
 /// Modification to request from RDS: the changes of the settings that differ, in the order of the table of settings.
 #[derive(Clone, Default, PartialEq)]
@@ -13,14 +14,14 @@ pub(crate) struct Modification(Vec<Change>);
 
 impl Modification {
     /// Returns the modification that changes one setting.
-    pub(crate) fn of<S: Setting>(value: S::Value) -> Self {
-        Self(vec![Change::of::<S>(value)])
+    pub(crate) fn with<S: Setting>(value: S::Value) -> Self {
+        Self(vec![Change::new::<S>(value)])
     }
 
     /// Changes a setting to this value, or no longer.
     pub(crate) fn set<S: Setting>(&mut self, value: Option<S::Value>) {
         self.0.retain(|change| change.field != S::FIELD);
-        self.0.extend(value.map(Change::of::<S>));
+        self.0.extend(value.map(Change::new::<S>));
         self.sort();
     }
 
@@ -71,15 +72,14 @@ impl Modification {
     }
 
     /// Returns one modification with the changes of these.
-    pub(crate) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
+    pub(crate) fn from_parts(parts: impl IntoIterator<Item = Self>) -> Self {
         parts.into_iter().flat_map(|part| part.0).collect()
     }
 
-    /// Adds the parameters of all changes.
-    pub(crate) fn put(&self, to: &mut dyn Parameters) {
-        for change in &self.0 {
-            change.put(to);
-        }
+    /// Returns the request with all changes.
+    pub(crate) fn put(&self, request: Request) -> Request {
+        let changes = self.0.iter();
+        changes.fold(request, |request, change| change.put(request))
     }
 
     fn sort(&mut self) {

@@ -135,7 +135,9 @@ impl InstanceReconciler {
         }
         let is_one = groups.len() == 1;
         let has_recorded = groups.iter().any(|group| target.is_recorded(group));
-        let result = self.call(target, Modification::all(groups.clone())).await;
+        let result = self
+            .call(target, Modification::from_parts(groups.clone()))
+            .await;
         match result {
             // RDS also answers that an available instance is in a wrong state if one field is not for it, such as backups of a
             // replica.

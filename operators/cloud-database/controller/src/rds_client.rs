@@ -3,6 +3,7 @@
 pub(crate) mod attempts;
 mod offers;
 mod origins;
+pub(crate) mod request;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -10,8 +11,6 @@ use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
 use aws_sdk_rds::Client;
-use aws_sdk_rds::operation::create_db_instance::CreateDBInstanceError;
-use aws_sdk_rds::operation::modify_db_instance::ModifyDBInstanceError;
 use aws_sdk_rds::types::{DbInstance, DbSnapshot, Filter};
 use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase};
 use lockstep_controller::{Leadership, ReconcileError};
@@ -25,8 +24,8 @@ use crate::location::Location;
 use crate::master_user::{MasterPassword, MasterUser};
 use crate::modification::Modification;
 use crate::rate_limits::RateLimits;
-use crate::rds_client::attempts::Attempts;
-use crate::settings::{self, NewInstance, Password, PasswordChange, Request, Setting};
+use crate::rds_client::request::Request;
+use crate::settings::{self, NewInstance, Password, PasswordChange, Setting};
 use crate::tags;
 
 /// Time-out of a call. RDS responds within seconds, so a later response counts as lost. It is shorter than the
@@ -284,15 +283,9 @@ impl RdsClient {
             .storage_encrypted(spec.encryption.enabled)
             .set_kms_key_id(spec.encryption.kms_key.clone())
             .set_tags(Some(tags::at_creation(object, self.cluster_name())));
-        let request = Request::with(request, |to| {
-            settings::put_at_creation(spec, NewInstance::Empty, to);
-            Password::put(&password, to);
-        });
-        let attempts = Attempts::<CreateDBInstanceError>::default();
-        let call = request.customize().interceptor(attempts.clone());
-        let response = call.send().await;
-        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
-        response.db_instance.ok_or_else(without_instance)
+        let request = Request::Create(request);
+        let request = settings::put_at_creation(spec, NewInstance::Empty, request);
+        Password::put(&password, request).send().await
     }
 
     /// Requests a modification of an instance, to be applied immediately or in its maintenance window.
@@ -309,12 +302,7 @@ impl RdsClient {
             .modify_db_instance()
             .db_instance_identifier(id)
             .apply_immediately(when == ApplyChanges::Immediately);
-        let request = Request::with(request, |to| change.put(to));
-        let attempts = Attempts::<ModifyDBInstanceError>::default();
-        let call = request.customize().interceptor(attempts.clone());
-        let response = call.send().await;
-        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
-        response.db_instance.ok_or_else(without_instance)
+        change.put(Request::Modify(request)).send().await
     }
 
     /// Removes tags from an instance.
@@ -374,11 +362,6 @@ impl RdsClient {
 /// Returns the identifier at the end of an ARN.
 fn name_of(arn: &str) -> &str {
     arn.rsplit(':').next().unwrap_or_default()
-}
-
-/// Returns the error for a response without the instance.
-fn without_instance() -> CallError {
-    CallError::without_response("the response contains no instance")
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@ mod credentials;
 mod engine;
 mod engine_version;
 pub(crate) mod monitoring;
-mod parameters;
 mod setting;
 mod storage;
 mod tags;
 
 use lockstep_cloud_database_api::CloudDatabaseSpec;
+
+use crate::rds_client::request::Request;
 
 #[cfg(test)]
 pub(crate) use access::{PubliclyAccessible, SecurityGroups};
@@ -30,7 +31,6 @@ pub(crate) use engine::{AutoMinorVersionUpgrade, CaCertificate, OptionGroup, wai
 pub(crate) use engine_version::Upgrade;
 pub(crate) use engine_version::{EngineVersion, not_allowed};
 pub(crate) use monitoring::other_key;
-pub(crate) use parameters::{Parameters, Request};
 pub(crate) use setting::{Call, Change, Compared, NewInstance, Row, Setting, is_changed};
 pub(crate) use storage::{Iops, MaxSize, Size, Throughput};
 pub(crate) use tags::{TagChange, Tags};
@@ -70,11 +70,16 @@ pub(crate) const SETTINGS: [&dyn Row; 30] = [
     &Tags,
 ];
 
-/// Adds the parameters with which a new instance is created, for a call that takes them.
-pub(crate) fn put_at_creation(spec: &CloudDatabaseSpec, new: NewInstance, to: &mut dyn Parameters) {
-    for row in SETTINGS {
-        row.put_at_creation(spec, new, to);
-    }
+/// Returns the request for a new instance with the settings of the spec.
+pub(crate) fn put_at_creation(
+    spec: &CloudDatabaseSpec,
+    new: NewInstance,
+    request: Request,
+) -> Request {
+    let rows = SETTINGS.into_iter();
+    rows.fold(request, |request, row| {
+        row.put_at_creation(spec, new, request)
+    })
 }
 
 /// Returns the row of a field, by its place in the table.

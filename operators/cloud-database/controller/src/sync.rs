@@ -213,7 +213,7 @@ impl InstanceReconciler {
             // What goes into one call with the password waits for it.
             let [access, storage, rest, tags] = change.requests();
             outcomes.add(&rest.fields(), Outcome::Next);
-            change = Modification::all([access, storage, tags]);
+            change = Modification::from_parts([access, storage, tags]);
         }
         let requests =
             self.request_changes(&target, object, instance, &replication, change, outcomes);
@@ -306,7 +306,7 @@ impl InstanceReconciler {
                 if !outcomes.has_requested(REPLICA_OF) {
                     // Full storage, for example, may be what keeps RDS from promoting it.
                     let [access, storage, _, tags] = change.requests();
-                    let change = Modification::all([access, storage, tags]);
+                    let change = Modification::from_parts([access, storage, tags]);
                     self.modify(target, change, outcomes).await;
                 }
             }

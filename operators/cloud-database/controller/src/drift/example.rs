@@ -41,10 +41,9 @@ pub(crate) fn everything() -> Value {
 /// Returns the changes of an instance that has nothing of a spec, which is allowed to upgrade it.
 pub(crate) fn changes(spec: &Value, is_public: bool) -> Modification {
     let mut spec = spec.clone();
-    let version = spec["engineVersion"].as_str().unwrap_or_default();
-    if let Some(major) = version.split('.').next().filter(|it| !it.is_empty()) {
-        spec["allowMajorVersionUpgrade"] = json!(major);
-    }
+    let version = spec["engineVersion"].as_str().expect("a version");
+    let major = version.split('.').next();
+    spec["allowMajorVersionUpgrade"] = json!(major);
     let spec: CloudDatabaseSpec = serde_json::from_value(spec).expect("a spec");
     let instance = DbInstance::builder()
         .engine_version("16.4")

@@ -415,7 +415,10 @@ pub(crate) fn unanswered(fields: &[&str], error: &str) -> Outcome {
 fn requested(change: &Modification, field: &str) -> Option<String> {
     match field {
         InstanceClass::FIELD => change.get::<InstanceClass>().cloned(),
-        EngineVersion::FIELD => change.get::<EngineVersion>().map(|it| it.version.clone()),
+        EngineVersion::FIELD => {
+            let upgrade = change.get::<EngineVersion>();
+            upgrade.map(|upgrade| upgrade.version.clone())
+        }
         MultiAz::FIELD => change.get::<MultiAz>().map(ToString::to_string),
         OptionGroup::FIELD => change.get::<OptionGroup>().cloned(),
         CaCertificate::FIELD => change.get::<CaCertificate>().cloned(),
@@ -427,8 +430,8 @@ fn requested(change: &Modification, field: &str) -> Option<String> {
 fn wanted(spec: &CloudDatabaseSpec, field: &str) -> Option<String> {
     match field {
         InstanceClass::FIELD => InstanceClass::desired(spec),
-        EngineVersion::FIELD => EngineVersion::desired(spec).map(|it| it.version),
-        MultiAz::FIELD => MultiAz::desired(spec).map(|it| it.to_string()),
+        EngineVersion::FIELD => EngineVersion::desired(spec).map(|upgrade| upgrade.version),
+        MultiAz::FIELD => MultiAz::desired(spec).map(|is_multi_az| is_multi_az.to_string()),
         OptionGroup::FIELD => OptionGroup::desired(spec),
         CaCertificate::FIELD => CaCertificate::desired(spec),
         _ => None,

@@ -149,7 +149,7 @@ mod tests {
     use crate::settings::Port;
 
     fn port(port: i32) -> Modification {
-        Modification::of::<Port>(port)
+        Modification::with::<Port>(port)
     }
 
     fn busy(is_unexpected: bool) -> Answer {

@@ -32,7 +32,7 @@ fn groups_and_requests_have_each_field_once() {
     let groups = all.groups();
     assert_eq!(sorted(&groups), expected);
     assert_eq!(sorted(&all.requests()), expected);
-    assert!(Modification::all(groups) == all);
+    assert!(Modification::from_parts(groups) == all);
     assert!(Modification::default().groups().is_empty());
 }
 
@@ -45,17 +45,18 @@ fn a_change_to_another_value_is_another_change() {
     };
     assert!(upgrade("17") == upgrade("17"));
     assert!(upgrade("17") != upgrade("18"));
-    let password = |text: &str| Modification::of::<Password>(PasswordChange::Set(text.to_owned()));
+    let password =
+        |text: &str| Modification::with::<Password>(PasswordChange::Set(text.to_owned()));
     assert!(password("a") == password("a"));
     assert!(password("a") != password("b"));
-    assert!(password("a") != Modification::of::<Tags>(TagChange::default()));
+    assert!(password("a") != Modification::with::<Tags>(TagChange::default()));
 }
 
 #[test]
 fn an_upgrade_is_requested_with_the_groups_of_its_major_version() {
     let with = |all: &Modification, field: &str| {
         let mut groups = all.groups().into_iter();
-        let found = groups.find(|it| it.fields().contains(&field));
+        let found = groups.find(|group| group.fields().contains(&field));
         found.expect("a group").fields()
     };
     let mut all = everything();
@@ -86,7 +87,7 @@ fn an_instance_is_closed_even_if_rds_rejects_a_security_group() {
 fn the_storage_grows_even_if_rds_rejects_its_maximum() {
     let groups = everything().groups();
     let fields = groups.iter().map(Modification::fields);
-    let of_storage = fields.filter(|it| it[0].starts_with("storage."));
+    let of_storage = fields.filter(|fields| fields[0].starts_with("storage."));
     let expected = [
         vec!["storage.maxSizeGib"],
         vec![
@@ -103,7 +104,7 @@ fn the_storage_grows_even_if_rds_rejects_its_maximum() {
 fn a_window_that_rds_rejects_leaves_no_instance_without_backups() {
     let groups = everything().groups();
     let fields = groups.iter().map(Modification::fields);
-    let retention = fields.filter(|it| it.contains(&"backup.retentionDays"));
+    let retention = fields.filter(|fields| fields.contains(&"backup.retentionDays"));
     assert_eq!(retention.collect::<Vec<_>>(), [["backup.retentionDays"]]);
 }
 
@@ -148,7 +149,12 @@ fn network_access_and_storage_are_requested_separately_from_other_fields() {
         access.fields(),
         ["network.publiclyAccessible", "network.securityGroups"]
     );
-    assert!(storage.fields().iter().all(|it| it.starts_with("storage.")));
+    assert!(
+        storage
+            .fields()
+            .iter()
+            .all(|field| field.starts_with("storage."))
+    );
     assert!(rest.fields().contains(&"instanceClass"));
     assert_eq!(tags.fields(), ["tags"]);
 }

@@ -3,17 +3,14 @@
 //! They set what the spec says, as far as they take it. The storage, the version and the password are those of the source: they
 //! are modified once the instance is available.
 
-use aws_sdk_rds::operation::create_db_instance_read_replica::CreateDBInstanceReadReplicaError;
-use aws_sdk_rds::operation::restore_db_instance_from_db_snapshot::RestoreDBInstanceFromDBSnapshotError;
-use aws_sdk_rds::operation::restore_db_instance_to_point_in_time::RestoreDBInstanceToPointInTimeError;
 use aws_sdk_rds::primitives::{DateTime, DateTimeFormat};
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{CloudDatabase, PointInTime};
 
 use crate::call_error::CallError;
-use crate::rds_client::attempts::Attempts;
-use crate::rds_client::{RdsClient, without_instance};
-use crate::settings::{self, NewInstance, RETENTION_DAYS, Request};
+use crate::rds_client::RdsClient;
+use crate::rds_client::request::{Request, without_instance};
+use crate::settings::{self, NewInstance, RETENTION_DAYS};
 use crate::tags;
 
 /// Sets what each of the calls takes and is no setting, because it cannot be changed later. Their requests have different types
@@ -46,14 +43,9 @@ impl RdsClient {
             .db_snapshot_identifier(snapshot)
             .engine(spec.engine.as_str());
         let request = with_place_and_tags!(request, object, self.cluster_name());
-        let request = Request::with(request, |to| {
-            settings::put_at_creation(spec, NewInstance::Restored, to);
-        });
-        let attempts = Attempts::<RestoreDBInstanceFromDBSnapshotError>::default();
-        let call = request.customize().interceptor(attempts.clone());
-        let response = call.send().await;
-        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
-        response.db_instance.ok_or_else(without_instance)
+        let request = Request::RestoreSnapshot(request);
+        let request = settings::put_at_creation(spec, NewInstance::Restored, request);
+        request.send().await
     }
 
     /// Requests a new instance, owned by the object, with an earlier state of another one.
@@ -81,14 +73,9 @@ impl RdsClient {
             .set_use_latest_restorable_time(source.latest)
             .engine(spec.engine.as_str());
         let request = with_place_and_tags!(request, object, self.cluster_name());
-        let request = Request::with(request, |to| {
-            settings::put_at_creation(spec, NewInstance::Restored, to);
-        });
-        let attempts = Attempts::<RestoreDBInstanceToPointInTimeError>::default();
-        let call = request.customize().interceptor(attempts.clone());
-        let response = call.send().await;
-        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
-        response.db_instance.ok_or_else(without_instance)
+        let request = Request::RestorePointInTime(request);
+        let request = settings::put_at_creation(spec, NewInstance::Restored, request);
+        request.send().await
     }
 
     /// Requests a new instance, owned by the object, that replicates another one.
@@ -106,14 +93,9 @@ impl RdsClient {
             .db_instance_identifier(id)
             .source_db_instance_identifier(source);
         let request = with_place_and_tags!(request, object, self.cluster_name());
-        let request = Request::with(request, |to| {
-            settings::put_at_creation(&object.spec, NewInstance::Replica, to);
-        });
-        let attempts = Attempts::<CreateDBInstanceReadReplicaError>::default();
-        let call = request.customize().interceptor(attempts.clone());
-        let response = call.send().await;
-        let response = response.map_err(|error| CallError::from(error).after(&attempts))?;
-        response.db_instance.ok_or_else(without_instance)
+        let request = Request::Replicate(request);
+        let request = settings::put_at_creation(&object.spec, NewInstance::Replica, request);
+        request.send().await
     }
 
     /// Requests the promotion of a replica to an instance of its own. Its automated backups are those of the spec, or those

@@ -142,7 +142,7 @@ async fn an_answer_after_a_write_is_never_older_than_the_write() {
     let (rds, client) = start(150).await;
     ask_all(&client, 150).await;
     calls(&rds);
-    let change = Modification::of::<RetentionDays>(9);
+    let change = Modification::with::<RetentionDays>(9);
     client
         .modify(
             &id(5),

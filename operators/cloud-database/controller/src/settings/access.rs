@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{self as api, CloudDatabaseSpec};
 
-use crate::settings::parameters::Parameters;
+use crate::rds_client::request::Request;
 use crate::settings::setting::{Call, Change, Setting};
 
 pub(crate) struct PubliclyAccessible;
@@ -42,8 +42,8 @@ impl Setting for PubliclyAccessible {
         }
     }
 
-    fn put(value: &bool, to: &mut dyn Parameters) {
-        to.publicly_accessible(*value);
+    fn put(value: &bool, request: Request) -> Request {
+        request.publicly_accessible(*value)
     }
 }
 
@@ -67,10 +67,11 @@ impl Setting for SecurityGroups {
         Some(ids.map(String::from).collect())
     }
 
-    fn put(value: &BTreeSet<String>, to: &mut dyn Parameters) {
-        for group in value {
-            to.vpc_security_group_ids(group);
-        }
+    fn put(value: &BTreeSet<String>, request: Request) -> Request {
+        let groups = value.iter();
+        groups.fold(request, |request, group| {
+            request.vpc_security_group_ids(group)
+        })
     }
 }
 
@@ -93,8 +94,8 @@ impl Setting for IamAuthentication {
         pending.iam_database_authentication_enabled()
     }
 
-    fn put(value: &bool, to: &mut dyn Parameters) {
-        to.enable_iam_database_authentication(*value);
+    fn put(value: &bool, request: Request) -> Request {
+        request.enable_iam_database_authentication(*value)
     }
 }
 
@@ -113,7 +114,7 @@ impl Setting for NetworkType {
         instance.network_type().map(String::from)
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.network_type(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.network_type(value)
     }
 }

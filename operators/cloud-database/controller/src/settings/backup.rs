@@ -3,7 +3,7 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::settings::parameters::Parameters;
+use crate::rds_client::request::Request;
 use crate::settings::setting::{Change, Compared, NewInstance, Setting};
 
 /// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
@@ -29,8 +29,8 @@ impl Setting for RetentionDays {
         pending.backup_retention_period()
     }
 
-    fn put(value: &i32, to: &mut dyn Parameters) {
-        to.backup_retention_period(*value);
+    fn put(value: &i32, request: Request) -> Request {
+        request.backup_retention_period(*value)
     }
 
     /// A restored instance has the backups of its source.
@@ -63,8 +63,8 @@ impl Setting for Window {
         other_window::<Self>(compared)
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.preferred_backup_window(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.preferred_backup_window(value)
     }
 }
 
@@ -92,8 +92,8 @@ impl Setting for MaintenanceWindow {
         Window::FIELD
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.preferred_maintenance_window(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.preferred_maintenance_window(value)
     }
 }
 
@@ -128,8 +128,8 @@ impl Setting for CopyTagsToSnapshot {
         instance.copy_tags_to_snapshot()
     }
 
-    fn put(value: &bool, to: &mut dyn Parameters) {
-        to.copy_tags_to_snapshot(*value);
+    fn put(value: &bool, request: Request) -> Request {
+        request.copy_tags_to_snapshot(*value)
     }
 }
 
@@ -147,8 +147,8 @@ impl Setting for DeletionProtection {
         Some(instance.deletion_protection().unwrap_or_default())
     }
 
-    fn put(value: &bool, to: &mut dyn Parameters) {
-        to.deletion_protection(*value);
+    fn put(value: &bool, request: Request) -> Request {
+        request.deletion_protection(*value)
     }
 
     fn at_creation(spec: &CloudDatabaseSpec, _: NewInstance) -> Option<bool> {
@@ -179,10 +179,9 @@ impl Setting for Port {
         other_port(compared.spec, compared.instance).filter(|_| !compared.waits)
     }
 
-    fn put(value: &i32, to: &mut dyn Parameters) {
-        to.db_port_number(*value);
-        // Of the calls that create an instance.
-        to.port(*value);
+    fn put(value: &i32, request: Request) -> Request {
+        // The name in the calls that create an instance is another one.
+        request.db_port_number(*value).port(*value)
     }
 }
 

@@ -3,7 +3,7 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::settings::parameters::Parameters;
+use crate::rds_client::request::Request;
 use crate::settings::setting::{Compared, NewInstance, Setting};
 
 pub(crate) struct InstanceClass;
@@ -24,8 +24,8 @@ impl Setting for InstanceClass {
         pending.db_instance_class().map(String::from)
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.db_instance_class(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.db_instance_class(value)
     }
 }
 
@@ -47,8 +47,8 @@ impl Setting for MultiAz {
         pending.multi_az()
     }
 
-    fn put(value: &bool, to: &mut dyn Parameters) {
-        to.multi_az(*value);
+    fn put(value: &bool, request: Request) -> Request {
+        request.multi_az(*value)
     }
 
     fn at_creation(spec: &CloudDatabaseSpec, _: NewInstance) -> Option<bool> {
@@ -82,8 +82,12 @@ impl Setting for DedicatedLogVolume {
         Self::desired(compared.spec).filter(|wanted| expected != Some(*wanted))
     }
 
-    fn put(value: &bool, to: &mut dyn Parameters) {
-        to.dedicated_log_volume(*value);
+    fn put(value: &bool, request: Request) -> Request {
+        request.dedicated_log_volume(*value)
+    }
+
+    fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<bool> {
+        Self::desired(spec).filter(|_| new.has_version_of(spec))
     }
 
     /// A change that waits for a restart is reported otherwise.

@@ -3,7 +3,7 @@
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::settings::parameters::Parameters;
+use crate::rds_client::request::Request;
 use crate::settings::setting::Setting;
 
 pub(crate) struct Password;
@@ -31,28 +31,23 @@ impl Setting for Password {
         None
     }
 
-    fn actual(_: &DbInstance) -> Option<PasswordChange> {
-        None
-    }
-
-    fn put(value: &PasswordChange, to: &mut dyn Parameters) {
+    fn put(value: &PasswordChange, request: Request) -> Request {
         match value {
-            PasswordChange::Set(password) => to.master_user_password(password),
-            PasswordChange::Unmanage(password) => {
-                to.master_user_password(password);
-                to.manage_master_user_password(false);
-            }
-            PasswordChange::Manage { kms_key } => {
-                to.manage_master_user_password(true);
-                if let Some(kms_key) = kms_key {
-                    to.master_user_secret_kms_key_id(kms_key);
-                }
-            }
+            PasswordChange::Set(password) => request.master_user_password(password),
+            PasswordChange::Unmanage(password) => request
+                .master_user_password(password)
+                .manage_master_user_password(false),
+            PasswordChange::Manage { kms_key: None } => request.manage_master_user_password(true),
+            PasswordChange::Manage {
+                kms_key: Some(kms_key),
+            } => request
+                .manage_master_user_password(true)
+                .master_user_secret_kms_key_id(kms_key),
         }
     }
 
     fn is_pending(instance: &DbInstance) -> bool {
         let pending = instance.pending_modified_values();
-        pending.is_some_and(|it| it.master_user_password().is_some())
+        pending.is_some_and(|pending| pending.master_user_password().is_some())
     }
 }

@@ -3,8 +3,9 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, EngineLifecycleSupport};
 
+use crate::rds_client::request::Request;
+use crate::settings::compute::DedicatedLogVolume;
 use crate::settings::engine_version::EngineVersion;
-use crate::settings::parameters::Parameters;
 use crate::settings::setting::{Change, Compared, NewInstance, Setting, is_changed};
 
 /// Statuses of an option group that the instance is leaving, or that RDS could not apply.
@@ -34,8 +35,8 @@ impl Setting for AutoMinorVersionUpgrade {
         instance.auto_minor_version_upgrade()
     }
 
-    fn put(value: &bool, to: &mut dyn Parameters) {
-        to.auto_minor_version_upgrade(*value);
+    fn put(value: &bool, request: Request) -> Request {
+        request.auto_minor_version_upgrade(*value)
     }
 
     fn at_creation(spec: &CloudDatabaseSpec, _: NewInstance) -> Option<bool> {
@@ -59,8 +60,8 @@ impl Setting for LifecycleSupport {
         Some(actual.unwrap_or_default().to_owned())
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.engine_lifecycle_support(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.engine_lifecycle_support(value)
     }
 }
 
@@ -75,11 +76,6 @@ impl Setting for ParameterGroup {
         spec.parameter_group.clone()
     }
 
-    fn actual(instance: &DbInstance) -> Option<String> {
-        let group = instance.db_parameter_groups().first()?;
-        group.db_parameter_group_name().map(String::from)
-    }
-
     /// While an upgrade that was requested with the group waits for the maintenance window, the group waits, too: the present
     /// version accepts no group of another one.
     fn change(compared: &Compared<'_>) -> Option<String> {
@@ -92,7 +88,7 @@ impl Setting for ParameterGroup {
             return None;
         }
         let mut actual = instance.db_parameter_groups().iter();
-        let is_set = actual.any(|it| is_named(it.db_parameter_group_name(), &wanted));
+        let is_set = actual.any(|group| is_named(group.db_parameter_group_name(), &wanted));
         (!is_set).then_some(wanted)
     }
 
@@ -100,8 +96,8 @@ impl Setting for ParameterGroup {
         with_upgrade(Self::FIELD, all)
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.db_parameter_group_name(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.db_parameter_group_name(value)
     }
 
     fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<String> {
@@ -119,18 +115,13 @@ impl Setting for OptionGroup {
         spec.option_group.clone()
     }
 
-    fn actual(instance: &DbInstance) -> Option<String> {
-        let group = instance.option_group_memberships().first()?;
-        group.option_group_name().map(String::from)
-    }
-
     /// A group that waits for the maintenance window counts as set if it is to wait.
     fn change(compared: &Compared<'_>) -> Option<String> {
         let wanted = Self::desired(compared.spec)?;
         let mut actual = compared.instance.option_group_memberships().iter();
-        let is_set = actual.any(|it| {
-            let status = it.status().unwrap_or_default();
-            is_named(it.option_group_name(), &wanted)
+        let is_set = actual.any(|group| {
+            let status = group.status().unwrap_or_default();
+            is_named(group.option_group_name(), &wanted)
                 && !NOT_SET.contains(&status)
                 && (compared.waits || status != WAITS)
         });
@@ -141,8 +132,8 @@ impl Setting for OptionGroup {
         with_upgrade(Self::FIELD, all)
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.option_group_name(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.option_group_name(value)
     }
 
     fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<String> {
@@ -151,7 +142,7 @@ impl Setting for OptionGroup {
 
     fn is_pending(instance: &DbInstance) -> bool {
         let mut groups = instance.option_group_memberships().iter();
-        groups.any(|it| it.status() == Some(WAITS))
+        groups.any(|group| group.status() == Some(WAITS))
     }
 }
 
@@ -174,8 +165,8 @@ impl Setting for CaCertificate {
         pending.ca_certificate_identifier().map(String::from)
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.ca_certificate_identifier(value);
+    fn put(value: &String, request: Request) -> Request {
+        request.ca_certificate_identifier(value)
     }
 }
 
@@ -189,14 +180,10 @@ fn with_upgrade(alone: &'static str, all: &[Change]) -> &'static str {
     }
 }
 
-/// Returns true if a new instance is created with the groups of the spec. Those of a restored one that is then upgraded belong to
-/// another major version: the upgrade sets them. RDS creates most replicas with the groups of their source only.
+/// Returns true if a new instance is created with the groups of the spec. RDS creates most replicas with the groups of their source
+/// only.
 fn takes_groups(spec: &CloudDatabaseSpec, new: NewInstance) -> bool {
-    match new {
-        NewInstance::Empty => true,
-        NewInstance::Restored => spec.allow_major_version_upgrade.is_none(),
-        NewInstance::Replica => false,
-    }
+    new != NewInstance::Replica && new.has_version_of(spec)
 }
 
 fn is_named(actual: Option<&str>, wanted: &str) -> bool {
@@ -213,13 +200,13 @@ fn names_minor_version(spec: &CloudDatabaseSpec) -> bool {
 pub(crate) fn waiting_for_restart(spec: &CloudDatabaseSpec, instance: &DbInstance) -> Vec<String> {
     let mut waiting = Vec::new();
     let mut groups = instance.db_parameter_groups().iter();
-    let is_pending = groups.any(|it| it.parameter_apply_status() == Some("pending-reboot"));
+    let is_pending = groups.any(|group| group.parameter_apply_status() == Some("pending-reboot"));
     if let Some(group) = spec.parameter_group.as_ref().filter(|_| is_pending) {
         waiting.push(format!("the parameters of the parameter group '{group}'"));
     }
-    let pending = instance.pending_modified_values();
-    let pending = pending.and_then(|it| it.dedicated_log_volume());
-    if pending.is_some() && pending == spec.dedicated_log_volume {
+    let values = instance.pending_modified_values();
+    let log_volume = values.and_then(DedicatedLogVolume::pending);
+    if log_volume.is_some() && log_volume == DedicatedLogVolume::desired(spec) {
         waiting.push("the change of dedicatedLogVolume".to_owned());
     }
     let waiting = waiting.into_iter();

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, compare_versions, version_matches};
 
-use crate::settings::parameters::Parameters;
+use crate::rds_client::request::Request;
 use crate::settings::setting::{Compared, Setting};
 
 pub(crate) struct EngineVersion;
@@ -47,10 +47,12 @@ impl Setting for EngineVersion {
         upgrade(compared.spec, compared.instance, compared.waits)
     }
 
-    fn put(value: &Upgrade, to: &mut dyn Parameters) {
-        to.engine_version(&value.version);
+    fn put(value: &Upgrade, request: Request) -> Request {
+        let request = request.engine_version(&value.version);
         if value.is_major {
-            to.allow_major_version_upgrade(true);
+            request.allow_major_version_upgrade(true)
+        } else {
+            request
         }
     }
 }

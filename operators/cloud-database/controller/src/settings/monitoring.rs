@@ -1,14 +1,12 @@
 //! Monitoring. What the spec leaves open is left alone.
 
-use std::collections::BTreeSet;
-
 use aws_sdk_rds::types::{
     CloudwatchLogsExportConfiguration, DbInstance, PendingCloudwatchLogsExports,
 };
 use lockstep_cloud_database_api::{self as api, CloudDatabaseSpec, EnhancedMonitoring, Monitoring};
 
-use crate::settings::parameters::Parameters;
-use crate::settings::setting::{Change, Compared, Setting};
+use crate::rds_client::request::Request;
+use crate::settings::setting::{Change, Compared, NewInstance, Setting};
 
 /// Interval and role of Enhanced Monitoring, which RDS wants together.
 pub(crate) struct Enhanced;
@@ -36,10 +34,11 @@ impl Setting for Enhanced {
         (actual.interval_seconds != wanted.interval_seconds || other_role).then_some(wanted)
     }
 
-    fn put(value: &EnhancedMonitoring, to: &mut dyn Parameters) {
-        to.monitoring_interval(value.interval_seconds);
-        if let Some(role) = &value.role_arn {
-            to.monitoring_role_arn(role);
+    fn put(value: &EnhancedMonitoring, request: Request) -> Request {
+        let request = request.monitoring_interval(value.interval_seconds);
+        match &value.role_arn {
+            Some(role) => request.monitoring_role_arn(role),
+            None => request,
         }
     }
 }
@@ -75,14 +74,15 @@ impl Setting for PerformanceInsights {
         })
     }
 
-    fn put(value: &api::PerformanceInsights, to: &mut dyn Parameters) {
-        to.enable_performance_insights(value.enabled);
+    fn put(value: &api::PerformanceInsights, request: Request) -> Request {
+        let mut request = request.enable_performance_insights(value.enabled);
         if let Some(days) = value.retention_days {
-            to.performance_insights_retention_period(days);
+            request = request.performance_insights_retention_period(days);
         }
         if let Some(kms_key) = &value.kms_key {
-            to.performance_insights_kms_key_id(kms_key);
+            request = request.performance_insights_kms_key_id(kms_key);
         }
+        request
     }
 }
 
@@ -107,8 +107,8 @@ impl Setting for DatabaseInsights {
         PerformanceInsights::FIELD
     }
 
-    fn put(value: &String, to: &mut dyn Parameters) {
-        to.database_insights_mode(value.as_str().into());
+    fn put(value: &String, request: Request) -> Request {
+        request.database_insights_mode(value.as_str().into())
     }
 }
 
@@ -126,56 +126,54 @@ impl Setting for LogExports {
     const FIELD: &'static str = "monitoring.logExports";
 
     fn desired(spec: &CloudDatabaseSpec) -> Option<LogExportsChange> {
-        let wanted = spec.monitoring.as_ref()?.log_exports.clone()?;
-        Some(LogExportsChange {
-            enable: wanted,
-            disable: Vec::new(),
-        })
-    }
-
-    /// Logs that RDS is adding or removing count as changed.
-    fn actual(instance: &DbInstance) -> Option<LogExportsChange> {
-        let pending = pending_exports(instance);
-        let enabled = pending.map_or(&[][..], |it| it.log_types_to_enable());
-        let disabled = pending.map_or(&[][..], |it| it.log_types_to_disable());
-        let actual = instance.enabled_cloudwatch_logs_exports().iter();
-        let actual = actual.filter(|name| !disabled.contains(name));
-        Some(LogExportsChange {
-            enable: actual.chain(enabled).cloned().collect(),
-            disable: Vec::new(),
-        })
+        let enable = spec.monitoring.as_ref()?.log_exports.clone()?;
+        let disable = Vec::new();
+        Some(LogExportsChange { enable, disable })
     }
 
     fn change(compared: &Compared<'_>) -> Option<LogExportsChange> {
         let wanted = Self::desired(compared.spec)?.enable;
-        let actual = Self::actual(compared.instance)?.enable;
-        let without = |all: &[String], others: &[String]| {
-            let others: BTreeSet<_> = others.iter().collect();
-            let all = all.iter().filter(|name| !others.contains(name));
-            all.cloned().collect::<Vec<_>>()
+        let actual = exported(compared.instance);
+        let without = |logs: &[String], others: &[String]| {
+            let logs = logs.iter().filter(|log| !others.contains(log));
+            logs.cloned().collect::<Vec<_>>()
         };
-        let change = LogExportsChange {
-            enable: without(&wanted, &actual),
-            disable: without(&actual, &wanted),
-        };
-        (!change.enable.is_empty() || !change.disable.is_empty()).then_some(change)
+        let enable = without(&wanted, &actual);
+        let disable = without(&actual, &wanted);
+        let differs = !enable.is_empty() || !disable.is_empty();
+        differs.then_some(LogExportsChange { enable, disable })
     }
 
-    fn put(value: &LogExportsChange, to: &mut dyn Parameters) {
+    fn put(value: &LogExportsChange, request: Request) -> Request {
         let logs = CloudwatchLogsExportConfiguration::builder()
             .set_enable_log_types(Some(value.enable.clone()))
             .set_disable_log_types(Some(value.disable.clone()))
             .build();
-        to.cloudwatch_logs_export_configuration(logs);
-        // Of the calls that create an instance.
-        for log in &value.enable {
-            to.enable_cloudwatch_logs_exports(log);
-        }
+        let request = request.cloudwatch_logs_export_configuration(logs);
+        // The calls that create an instance take a list.
+        let logs = value.enable.iter();
+        logs.fold(request, |request, log| {
+            request.enable_cloudwatch_logs_exports(log)
+        })
+    }
+
+    fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<LogExportsChange> {
+        Self::desired(spec).filter(|_| new.has_version_of(spec))
     }
 
     fn is_pending(instance: &DbInstance) -> bool {
         pending_exports(instance).is_some()
     }
+}
+
+/// Returns the logs that are exported once RDS has made the changes that it has accepted.
+fn exported(instance: &DbInstance) -> Vec<String> {
+    let pending = pending_exports(instance);
+    let begin = pending.map_or(&[][..], PendingCloudwatchLogsExports::log_types_to_enable);
+    let end = pending.map_or(&[][..], PendingCloudwatchLogsExports::log_types_to_disable);
+    let present = instance.enabled_cloudwatch_logs_exports().iter();
+    let remaining = present.filter(|log| !end.contains(log));
+    remaining.chain(begin).cloned().collect()
 }
 
 fn pending_exports(instance: &DbInstance) -> Option<&PendingCloudwatchLogsExports> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
+use crate::rds_client::request::Request;
 use crate::recorded_instance::RecordedInstance;
-use crate::settings::parameters::Parameters;
 
 /// Call that changes a setting, separately from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,14 @@ pub(crate) enum NewInstance {
     Restored,
     /// Replica of another instance.
     Replica,
+}
+
+impl NewInstance {
+    /// Returns true if a new instance runs the engine version of the spec. That of a backup is upgraded afterwards, and may accept
+    /// neither groups nor settings of another major version.
+    pub(crate) fn has_version_of(self, spec: &CloudDatabaseSpec) -> bool {
+        self == Self::Empty || spec.allow_major_version_upgrade.is_none()
+    }
 }
 
 /// Instance beside the spec of its object.
@@ -61,8 +69,11 @@ pub(crate) trait Setting: Sync + 'static {
     /// Returns the value that the spec demands, or none if it leaves the setting open.
     fn desired(spec: &CloudDatabaseSpec) -> Option<Self::Value>;
 
-    /// Returns the value that is in effect. An unknown one is not changed.
-    fn actual(instance: &DbInstance) -> Option<Self::Value>;
+    /// Returns the value that is in effect. One that is unknown, or that cannot be described as a value, is not changed but by a
+    /// `change` of its own.
+    fn actual(_instance: &DbInstance) -> Option<Self::Value> {
+        None
+    }
 
     /// Returns the value that RDS has accepted and not applied yet.
     fn pending(_pending: &PendingModifiedValues) -> Option<Self::Value> {
@@ -88,8 +99,8 @@ pub(crate) trait Setting: Sync + 'static {
         Self::FIELD
     }
 
-    /// Adds the parameters of a change to this value.
-    fn put(value: &Self::Value, to: &mut dyn Parameters);
+    /// Returns the request with a change to this value.
+    fn put(value: &Self::Value, request: Request) -> Request;
 
     /// Returns the value with which a new instance is created, or none if RDS decides.
     fn at_creation(spec: &CloudDatabaseSpec, _new: NewInstance) -> Option<Self::Value> {
@@ -115,8 +126,13 @@ pub(crate) trait Row: Sync {
     fn change(&self, compared: &Compared<'_>) -> Option<Change>;
     fn is_pending(&self, instance: &DbInstance) -> bool;
     fn is_of_spec(&self, spec: &CloudDatabaseSpec) -> bool;
-    /// Adds the parameters with which a new instance is created.
-    fn put_at_creation(&self, spec: &CloudDatabaseSpec, new: NewInstance, to: &mut dyn Parameters);
+    /// Returns the request for a new instance with this setting.
+    fn put_at_creation(
+        &self,
+        spec: &CloudDatabaseSpec,
+        new: NewInstance,
+        request: Request,
+    ) -> Request;
     /// Returns true if the setting has a secure default, which some instances were created without.
     fn has_secure_default(&self) -> bool;
     /// Returns true if the instance has what the spec demands.
@@ -131,7 +147,7 @@ impl<S: Setting> Row for S {
     }
 
     fn change(&self, compared: &Compared<'_>) -> Option<Change> {
-        S::change(compared).map(Change::of::<S>)
+        S::change(compared).map(Change::new::<S>)
     }
 
     fn is_pending(&self, instance: &DbInstance) -> bool {
@@ -142,9 +158,15 @@ impl<S: Setting> Row for S {
         S::is_of_spec(spec)
     }
 
-    fn put_at_creation(&self, spec: &CloudDatabaseSpec, new: NewInstance, to: &mut dyn Parameters) {
-        if let Some(value) = S::at_creation(spec, new) {
-            S::put(&value, to);
+    fn put_at_creation(
+        &self,
+        spec: &CloudDatabaseSpec,
+        new: NewInstance,
+        request: Request,
+    ) -> Request {
+        match S::at_creation(spec, new) {
+            Some(value) => S::put(&value, request),
+            None => request,
         }
     }
 
@@ -174,17 +196,17 @@ pub(crate) struct Change {
 
 /// Value of any setting.
 trait Value: Any + Send + Sync {
-    fn put(&self, to: &mut dyn Parameters);
+    fn put(&self, request: Request) -> Request;
     fn goes_with(&self, all: &[Change]) -> &'static str;
     fn is(&self, other: &dyn Any) -> bool;
 }
 
 /// Value of a setting.
-struct Of<S: Setting>(S::Value);
+struct ValueOf<S: Setting>(S::Value);
 
-impl<S: Setting> Value for Of<S> {
-    fn put(&self, to: &mut dyn Parameters) {
-        S::put(&self.0, to);
+impl<S: Setting> Value for ValueOf<S> {
+    fn put(&self, request: Request) -> Request {
+        S::put(&self.0, request)
     }
 
     fn goes_with(&self, all: &[Change]) -> &'static str {
@@ -199,23 +221,23 @@ impl<S: Setting> Value for Of<S> {
 }
 
 impl Change {
-    pub(crate) fn of<S: Setting>(value: S::Value) -> Self {
+    pub(crate) fn new<S: Setting>(value: S::Value) -> Self {
         Self {
             field: S::FIELD,
             call: S::CALL,
-            value: Arc::new(Of::<S>(value)),
+            value: Arc::new(ValueOf::<S>(value)),
         }
     }
 
     /// Returns the value, if it is one of this setting.
     pub(crate) fn value<S: Setting>(&self) -> Option<&S::Value> {
         let value: &dyn Any = &*self.value;
-        value.downcast_ref::<Of<S>>().map(|of| &of.0)
+        value.downcast_ref::<ValueOf<S>>().map(|typed| &typed.0)
     }
 
-    /// Adds the parameters of this change.
-    pub(crate) fn put(&self, to: &mut dyn Parameters) {
-        self.value.put(to);
+    /// Returns the request with this change.
+    pub(crate) fn put(&self, request: Request) -> Request {
+        self.value.put(request)
     }
 
     /// Returns the field with which it is requested in one call.

@@ -5,8 +5,8 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, Storage, StorageType};
 
+use crate::rds_client::request::Request;
 use crate::recorded_instance::RecordedInstance;
-use crate::settings::parameters::Parameters;
 use crate::settings::setting::{Call, Change, Compared, NewInstance, Setting};
 
 /// Size from which the IOPS and the throughput of gp3 can be set, in GiB, for PostgreSQL, MySQL and MariaDB.
@@ -37,26 +37,21 @@ impl Setting for Type {
         Some(spec.storage.storage_type)
     }
 
-    /// An instance can have a type that no spec has.
-    fn actual(_: &DbInstance) -> Option<StorageType> {
-        None
-    }
-
     fn change(compared: &Compared<'_>) -> Option<StorageType> {
-        of(compared).storage_type
+        demanded(compared).storage_type
     }
 
     fn goes_with(_: &StorageType, _: &[Change]) -> &'static str {
         Size::FIELD
     }
 
-    fn put(value: &StorageType, to: &mut dyn Parameters) {
-        to.storage_type(value.as_str());
+    fn put(value: &StorageType, request: Request) -> Request {
+        request.storage_type(value.as_str())
     }
 
     fn is_pending(instance: &DbInstance) -> bool {
         let pending = instance.pending_modified_values();
-        pending.is_some_and(|it| it.storage_type().is_some())
+        pending.is_some_and(|pending| pending.storage_type().is_some())
     }
 
     fn at_creation(spec: &CloudDatabaseSpec, new: NewInstance) -> Option<StorageType> {
@@ -97,15 +92,15 @@ macro_rules! numbers {
             }
 
             fn change(compared: &Compared<'_>) -> Option<i32> {
-                of(compared).$computed
+                demanded(compared).$computed
             }
 
             fn goes_with(_: &i32, _: &[Change]) -> &'static str {
                 $with::FIELD
             }
 
-            fn put(value: &i32, to: &mut dyn Parameters) {
-                to.$put(*value);
+            fn put(value: &i32, request: Request) -> Request {
+                request.$put(*value)
             }
 
             fn is_of_spec(_: &CloudDatabaseSpec) -> bool {
@@ -122,17 +117,17 @@ macro_rules! numbers {
 // Full storage must grow even if RDS rejects the maximum of storage autoscaling.
 numbers! {
     MaxSize: "storage.maxSizeGib" with MaxSize, max_size_gib;
-        |it| it.max_size_gib, DbInstance::max_allocated_storage, |_| None => max_allocated_storage;
+        |storage| storage.max_size_gib, DbInstance::max_allocated_storage, |_| None => max_allocated_storage;
     Size: "storage.sizeGib" with Size, size_gib;
-        |it| Some(it.size_gib), DbInstance::allocated_storage, PendingModifiedValues::allocated_storage => allocated_storage;
+        |storage| Some(storage.size_gib), DbInstance::allocated_storage, PendingModifiedValues::allocated_storage => allocated_storage;
     Iops: "storage.iops" with Size, iops;
-        |it| it.iops, DbInstance::iops, PendingModifiedValues::iops => iops;
+        |storage| storage.iops, DbInstance::iops, PendingModifiedValues::iops => iops;
     Throughput: "storage.throughputMibps" with Size, throughput_mibps;
-        |it| it.throughput_mibps, DbInstance::storage_throughput, PendingModifiedValues::storage_throughput => storage_throughput;
+        |storage| storage.throughput_mibps, DbInstance::storage_throughput, PendingModifiedValues::storage_throughput => storage_throughput;
 }
 
 /// Returns the change of the storage that the spec demands.
-fn of(compared: &Compared<'_>) -> StorageChange {
+fn demanded(compared: &Compared<'_>) -> StorageChange {
     let instance = compared.instance;
     let pending = instance.pending_modified_values();
     let pending = pending.filter(|_| compared.waits);

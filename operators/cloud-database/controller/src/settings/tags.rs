@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::settings::parameters::Parameters;
+use crate::rds_client::request::Request;
 use crate::settings::setting::{Call, Setting};
 
 pub(crate) struct Tags;
@@ -26,10 +25,8 @@ impl Setting for Tags {
         None
     }
 
-    fn actual(_: &DbInstance) -> Option<TagChange> {
-        None
-    }
-
     /// They have calls of their own.
-    fn put(_: &TagChange, _: &mut dyn Parameters) {}
+    fn put(_: &TagChange, request: Request) -> Request {
+        request
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use lockstep_cloud_database_api::effects;
 use rds_simulator::Model;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::drift::example;
@@ -85,12 +85,12 @@ impl Recorder {
     }
 }
 
-/// Returns an object that sets everything.
-fn object() -> CloudDatabase {
+/// Returns an object with this spec.
+fn object(spec: &Value) -> CloudDatabase {
     let object = json!({
         "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
         "metadata": {"name": "orders", "namespace": "shop", "uid": "1"},
-        "spec": example::everything(),
+        "spec": spec,
     });
     serde_json::from_value(object).expect("a database")
 }
@@ -104,10 +104,10 @@ fn change(password: PasswordChange) -> Modification {
 }
 
 /// Makes each call, and returns its name and parameters.
-async fn sent() -> Vec<(String, BTreeSet<String>)> {
+async fn sent(spec: &Value) -> Vec<(String, BTreeSet<String>)> {
     let recorder = Recorder::default();
     let client = recorder.client().await;
-    let object = object();
+    let object = object(spec);
     let id = "cdb-1";
     let password = PasswordChange::Manage {
         kms_key: Some("alias/passwords".to_owned()),
@@ -168,7 +168,7 @@ fn parameters(field: &str) -> Vec<&'static str> {
 #[tokio::test]
 async fn each_setting_is_sent_by_each_call_that_takes_it() {
     let model = Model::rds();
-    let sent = sent().await;
+    let sent = sent(&example::everything()).await;
     assert_eq!(sent.len(), CALLS.len());
     for ((call, parameters_sent), (expected_call, left_out)) in sent.into_iter().zip(CALLS) {
         assert_eq!(call, expected_call);
@@ -184,8 +184,31 @@ async fn each_setting_is_sent_by_each_call_that_takes_it() {
                     "{parameter} of {call}"
                 );
             }
-            let can_be_sent = parameters(field).iter().any(|it| taken.contains_key(*it));
+            let can_be_sent = parameters(field)
+                .iter()
+                .any(|name| taken.contains_key(*name));
             assert!(!is_left_out || can_be_sent, "{call} does not take {field}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_backup_of_another_major_version_is_restored_without_what_that_may_not_accept() {
+    let mut spec = example::everything();
+    spec["allowMajorVersionUpgrade"] = json!("17");
+    let of_version = [
+        "DBParameterGroupName",
+        "DedicatedLogVolume",
+        "EnableCloudwatchLogsExports",
+        "OptionGroupName",
+    ];
+    for (call, parameters_sent) in sent(&spec).await {
+        let count = of_version
+            .iter()
+            .filter(|name| parameters_sent.contains(**name));
+        let expected = if call == "CreateDBInstance" { 4 } else { 0 };
+        if call != "ModifyDBInstance" {
+            assert_eq!(count.count(), expected, "{call}: {parameters_sent:?}");
         }
     }
 }
