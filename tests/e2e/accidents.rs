@@ -40,7 +40,7 @@ async fn apply_again(env: &mut TestEnv) {
     ];
     let options = Options {
         program: env!("CARGO_BIN_EXE_lockstep").into(),
-        controller_env: env.moto().environment(),
+        controller_env: env.aws_environment(),
         controller_args: quick.map(String::from).into(),
         controller_server: None,
     };

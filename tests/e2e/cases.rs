@@ -23,7 +23,8 @@ use crate::webhook::WebhookClient;
 /// tests, too.
 const DEADLINE: Duration = Duration::from_mins(5);
 
-/// Validates every case with `lockstep check`: in a file, and in a line of requests. Both results must be equal.
+/// Validates every case with `lockstep check` in a line of requests, and in a file, of the updates each eighth. Both results
+/// must be equal.
 fn by_check(cases: &[Case]) -> Vec<CheckResult> {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: String| {
@@ -33,7 +34,7 @@ fn by_check(cases: &[Case]) -> Vec<CheckResult> {
     };
     let new = directory.path().join("new");
     fs::create_dir(&new).expect("a folder");
-    let mut results = BTreeMap::new();
+    let mut in_files = BTreeMap::new();
     let mut lines = String::new();
     for (index, case) in cases.iter().enumerate() {
         let object = case.object.to_string();
@@ -42,10 +43,12 @@ fn by_check(cases: &[Case]) -> Vec<CheckResult> {
             let old = old.to_string();
             line["operation"] = json!("UPDATE");
             line["oldObject"] = json!(old);
-            // An old object needs a process of its own.
-            let (old, object) = (write("old.json", old), write("object.json", object));
-            let result = check(&["--old-object", &old.to_string_lossy()], &object);
-            results.insert(index, result);
+            // An old object needs a process of its own, which takes half a second to start.
+            if index % 8 == 0 {
+                let (old, object) = (write("old.json", old), write("object.json", object));
+                let result = check(&["--old-object", &old.to_string_lossy()], &object);
+                in_files.insert(index, result);
+            }
         } else {
             write(&format!("new/{index}.json"), object);
         }
@@ -56,26 +59,25 @@ fn by_check(cases: &[Case]) -> Vec<CheckResult> {
         let index = file
             .file_stem()
             .and_then(|name| name.to_str()?.parse().ok());
-        let other = results.insert(index.expect("the number of a case"), result);
+        let other = in_files.insert(index.expect("the number of a case"), result);
         assert_eq!(other, None, "a case has two results");
     }
     let lines = write("lines.jsonl", lines);
     let by_line = in_time(|| check_lines(&lines));
-    assert_eq!((results.len(), by_line.len()), (cases.len(), cases.len()));
-    let compared = cases.iter().zip(results.values().zip(&by_line));
-    let compared = compared
-        .enumerate()
-        .map(|(index, (case, (in_file, in_line)))| {
-            assert_eq!(in_line["id"], json!(index));
-            let result = CheckResult::expected_by(case, in_file);
-            assert_eq!(
-                CheckResult::expected_by(case, in_line),
-                result,
-                "{}",
-                case.name
-            );
-            result
-        });
+    assert_eq!(by_line.len(), cases.len());
+    let compared = cases.iter().zip(&by_line).enumerate();
+    let compared = compared.map(|(index, (case, in_line))| {
+        assert_eq!(in_line["id"], json!(index));
+        let result = CheckResult::expected_by(case, in_line);
+        match in_files.get(&index) {
+            Some(in_file) => {
+                let in_file = CheckResult::expected_by(case, in_file);
+                assert_eq!(in_file, result, "{}", case.name);
+            }
+            None => assert!(case.old.is_some(), "{} has no result", case.name),
+        }
+        result
+    });
     compared.collect()
 }
 
@@ -198,9 +200,13 @@ async fn through_the_api_server(env: &TestEnv, case: &Case, result: &CheckResult
 /// hundreds of pipelines.
 async fn delete_if_related(case: &Case, objects: &Api<DynamicObject>, name: &str) {
     if VECTOR.iter().any(|(kind, _)| case.object["kind"] == *kind) {
-        let deleted = objects.delete(name, &DeleteParams::default()).await;
-        deleted.expect("deleted");
+        delete(objects, name).await;
     }
+}
+
+async fn delete(objects: &Api<DynamicObject>, name: &str) {
+    let deleted = objects.delete(name, &DeleteParams::default()).await;
+    deleted.expect("deleted");
 }
 
 pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult) {
@@ -251,7 +257,8 @@ pub async fn in_the_controller(env: &TestEnv, case: &Case, result: &CheckResult)
             "{case} in the controller: {message:.3000} instead of {whole:.3000}"
         );
     }
-    delete_if_related(case, &objects, &name).await;
+    // Hundreds of instances would take most of the time of the simulated AWS, which lists them all the time.
+    delete(&objects, &name).await;
 }
 
 pub fn named(object: &Value, name: &str) -> DynamicObject {

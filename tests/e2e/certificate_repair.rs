@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use lockstep_envtest::{Installation, Options, aws_environment, eventually, stays};
+use lockstep_envtest::{Installation, Options, eventually, stays};
 use serde_json::{Value, json};
 
 use crate::env::{TestEnv, database, root, validating_webhook};
@@ -221,7 +221,7 @@ async fn two_installations_with_the_same_configurations_do_not_fight_over_them()
     let folder = manifests_for_namespace(&env, "other");
     let options = Options {
         program: env!("CARGO_BIN_EXE_lockstep").into(),
-        controller_env: aws_environment(&env.moto().endpoint()),
+        controller_env: env.aws_environment(),
         controller_args: Vec::new(),
         controller_server: None,
     };

@@ -111,9 +111,14 @@ impl EnvOptions {
 }
 
 impl TestEnv {
-    /// Starts a cluster with Lockstep installed and running.
+    /// Starts a cluster with Lockstep installed and running, on the simulator of RDS.
     pub async fn start() -> Self {
         Self::start_with(EnvOptions::default()).await
+    }
+
+    pub async fn start_with(options: EnvOptions) -> Self {
+        let (env, _) = Self::start_on_simulator_with(options).await;
+        env
     }
 
     /// Starts the same environment in a cluster that also has the controllers of namespaces and workloads.
@@ -125,13 +130,19 @@ impl TestEnv {
         .await
     }
 
-    pub async fn start_with(options: EnvOptions) -> Self {
+    /// Starts the same environment with moto, which needs more CPU time: each description of an instance takes it
+    /// milliseconds.
+    pub async fn start_on_moto() -> Self {
+        Self::start_on_moto_with(EnvOptions::default()).await
+    }
+
+    pub async fn start_on_moto_with(options: EnvOptions) -> Self {
         let cluster = options.start_cluster().await;
         let moto = Moto::start().await.expect("moto");
         Self::install(cluster, moto, options).await
     }
 
-    /// Starts the same environment, with a proxy that records every call to AWS.
+    /// Starts the same environment with moto, and a proxy that records every call to AWS.
     pub async fn start_behind_proxy() -> (Self, Proxy) {
         let cluster = EnvOptions::default().start_cluster().await;
         let moto = Moto::start().await.expect("moto");
@@ -143,7 +154,7 @@ impl TestEnv {
         (Box::pin(Self::install(cluster, moto, options)).await, proxy)
     }
 
-    /// Starts the same environment with the simulator of RDS instead of moto.
+    /// Starts the same environment, and returns the simulator.
     pub async fn start_on_simulator() -> (Self, Simulator) {
         Self::start_on_simulator_with(EnvOptions::default()).await
     }
@@ -165,12 +176,17 @@ impl TestEnv {
         (Box::pin(env).await, simulator)
     }
 
-    /// Returns the moto server of an environment that has not started with the simulator of RDS.
+    /// Returns the moto server of an environment that has started with it.
     pub fn moto(&self) -> &Moto {
         match &self.aws {
             Aws::Moto(moto) => moto,
             Aws::Simulator(_) => panic!("the environment has no moto server"),
         }
+    }
+
+    /// Returns the environment variables that lead a process to the simulated AWS.
+    pub fn aws_environment(&self) -> Vec<(String, String)> {
+        aws_environment(&self.aws.endpoint())
     }
 
     /// Returns true if the database exists in the API server.

@@ -92,7 +92,7 @@ async fn instances_elsewhere(env: &TestEnv) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_of_another_region_does_not_change_an_object_of_this_region() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_on_moto().await;
     two_ready(&env).await;
     let proxy = Proxy::before_aws(env.moto()).await;
     env.installation
@@ -118,7 +118,7 @@ async fn a_controller_of_another_region_does_not_change_an_object_of_this_region
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_controller_of_another_account_does_not_change_an_object_of_this_account() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_on_moto().await;
     two_ready(&env).await;
     let other = Moto::start_as(&env.cluster.logs(), "210987654321")
         .await
@@ -134,7 +134,7 @@ async fn a_controller_of_another_account_does_not_change_an_object_of_this_accou
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_with_deletion_policy_retain_can_be_deleted_from_any_region() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_on_moto().await;
     let mut orders = database("orders");
     orders["spec"]["deletionPolicy"] = "Retain".into();
     env.kubectl_apply(&orders).expect("stored");
@@ -149,7 +149,7 @@ async fn an_object_with_deletion_policy_retain_can_be_deleted_from_any_region() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_instance_of_an_object_from_an_earlier_release_is_not_created_again_elsewhere() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_on_moto().await;
     env.kubectl_apply(&database("orders")).expect("stored");
     env.condition("orders", "Ready", "True").await;
     env.installation.controller().kill();
@@ -185,7 +185,7 @@ async fn the_instance_of_an_object_from_an_earlier_release_is_not_created_again_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_whose_instance_could_not_be_created_belongs_to_no_region() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_on_moto().await;
     let mut orders = database("orders");
     orders["spec"]["network"] = serde_json::json!({"subnetGroup": "nowhere"});
     env.kubectl_apply(&orders).expect("stored");

@@ -90,7 +90,7 @@ async fn a_missing_instance_is_reported_and_replaced_only_with_the_annotation() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renamed_instance_is_neither_missing_nor_replaced() {
-    let env = TestEnv::start().await;
+    let env = TestEnv::start_on_moto().await;
     env.kubectl_apply(&database("orders")).expect("stored");
     env.condition("orders", "Ready", "True").await;
     let object = env.databases().get("orders").await.expect("an object");
@@ -119,7 +119,7 @@ async fn a_renamed_instance_is_neither_missing_nor_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_controller_does_not_replace_an_instance_that_was_deleted_meanwhile() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_on_moto().await;
     env.kubectl_apply(&database("orders")).expect("stored");
     env.condition("orders", "Ready", "True").await;
     env.installation.controller().kill();
@@ -165,7 +165,7 @@ async fn a_deletion_with_policy_delete_does_not_count_a_missing_instance_as_dele
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_existing_snapshot_is_not_used_as_the_final_snapshot() {
-    let env = TestEnv::start().await;
+    let env = TestEnv::start_on_moto().await;
     env.kubectl_apply(&with_policy("orders", "Snapshot"))
         .expect("stored");
     env.condition("orders", "Ready", "True").await;

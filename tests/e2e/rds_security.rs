@@ -41,7 +41,7 @@ async fn ec2(env: &TestEnv, action: &str, tag: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_is_private_and_encrypted_and_its_snapshots_get_its_tags() {
-    let env = TestEnv::start().await;
+    let env = TestEnv::start_on_moto().await;
     env.kubectl_apply(&database("orders")).expect("stored");
     env.condition("orders", "Ready", "True").await;
     let instances = env.instances().await;
@@ -68,7 +68,7 @@ async fn an_instance_is_private_and_encrypted_and_its_snapshots_get_its_tags() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_of_them() {
-    let env = TestEnv::start().await;
+    let env = TestEnv::start_on_moto().await;
     let subnets = ec2(&env, "DescribeSubnets", "subnetId").await;
     let groups = ec2(&env, "DescribeSecurityGroups", "groupId").await;
     let group = groups.first().expect("the default security group");
@@ -117,7 +117,7 @@ async fn an_instance_gets_the_network_settings_of_its_object_and_later_changes_o
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_existing_public_unencrypted_instance_is_not_changed_and_the_status_reports_it() {
-    let mut env = TestEnv::start().await;
+    let mut env = TestEnv::start_on_moto().await;
     env.installation.controller().kill();
     env.kubectl_apply(&database("orders")).expect("stored");
     let object = env.databases().get("orders").await.expect("an object");

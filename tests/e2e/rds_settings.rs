@@ -8,7 +8,7 @@ use lockstep_envtest::{eventually, stays};
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::env::{EnvOptions, TestEnv, check, database, database_without_warning};
+use crate::env::{TestEnv, check, database, database_without_warning};
 use crate::metrics_page;
 
 /// Long enough for the test's controller, which polls RDS every 300 ms, to make a forbidden call.
@@ -17,17 +17,13 @@ const WHILE: Duration = Duration::from_secs(2);
 const ROLE: &str = "arn:aws:iam::123456789012:role/rds-monitoring";
 
 async fn start() -> (TestEnv, Simulator) {
-    let rds = Simulator::start().await.expect("a simulator");
+    let (env, rds) = TestEnv::start_on_simulator().await;
     rds.set_timing(|timing| timing.storage_cooldown = Duration::ZERO);
     rds.add_parameter_group("tuned", "postgres16");
     rds.add_parameter_group("tuned-17", "postgres17");
     rds.add_option_group("audited");
     rds.add_dual_stack_subnet_group("both");
-    let options = EnvOptions {
-        aws_endpoint: Some(rds.endpoint()),
-        ..EnvOptions::default()
-    };
-    (TestEnv::start_with(options).await, rds)
+    (env, rds)
 }
 
 /// Waits until the instance has these members.
@@ -220,7 +216,7 @@ async fn wait_for_a_restart(env: &TestEnv, rds: &Simulator, id: &str) {
     );
     rds.clear_journal();
     stays(WHILE, "whether it was requested again", is_modified).await;
-    let client = crate::env::rds(&rds.endpoint(), "eu-central-1").await;
+    let client = &env.rds;
     let reboot = client.reboot_db_instance().db_instance_identifier(id);
     reboot.send().await.expect("accepted");
     env.condition("orders", "Synced", "True").await;

@@ -25,10 +25,9 @@ pub(crate) struct WorkerLimits {
 }
 
 impl WorkerLimits {
-    /// Limits for programs of other people: two workers and the webhook fit into one container. Without optimization, the
-    /// compiler of VRL takes ten times as long, and must not deny what a release admits.
+    /// Limits for programs of other people: two workers and the webhook fit into one container.
     pub(crate) const SHARED: Self = Self {
-        cpu_seconds: if cfg!(debug_assertions) { 6 } else { 2 },
+        cpu_seconds: 2,
         memory_mib: 128,
     };
 
