@@ -133,7 +133,7 @@ pub use crate::api::preconditions::require_existing;
 pub use crate::api::read_object::ReadObject;
 pub use crate::api::reconciler::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OperatorEvent, Readiness,
-    ReconcileOutput, Reconciler, Stalled,
+    ReconcileOutput, Reconciler, Stalled, SuspendedRequest,
 };
 pub use crate::api::request::SyncRequest;
 pub use crate::api::secret_access::{SecretAccess, SecretRights};

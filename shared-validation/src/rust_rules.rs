@@ -140,6 +140,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
                 .and_then(|policy| policy.action(K::KIND, rule.id));
             let violations = RuleViolations {
                 rule: rule.id,
+                severity: rule.severity,
                 action: action.unwrap_or(match rule.severity {
                     Severity::Error => Action::Deny,
                     Severity::Warning => Action::Warn,
@@ -154,6 +155,7 @@ impl<K: ValidatedResource> ValidationLayer for RustRules<K> {
 /// Violations of one rule.
 struct RuleViolations {
     rule: &'static str,
+    severity: Severity,
     action: Action,
     /// Fingerprint of the fields that the rule reads.
     inputs: u64,
@@ -185,6 +187,11 @@ impl RuleViolations {
 
     fn violation(&self, errors: &FoundErrors, error: FieldError) -> Violation {
         let is_of_related = errors.is_of_related(&error);
+        // A policy that denies says that the value is invalid.
+        let error = match (self.severity, self.action) {
+            (Severity::Warning, Action::Warn | Action::Audit) => error.into_warning(),
+            _ => error,
+        };
         let error = FieldError {
             detail: format!("{} [{}]", error.detail, self.rule),
             ..error

@@ -41,6 +41,7 @@ async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects(
         let seen = seen.await;
         seen.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
     }
+    invalidated_object_is_ready_and_not_synced(&cluster).await;
     // The controller has no permissions for a webhook, and needs none.
     let output = installation.output();
     assert!(
@@ -53,4 +54,34 @@ async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects(
     ];
     let configurations = [&configurations[..], &["--output=name"]].concat();
     assert_eq!(cluster.run_kubectl(&configurations).expect("a list"), "");
+}
+
+/// Makes the object of a running instance invalid: its clients are served, and nothing is changed.
+async fn invalidated_object_is_ready_and_not_synced(cluster: &Cluster) {
+    let patch = r#"{"spec": {"storage": {"sizeGib": 40}, "credentials": {"username": "user"}}}"#;
+    let patch = ["patch", "cdb/orders", "--type=merge", "--patch", patch];
+    cluster.run_kubectl(&patch).expect("no webhook denies it");
+    let api = databases(cluster.client(), "default");
+    let seen = eventually("the invalid object to be suspended", async || {
+        let object = api.get("orders").await.ok()?;
+        let is_current =
+            object.data["status"]["observedGeneration"] == json!(object.metadata.generation);
+        is_current.then_some(object)
+    });
+    let object = seen.await.expect("a suspended object");
+    let expected = [
+        ("Valid", "False", "Invalid"),
+        ("Stalled", "True", "Invalid"),
+        ("Ready", "True", "Available"),
+        ("Synced", "False", "Suspended"),
+    ];
+    for (type_, status, reason) in expected {
+        let found = condition(&object, type_).unwrap_or_else(|| panic!("{type_}: {object:?}"));
+        assert_eq!(
+            (found.status.as_str(), found.reason.as_str()),
+            (status, reason),
+            "{type_}"
+        );
+    }
+    assert_eq!(object.data["status"]["allocatedStorageGib"], 20);
 }

@@ -183,6 +183,16 @@ pub trait Reconciler: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Observes what an invalid object manages, and changes nothing: the object is suspended, and may not even deserialize
+    /// as its kind. Of the output, the status, `Ready`, the conditions, the Events and the time of the next look are used; without
+    /// `readiness`, the condition `Ready` does not change. Default: `None`, the object is not ready.
+    async fn observe_suspended(
+        &self,
+        _suspended: &SuspendedRequest<'_>,
+    ) -> Option<ReconcileOutput> {
+        None
+    }
+
     /// Brings the current state to the desired state and reports the progress. Never writes the spec.
     async fn reconcile(
         &self,
@@ -227,6 +237,17 @@ pub struct FinalizeRequest<'a> {
     pub is_valid: bool,
     /// Children of the object in their current state.
     pub children: Children<'a>,
+    /// Related objects, as cached from the operator's watches.
+    pub related: RelatedObjects<'a>,
+}
+
+/// Object that is suspended because it is invalid.
+#[derive(Clone, Copy, Debug)]
+pub struct SuspendedRequest<'a> {
+    /// The object as stored.
+    pub object: &'a Value,
+    /// Last validated values of the object, if they are known.
+    pub last_validated: Option<&'a LastValidated>,
     /// Related objects, as cached from the operator's watches.
     pub related: RelatedObjects<'a>,
 }

@@ -13,3 +13,14 @@ pub enum Action {
     /// After this time, or after an earlier change, because the reconciliation failed.
     Backoff(Duration),
 }
+
+impl Action {
+    /// Returns the same action, after this time at the latest.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        match self {
+            Self::AwaitChange => Self::RequeueAfter(limit),
+            Self::RequeueAfter(after) => Self::RequeueAfter(after.min(limit)),
+            Self::Backoff(after) => Self::Backoff(after.min(limit)),
+        }
+    }
+}

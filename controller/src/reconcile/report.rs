@@ -5,7 +5,9 @@ use std::time::Duration;
 use lockstep_shared_validation::{Violation, aggregate};
 
 use crate::api::error::{ReconcileError, WrappedError};
-use crate::api::reconciler::{OperatorEvent, ReconcileOutput, Reconciler};
+use crate::api::reconciler::{
+    OperatorEvent, Readiness, ReconcileOutput, Reconciler, SuspendedRequest,
+};
 use crate::children::AppliedChanges;
 use crate::events::recorder;
 use crate::metrics::ViolationLabels;
@@ -17,6 +19,9 @@ use crate::status::patch::{Health, READY, Status};
 
 /// Reason of every Event that reports a failure; the note starts with the specific reason.
 const PROCESSING_ERROR: &str = "ProcessingError";
+
+/// Message of the condition `Stalled` of an invalid object.
+const SUSPENDED: &str = "Validation failed; reconciliation is suspended until the object is fixed";
 
 impl<R: Reconciler> Reconciliation<'_, R> {
     /// Reports the conclusion, with one patch of the status if it changes, and returns when the object is reconciled
@@ -55,7 +60,8 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         Ok(written)
     }
 
-    /// Reports an invalid object. It is suspended: nothing is changed until it is fixed.
+    /// Reports an invalid object. It is suspended: nothing is changed until it is fixed. What it manages goes on serving its
+    /// clients, so that the operator says whether the object is ready.
     async fn invalid(
         &self,
         mut status: Status,
@@ -64,11 +70,27 @@ impl<R: Reconciler> Reconciliation<'_, R> {
         next: Action,
     ) -> Result<Action, kube::Error> {
         status.set_condition(VALID, false, "Invalid", message);
-        status.set_health(
-            Health::Stalled,
-            "Invalid",
-            "Validation failed; reconciliation is suspended until the object is fixed",
-        );
+        let next = match self.observed_while_suspended().await {
+            None => {
+                status.set_health(Health::Stalled, "Invalid", SUSPENDED);
+                next
+            }
+            Some(output) => {
+                status.set_fields(output.status);
+                status.set_operator_conditions(&output.conditions);
+                if let Some(readiness) = output.readiness {
+                    let Readiness {
+                        ready,
+                        reason,
+                        message,
+                    } = readiness;
+                    status.set_condition(READY, ready, reason, &message);
+                }
+                status.set_stalled("Invalid", SUSPENDED);
+                self.publish(&output.events).await;
+                next.within(output.requeue_after)
+            }
+        };
         let written = self.write_report(&mut status).await?;
         self.context
             .recorder
@@ -79,6 +101,15 @@ impl<R: Reconciler> Reconciliation<'_, R> {
             self.count(broken);
         }
         Ok(next)
+    }
+
+    async fn observed_while_suspended(&self) -> Option<ReconcileOutput> {
+        let suspended = SuspendedRequest {
+            object: &self.stored.object,
+            last_validated: self.stored.last_validated.as_ref(),
+            related: self.related(),
+        };
+        self.context.reconciler.observe_suspended(&suspended).await
     }
 
     /// Reports the result of a step whose children have been written.

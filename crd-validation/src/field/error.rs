@@ -41,6 +41,8 @@ pub enum ErrorType {
     Internal,
     /// A value has the wrong JSON type.
     TypeInvalid,
+    /// A valid value, of which its author may want to know something. Kubernetes has no such type: it sends warnings as text.
+    Warning,
 }
 
 impl ErrorType {
@@ -60,11 +62,13 @@ impl ErrorType {
             Self::TooFew => "FieldValueTooFew",
             Self::Internal => "InternalError",
             Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::Warning => "Warning",
         }
     }
 
-    fn label(self) -> &'static str {
-        match self {
+    /// Returns the words with which a message begins.
+    fn label(self) -> Option<&'static str> {
+        Some(match self {
             Self::NotFound => "Not found",
             Self::Required => "Required value",
             Self::Duplicate => "Duplicate value",
@@ -76,7 +80,8 @@ impl ErrorType {
             Self::TooMany => "Too many",
             Self::TooFew => "Too few",
             Self::Internal => "Internal error",
-        }
+            Self::Warning => return None,
+        })
     }
 
     /// Returns true if messages of this type contain the offending value.
@@ -97,6 +102,19 @@ pub enum BadValue {
     Value(Value),
     /// Beginning of a long list or object, as it is printed.
     Shortened(String),
+}
+
+impl BadValue {
+    /// Returns the value as it is printed in a message.
+    fn printed(&self) -> Option<String> {
+        match self {
+            Self::Omitted => None,
+            Self::Shortened(text) => Some(text.clone()),
+            Self::Value(Value::String(text)) => Some(go_fmt::quote(text)),
+            Self::Value(Value::Number(number)) => Some(go_fmt::plain_number(number)),
+            Self::Value(other) => Some(go_fmt::json(other)),
+        }
+    }
 }
 
 impl From<&str> for BadValue {
@@ -328,28 +346,30 @@ impl FieldError {
         Self::new(ErrorType::Internal, path, BadValue::Omitted, detail)
     }
 
+    /// Turns the error of a rule that only warns into a warning: what it reports is valid, and its message does not begin
+    /// with "Invalid value". An error without a detail, or of another type, says by its type what is wrong.
+    #[must_use]
+    pub fn into_warning(self) -> Self {
+        let is_explained = !self.detail.is_empty();
+        let error_type = match self.error_type {
+            ErrorType::Invalid | ErrorType::Forbidden if is_explained => ErrorType::Warning,
+            other => other,
+        };
+        Self { error_type, ..self }
+    }
+
     /// Returns the message without the path, as in `details.causes[].message`.
     #[must_use]
     pub fn body(&self) -> String {
-        let mut out = self.error_type.label().to_owned();
-        if self.error_type.prints_value() {
-            let shown = match &self.bad_value {
-                BadValue::Omitted => None,
-                BadValue::Shortened(text) => Some(text.clone()),
-                BadValue::Value(Value::String(text)) => Some(go_fmt::quote(text)),
-                BadValue::Value(Value::Number(number)) => Some(go_fmt::plain_number(number)),
-                BadValue::Value(other) => Some(go_fmt::json(other)),
-            };
-            if let Some(shown) = shown {
-                out.push_str(": ");
-                out.push_str(&shown);
-            }
-        }
-        if !self.detail.is_empty() {
-            out.push_str(": ");
-            out.push_str(&self.detail);
-        }
-        out
+        let shown = if self.error_type.prints_value() {
+            self.bad_value.printed()
+        } else {
+            None
+        };
+        let detail = (!self.detail.is_empty()).then_some(self.detail.as_str());
+        let parts = [self.error_type.label(), shown.as_deref(), detail];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        parts.join(": ")
     }
 }
 
@@ -413,6 +433,18 @@ pub fn aggregate(errors: impl IntoIterator<Item = impl fmt::Display>, has_more: 
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_warning_shows_the_value_and_does_not_call_it_invalid() {
+        let warning = FieldError::invalid(FieldPath::new("spec.a"), 3, "takes effect at night");
+        let warning = warning.into_warning();
+        assert_eq!(warning.to_string(), "spec.a: 3: takes effect at night");
+        let hidden = FieldError::forbidden(FieldPath::new("spec.a"), "is replaced at night");
+        let hidden = hidden.into_warning();
+        assert_eq!(hidden.to_string(), "spec.a: is replaced at night");
+        let unexplained = FieldError::duplicate(FieldPath::new("spec.a"), "b").into_warning();
+        assert_eq!(unexplained.to_string(), r#"spec.a: Duplicate value: "b""#);
+    }
 
     #[test]
     fn errors_print_as_apimachinery_prints_them() {

@@ -173,12 +173,14 @@ impl PendingCheck {
         };
         match found {
             Ok(found) => {
-                result.has_more_errors |= add(&mut result.errors, found.errors);
-                result.has_more_warnings |= add(&mut result.warnings, found.warnings);
+                let errors = found.errors.into_iter().map(violation);
+                result.has_more_errors |= add(&mut result.errors, errors);
+                let warnings = found.warnings.into_iter().map(warning);
+                result.has_more_warnings |= add(&mut result.warnings, warnings);
             }
             Err(why) => {
                 tracing::warn!(kind = self.request.kind, why, "an object was not checked");
-                result.warnings.push(violation(Finding {
+                result.warnings.push(warning(Finding {
                     rule: UNCHECKED.to_owned(),
                     field: "spec".to_owned(),
                     message: format!("was validated by rules only: {why}"),
@@ -189,11 +191,19 @@ impl PendingCheck {
 }
 
 /// Adds findings as long as there is room for more. Returns true if some were left out.
-fn add(violations: &mut Vec<Violation>, findings: Vec<Finding>) -> bool {
+fn add(violations: &mut Vec<Violation>, found: impl ExactSizeIterator<Item = Violation>) -> bool {
     let room = MAX_REPORTED.saturating_sub(violations.len());
-    let has_more = findings.len() > room;
-    violations.extend(findings.into_iter().take(room).map(violation));
+    let has_more = found.len() > room;
+    violations.extend(found.take(room));
     has_more
+}
+
+fn warning(finding: Finding) -> Violation {
+    let found = violation(finding);
+    Violation {
+        error: found.error.into_warning(),
+        ..found
+    }
 }
 
 fn violation(finding: Finding) -> Violation {

@@ -3,6 +3,7 @@
 
 use lockstep_cloud_database_api::CloudDatabase;
 use lockstep_controller::{FinalizeRequest, ReconcileError};
+use lockstep_shared_validation::LastValidated;
 use serde_json::Value;
 
 /// Beginning of the identifiers that follow from UIDs.
@@ -28,15 +29,22 @@ impl Identity {
         Self::new(object.metadata.uid.as_deref(), adopted)
     }
 
-    /// Returns the identity of the instance of an object that is being deleted, which may be invalid: the last validated
-    /// identifier takes precedence over the present one.
+    /// Returns the identity of the instance of an object that is being deleted.
     pub(crate) fn of_deleted(deleted: &FinalizeRequest<'_>) -> Result<Self, ReconcileError> {
-        let last_validated = deleted.last_validated;
+        Self::of_stored(deleted.object, deleted.last_validated)
+    }
+
+    /// Returns the identity of the instance of an object that may be invalid: the last validated identifier takes precedence
+    /// over the present one.
+    pub(crate) fn of_stored(
+        object: &Value,
+        last_validated: Option<&LastValidated>,
+    ) -> Result<Self, ReconcileError> {
         let last_validated = last_validated.and_then(|validated| validated.get(ADOPTED));
-        let present = deleted.object.pointer("/spec/adopt/identifier");
+        let present = object.pointer("/spec/adopt/identifier");
         let adopted = [last_validated, present];
         let adopted = adopted.into_iter().flatten().find_map(Value::as_str);
-        let uid = deleted.object.pointer("/metadata/uid");
+        let uid = object.pointer("/metadata/uid");
         Self::new(uid.and_then(Value::as_str), adopted)
     }
 

@@ -19,6 +19,14 @@ pub(crate) struct Problem {
     pub(crate) message: &'static str,
 }
 
+impl Problem {
+    /// Returns the message about an instance.
+    pub(crate) fn of_instance(self, id: &str, status: &str) -> String {
+        let message = self.message;
+        format!("RDS reports the instance '{id}' as '{status}': {message}")
+    }
+}
+
 /// Meaning of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meaning {

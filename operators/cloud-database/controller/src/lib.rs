@@ -59,6 +59,7 @@ mod source_owner;
 mod source_policy;
 mod step_error;
 mod sufficient;
+mod suspension;
 mod sync;
 mod tags;
 #[cfg(test)]

@@ -2,13 +2,15 @@
 //! [`InstanceReconciler`] do the rest.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kube::Client;
 use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
 use lockstep_controller::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
-    ReconcileOutput, Reconciler, RelatedObjects, SecretAccess, SyncRequest, Watch,
+    ReconcileOutput, Reconciler, RelatedObjects, SecretAccess, SuspendedRequest, SyncRequest,
+    Watch,
 };
 use serde_json::{Map, Value, json};
 
@@ -25,13 +27,14 @@ use crate::offers::OfferRefresh;
 use crate::owned_secrets;
 use crate::rds_clients::RdsClients;
 use crate::rds_events::RdsEvents;
-use crate::rds_events::changed_instances::Owner;
+use crate::rds_events::changed_instances::{Change, Owner};
 use crate::recorded_instance::RecordedInstance;
 use crate::release;
 use crate::replica_source;
 use crate::secrets::Secrets;
 use crate::source_policy::SourcePolicy;
 use crate::step_error::{StepError, with_status};
+use crate::suspension;
 
 /// Reconciler of CloudDatabase.
 ///
@@ -183,6 +186,28 @@ impl Reconciler for CloudDatabaseReconciler {
             identity.extend(RECORDED.map(|field| (field.to_owned(), Value::Null)));
         }
         Ok(identity)
+    }
+
+    async fn observe_suspended(&self, suspended: &SuspendedRequest<'_>) -> Option<ReconcileOutput> {
+        let object = suspended.object;
+        let identity = Identity::of_stored(object, suspended.last_validated).ok()?;
+        let record = RecordedInstance::from_status(object, &identity.id);
+        // There is nothing to observe before.
+        record.listed_id()?;
+        let owner = owner(object);
+        let change = self.shared.events.changed.take(&owner);
+        let Ok(reconciler) = self.reconciler_of(object, suspended.related).await else {
+            return Some(suspension::unknown(self.shared.config.resync_period));
+        };
+        let max_age = change.as_ref().map_or(Duration::MAX, Change::max_age);
+        let uid = object["metadata"]["uid"].as_str();
+        let observed = reconciler.observe_suspended(&identity, &record, uid, max_age);
+        let output = Box::pin(observed).await;
+        let is_described = output.readiness.is_some();
+        if let Some(mut change) = change.filter(|_| is_described) {
+            change.set_seen();
+        }
+        Some(output)
     }
 
     async fn reconcile(

@@ -26,7 +26,7 @@ use crate::tags;
 impl InstanceReconciler {
     /// Returns the maximum age of the description of an instance with a recorded status. While a change is in progress, it
     /// adds at most half to the time until its end is noticed.
-    fn max_age(&self, phase: Option<&str>) -> Duration {
+    pub(crate) fn max_age(&self, phase: Option<&str>) -> Duration {
         match phase {
             Some("available") => self.steady_state().1,
             _ => self.shared.config.poll_interval / 2,

@@ -351,10 +351,7 @@ impl InstanceReconciler {
         if let Some(problem) = meaning.problem {
             let is_being_solved = phase == "storage-full" && outcomes.has_accepted(Size::FIELD);
             if !is_being_solved {
-                let message = format!(
-                    "RDS reports the instance '{id}' as '{phase}': {}",
-                    problem.message
-                );
+                let message = problem.of_instance(id, phase);
                 let error = ReconcileError::Permanent {
                     reason: problem.reason,
                     message: message.clone(),

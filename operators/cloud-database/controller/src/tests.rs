@@ -15,4 +15,5 @@ mod retained_backups;
 mod sources;
 mod statuses;
 mod steady;
+mod suspension;
 mod taken_back;

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use lockstep_controller::{
     FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
-    ReconcileOutput, Reconciler, RelatedObjects, SyncRequest, Watch,
+    ReconcileOutput, Reconciler, RelatedObjects, SuspendedRequest, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use serde_json::{Map, Value};
@@ -100,6 +100,10 @@ impl<R: Reconciler> Reconciler for ObservedReconciler<R> {
         self.inner.rbac_rules()
     }
 
+    fn initial_status(&self, object: &Value) -> Map<String, Value> {
+        self.inner.initial_status(object)
+    }
+
     async fn status_identity(
         &self,
         request: &SyncRequest<'_, Self::Kind>,
@@ -129,6 +133,10 @@ impl<R: Reconciler> Reconciler for ObservedReconciler<R> {
 
     fn conditions_on_error(&self, error: &ReconcileError) -> Vec<OperatorCondition> {
         self.inner.conditions_on_error(error)
+    }
+
+    async fn observe_suspended(&self, suspended: &SuspendedRequest<'_>) -> Option<ReconcileOutput> {
+        self.inner.observe_suspended(suspended).await
     }
 
     async fn reconcile(

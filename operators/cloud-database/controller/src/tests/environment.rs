@@ -14,7 +14,7 @@ use kube::client::Body;
 use lockstep_cloud_database_api::CloudDatabase;
 use lockstep_controller::{
     Children, FinalizeOutcome, FinalizeRequest, Leadership, ReconcileError, ReconcileOutput,
-    Reconciler, RelatedObjects, SyncRequest,
+    Reconciler, RelatedObjects, SuspendedRequest, SyncRequest,
 };
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
@@ -346,6 +346,19 @@ impl Environment {
             last = Some(output);
         }
         panic!("{name} is not ready: {last:#?}");
+    }
+
+    /// Observes the instance of an invalid object, and stores the status fields of the result.
+    pub(super) async fn observe_suspended(&self, name: &str) -> Option<ReconcileOutput> {
+        let object = self.object(name);
+        let request = SuspendedRequest {
+            object: &object,
+            last_validated: None,
+            related: RelatedObjects::default(),
+        };
+        let output = self.reconciler.observe_suspended(&request).await?;
+        self.merge(name, output.status.clone());
+        Some(output)
     }
 
     /// Finalizes an object once, and stores the status fields of the result.
