@@ -86,29 +86,51 @@ impl Setting for PerformanceInsights {
     }
 }
 
-/// Its advanced mode needs Performance Insights.
+/// Mode of Database Insights, with the state of Performance Insights that the advanced one needs. RDS wants it in the same call,
+/// also if the instance has it already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct InsightsMode {
+    mode: api::DatabaseInsights,
+    performance_insights: Option<api::PerformanceInsights>,
+}
+
 pub(super) struct DatabaseInsights;
 
 impl Setting for DatabaseInsights {
-    type Value = String;
+    type Value = InsightsMode;
     const FIELD: &'static str = "monitoring.databaseInsights";
 
-    fn desired(spec: &CloudDatabaseSpec) -> Option<String> {
-        let mode = spec.monitoring.as_ref()?.database_insights;
-        mode.map(|mode| mode.as_str().to_owned())
+    fn desired(spec: &CloudDatabaseSpec) -> Option<InsightsMode> {
+        let mode = spec.monitoring.as_ref()?.database_insights?;
+        let needed = PerformanceInsights::desired(spec);
+        Some(InsightsMode {
+            mode,
+            performance_insights: needed.filter(|_| mode == api::DatabaseInsights::Advanced),
+        })
     }
 
-    fn actual(instance: &DbInstance) -> Option<String> {
-        let mode = instance.database_insights_mode();
-        Some(mode.map_or("standard", |mode| mode.as_str()).to_owned())
+    fn change(compared: &Compared<'_>) -> Option<InsightsMode> {
+        let wanted = Self::desired(compared.spec)?;
+        let mode = compared.instance.database_insights_mode();
+        let differs = mode.map_or("standard", |mode| mode.as_str()) != wanted.mode.as_str();
+        differs.then_some(wanted)
     }
 
-    fn goes_with(_: &String, _: &[Change]) -> &'static str {
+    fn goes_with(_: &InsightsMode, _: &[Change]) -> &'static str {
         PerformanceInsights::FIELD
     }
 
-    fn put(value: &String, request: Request) -> Request {
-        request.database_insights_mode(value.as_str().into())
+    fn put(value: &InsightsMode, request: Request) -> Request {
+        let request = request.database_insights_mode(value.mode.as_str().into());
+        let Some(insights) = &value.performance_insights else {
+            return request;
+        };
+        let needed = api::PerformanceInsights {
+            // RDS sets it when Performance Insights is enabled for the first time, and that is a change of its own.
+            kms_key: None,
+            ..insights.clone()
+        };
+        PerformanceInsights::put(&needed, request)
     }
 }
 

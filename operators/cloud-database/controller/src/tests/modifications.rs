@@ -233,6 +233,28 @@ async fn an_instance_without_backups_is_told_unless_its_object_decides_about_the
 }
 
 #[tokio::test]
+async fn the_advanced_mode_of_database_insights_is_requested_with_what_it_needs() {
+    let env = Environment::start().await;
+    let monitoring = |mode: &str| {
+        let insights = json!({"enabled": true, "retentionDays": 465});
+        json!({"monitoring": {"performanceInsights": insights, "databaseInsights": mode}})
+    };
+    let id = env.create("orders", &monitoring("Standard")).await;
+    let mode = || {
+        let instance = env.rds.instance(&id).expect("the instance");
+        instance["DatabaseInsightsMode"].clone()
+    };
+    assert_eq!(mode(), "standard");
+    for wanted in ["Advanced", "Standard"] {
+        env.edit("orders", |object| {
+            object["spec"]["monitoring"] = monitoring(wanted)["monitoring"].take();
+        });
+        env.reconcile_repeatedly("orders").await;
+        assert_eq!(mode(), wanted.to_lowercase());
+    }
+}
+
+#[tokio::test]
 async fn storage_autoscaling_is_switched_off_only_if_the_spec_has_switched_it_on() {
     let env = Environment::start().await;
     let id = env.create("orders", &json!({})).await;

@@ -35,6 +35,7 @@ pub(super) fn check(
     check_subnet_group(call, changed)?;
     check_windows(&current, changed)?;
     check_replicas(call, instance, changed)?;
+    check_database_insights(parameters)?;
     check_storage(call, instance, &current, parameters, changed)?;
     let mut wanted = current.clone();
     wanted.overlay(changed);
@@ -60,6 +61,18 @@ pub(super) fn check(
         references.put(name, wanted.get(name).cloned());
     }
     call.region.resources.check(&references)
+}
+
+/// Checks that a call which enables the advanced mode repeats what it needs (hashicorp/terraform-provider-aws#41952).
+fn check_database_insights(parameters: &Fields) -> Result<(), Fault> {
+    let is_enabled = parameters.given_flag("EnablePerformanceInsights") == Some(true);
+    let days = parameters.number(RETENTION).unwrap_or_default();
+    if parameters.text("DatabaseInsightsMode") != "advanced" || (is_enabled && days >= 465) {
+        return Ok(());
+    }
+    Err(Fault::combination(
+        "To enable the Advanced mode of Database Insights, modify your instance to enable Performance Insights and set the retention period for Performance Insights to at least 465 days.",
+    ))
 }
 
 fn check_identifier(call: &Call<'_>, changed: &Fields) -> Result<(), Fault> {
