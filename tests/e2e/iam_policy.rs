@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_sdk_rds::error::ProvideErrorMetadata;
 use aws_sdk_rds::types::Tag;
+use lockstep_cloud_database_api::FINALIZER;
 use lockstep_envtest::eventually;
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
@@ -43,7 +44,13 @@ async fn the_policy_allows_no_action_that_is_not_needed() {
     is_applied
         .await
         .unwrap_or_else(|error| env.fail(&error.to_string()));
-    env.kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+    // As after a restore of the cluster without the statuses.
+    let mut restored = database("restored");
+    restored["metadata"]["finalizers"] = json!([FINALIZER]);
+    env.kubectl_apply(&restored)
+        .unwrap_or_else(|error| env.fail(&error));
+    env.condition("restored", "Ready", "True").await;
+    env.kubectl(&["delete", "cdb/orders,cdb/restored", "--timeout=60s"])
         .unwrap_or_else(|error| env.fail(&error));
 
     let needed: BTreeSet<_> = rds

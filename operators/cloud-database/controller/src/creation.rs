@@ -12,7 +12,6 @@ use std::collections::HashSet;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use aws_sdk_rds::types::DbInstance;
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{CloudDatabase, PointInTime, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput};
@@ -27,10 +26,9 @@ use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::source_owner::{FoundSource, SourceName};
 use crate::step_error::{StepError, with_status};
-use crate::tags;
 
 /// Origin of an instance that is about to be created.
-enum Origin<'a> {
+pub(crate) enum Origin<'a> {
     /// No data, and this master user.
     Empty(MasterUser),
     /// Snapshot with this identifier.
@@ -64,19 +62,14 @@ impl<'a> Origin<'a> {
     }
 
     /// Returns true if an instance is the one whose data the new instance gets.
-    fn is(&self, instance: &DbInstance) -> bool {
-        let id = instance.db_instance_identifier();
+    pub(crate) fn is(&self, instance: &str, resource_id: &str) -> bool {
         match self {
             Self::Empty(_) | Self::Snapshot(_) => false,
             Self::PointInTime(point) => {
-                let resource_id = point.source_resource_id.as_deref();
-                point
-                    .source_instance
-                    .as_deref()
-                    .is_some_and(|it| id == Some(it))
-                    || resource_id.is_some_and(|it| instance.dbi_resource_id() == Some(it))
+                point.source_instance.as_deref() == Some(instance)
+                    || point.source_resource_id.as_deref() == Some(resource_id)
             }
-            Self::Replica(source) => id == Some(source),
+            Self::Replica(source) => source == instance,
         }
     }
 
@@ -122,8 +115,9 @@ impl InstanceReconciler {
             return Ok(self.in_progress(status, message));
         }
         if record.region.is_none() || record.account_id.is_none() {
-            self.require_first(object, &origin).await?;
-            return Ok(self.locating(id, origin.credentials_version()).await?);
+            let events = self.require_first(id, object, record, &origin).await?;
+            let located = self.locating(id, origin.credentials_version()).await?;
+            return Ok(ReconcileOutput { events, ..located });
         }
         // Whatever this call leads to, no later one is the first.
         let is_first = self.first_creations().remove(id);
@@ -277,33 +271,6 @@ impl InstanceReconciler {
                 "the RDS instance '{id}' ({shown}) no longer exists, and this controller did not delete it. No new instance is created, because it would not have its data. Restore a snapshot as '{id}' with the tags of the instance, or set the annotation {REPLACES_INSTANCE}={shown} to create a new instance as the spec says"
             ),
         )
-    }
-
-    /// Returns an error if an instance was created for an earlier object with the same namespace and name: the
-    /// user most likely expects to find the data of that instance.
-    async fn require_first(
-        &self,
-        object: &CloudDatabase,
-        origin: &Origin<'_>,
-    ) -> Result<(), StepError> {
-        let replaced = replaced(object);
-        let found = self.rds.of_earlier_objects(object).await?;
-        let mut earlier = found.iter().filter_map(|instance| {
-            let resource_id = instance.dbi_resource_id().unwrap_or_default();
-            let is_expected = replaced.contains(resource_id) || origin.is(instance);
-            (!is_expected).then_some((instance, resource_id))
-        });
-        let Some((instance, resource_id)) = earlier.next() else {
-            return Ok(());
-        };
-        let id = instance.db_instance_identifier().unwrap_or_default();
-        let owner = tags::owner(instance);
-        Err(self.stalled(
-            "InstanceOfEarlierObject",
-            format!(
-                "the RDS instance '{id}' ({resource_id}) was created for another object with this namespace and name ({owner}): an earlier object, or an object of another cluster that may still use the database. No second instance is created, because it would not have its data. To take it over, create the object with `spec.adopt.identifier: {id}`. To create a new instance as the spec says in addition, set the annotation {REPLACES_INSTANCE}={resource_id}. Clusters that share an account need different values of --cluster-name"
-            ),
-        ))
     }
 
     /// Returns an error that only a user or an administrator can resolve, possibly in RDS. There is no instance.

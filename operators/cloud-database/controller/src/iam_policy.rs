@@ -96,6 +96,11 @@ pub fn iam_policy(scope: &IamPolicyScope) -> Value {
     let read = ["rds:DescribeDBInstances", "rds:DescribeDBSnapshots"];
     let mut statements = vec![
         scope.allow("Read", &read, &fixed(&[("db", "*"), ("snapshot", "*")])),
+        scope.allow(
+            "ReadBackups",
+            &["rds:DescribeDBInstanceAutomatedBackups"],
+            &fixed(&[("auto-backup", "*"), ("db", "*")]),
+        ),
         statement("ReadOffers", &OFFERS, &["*".to_owned()]),
         scope.allow(
             "Create",
@@ -112,11 +117,6 @@ pub fn iam_policy(scope: &IamPolicyScope) -> Value {
         scope.allow("TagFinalSnapshots", &["rds:AddTagsToResource"], &snapshots),
     ];
     statements.extend(scope.origins());
-    if !scope.restored.is_empty() {
-        let read = "rds:DescribeDBInstanceAutomatedBackups";
-        let all = fixed(&[("auto-backup", "*"), ("db", "*")]);
-        statements.push(scope.allow("ReadBackups", &[read], &all));
-    }
     if !scope.replicated.is_empty() {
         statements.push(scope.allow("Promote", &["rds:PromoteReadReplica"], &fixed(&own)));
     }
@@ -312,11 +312,6 @@ mod tests {
                 "db:orders",
             ),
             (
-                policy(|it| it.restored = one()),
-                "DescribeDBInstanceAutomatedBackups",
-                "auto-backup:*",
-            ),
-            (
                 policy(|it| it.replicated = one()),
                 "PromoteReadReplica",
                 "db:orders",
@@ -335,7 +330,6 @@ mod tests {
             "secretsmanager:",
             "sqs:",
             "sts:",
-            "AutomatedBackups",
             "Restore",
             "Replica",
         ] {

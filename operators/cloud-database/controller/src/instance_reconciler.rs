@@ -22,9 +22,11 @@ use crate::modification::outcomes::SYNCED;
 use crate::modification::requested::RequestedModifications;
 use crate::modification::unaccepted_changes::UnacceptedChanges;
 use crate::rds_client::RdsClient;
+use crate::rds_client::left::Left;
 use crate::rds_clients::RdsClients;
 use crate::rds_events::RdsEvents;
 use crate::recorded_instance::RecordedInstance;
+use crate::shared_list::SharedList;
 use crate::source_policy::SourcePolicy;
 use crate::step_error::StepError;
 use crate::tags::{self, OWNER_TAG};
@@ -95,6 +97,10 @@ pub(crate) struct InstanceReconciler {
     failing_since: Mutex<HashMap<String, Instant>>,
     /// Instances whose region this process has recorded, and whose creation it has not requested since then.
     pub(crate) first_creations: Mutex<HashSet<String>>,
+    /// What earlier objects have left.
+    pub(crate) listed_instances: SharedList<Left>,
+    pub(crate) listed_snapshots: SharedList<Left>,
+    pub(crate) listed_backups: SharedList<Left>,
 }
 
 /// Reason of an operation that is not complete.
@@ -115,6 +121,9 @@ impl InstanceReconciler {
             unowned_since: Mutex::default(),
             failing_since: Mutex::default(),
             first_creations: Mutex::default(),
+            listed_instances: SharedList::default(),
+            listed_snapshots: SharedList::default(),
+            listed_backups: SharedList::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! RDS client: the calls that the operator makes.
 
 pub(crate) mod attempts;
+pub(crate) mod left;
 mod offers;
 mod origins;
 pub(crate) mod request;
@@ -174,28 +175,6 @@ impl RdsClient {
                 error if error.is("DBInstanceNotFound") => Ok(Vec::new()),
                 error => Err(error),
             },
-        }
-    }
-
-    /// Returns the instances that were created for earlier objects with the same namespace and name, except those that
-    /// RDS is deleting. RDS has no filter for tags, so all instances of the region are listed.
-    pub(crate) async fn of_earlier_objects(
-        &self,
-        object: &CloudDatabase,
-    ) -> Result<Vec<DbInstance>, CallError> {
-        let mut found = Vec::new();
-        let mut marker = None;
-        loop {
-            let page = self.page(marker).await?;
-            let instances = page.instances.into_iter();
-            found.extend(instances.filter(|instance| {
-                instance.db_instance_status() != Some("deleting")
-                    && tags::is_of_earlier_object(instance, object, self.cluster_name())
-            }));
-            marker = page.marker;
-            if marker.is_none() {
-                return Ok(found);
-            }
         }
     }
 

@@ -134,11 +134,11 @@ pub(crate) fn has_owner(instance: &DbInstance) -> bool {
 /// Returns true if an instance can belong to an object of this cluster. Instances of another cluster are distinguished
 /// only if both clusters have a name.
 pub(crate) fn may_be_ours(instance: &DbInstance, cluster_name: Option<&str>) -> bool {
-    has_owner(instance) && is_same_cluster(instance, cluster_name)
+    has_owner(instance) && is_same_cluster(instance.tag_list(), cluster_name)
 }
 
-fn is_same_cluster(instance: &DbInstance, cluster_name: Option<&str>) -> bool {
-    match (value(instance, CLUSTER_TAG), cluster_name) {
+fn is_same_cluster(tags: &[Tag], cluster_name: Option<&str>) -> bool {
+    match (value_of(tags, CLUSTER_TAG), cluster_name) {
         (Some(theirs), Some(ours)) => theirs == ours,
         _ => true,
     }
@@ -193,20 +193,27 @@ pub(crate) fn owner_of(tags: &[Tag]) -> Option<TaggedObject<'_>> {
 
 /// Returns a description of the owner of an instance, from its tags.
 pub(crate) fn owner(instance: &DbInstance) -> String {
-    TaggedObject::of(instance.tag_list()).to_string()
+    named_object(instance.tag_list())
 }
 
-/// Returns true if an instance was created for an earlier object with the same namespace and name: an object that
-/// is deleted and applied again, for example from a backup, gets another UID. Instances of another cluster are
+/// Returns a description of the object that tags name.
+pub(crate) fn named_object(tags: &[Tag]) -> String {
+    TaggedObject::of(tags).to_string()
+}
+
+/// Returns true if these are the tags of something that was created for an earlier object with the same namespace and name: an
+/// object that is deleted and applied again, for example from a backup, gets another UID. Those of another cluster are
 /// distinguished only if both clusters have a name.
-pub(crate) fn is_of_earlier_object(
-    instance: &DbInstance,
+pub(crate) fn are_of_earlier_object(
+    tags: &[Tag],
     object: &CloudDatabase,
     cluster_name: Option<&str>,
 ) -> bool {
-    is_same_cluster(instance, cluster_name)
-        && value(instance, OBJECT_TAG) == Some(&object_name(object))
-        && !is_owned_by(instance, object.metadata.uid.as_deref())
+    let uid = object.metadata.uid.as_deref();
+    let is_owned = uid.is_some() && value_of(tags, OWNER_TAG) == uid;
+    is_same_cluster(tags, cluster_name)
+        && value_of(tags, OBJECT_TAG) == Some(&object_name(object))
+        && !is_owned
 }
 
 fn object_name(object: &CloudDatabase) -> String {
@@ -318,12 +325,12 @@ mod tests {
 
     #[test]
     fn an_earlier_object_has_the_same_name_and_another_uid() {
-        let first = instance(&object("1"), None);
-        assert!(is_of_earlier_object(&first, &object("2"), None));
-        assert!(!is_of_earlier_object(&first, &object("1"), None));
+        let first = at_creation(&object("1"), None);
+        assert!(are_of_earlier_object(&first, &object("2"), None));
+        assert!(!are_of_earlier_object(&first, &object("1"), None));
         let mut billing = object("2");
         billing.metadata.name = Some("billing".to_owned());
-        assert!(!is_of_earlier_object(&first, &billing, None));
+        assert!(!are_of_earlier_object(&first, &billing, None));
     }
 
     #[test]
@@ -345,7 +352,7 @@ mod tests {
     #[test]
     fn clusters_are_distinguished_only_if_both_have_a_name() {
         let is_earlier = |theirs: Option<&str>, ours: Option<&str>| {
-            is_of_earlier_object(&instance(&object("1"), theirs), &object("2"), ours)
+            are_of_earlier_object(&at_creation(&object("1"), theirs), &object("2"), ours)
         };
         assert!(is_earlier(Some("blue"), Some("blue")));
         assert!(!is_earlier(Some("blue"), Some("green")));

@@ -11,6 +11,7 @@ mod modifications;
 mod origins;
 mod recovery;
 mod regions;
+mod remains;
 mod retained_backups;
 mod sources;
 mod statuses;

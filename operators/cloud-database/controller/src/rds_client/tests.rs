@@ -44,7 +44,7 @@ impl HttpConnector for TwoPages {
 }
 
 #[tokio::test]
-async fn instances_of_earlier_objects_are_searched_on_every_page() {
+async fn instances_of_objects_are_searched_on_every_page() {
     let pages = TwoPages::default();
     let connector = pages.clone();
     let config = aws_config::defaults(BehaviorVersion::latest())
@@ -56,21 +56,8 @@ async fn instances_of_earlier_objects_are_searched_on_every_page() {
         .load()
         .await;
     let instances = instances_of(config);
-    let object = serde_json::json!({
-        "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
-        "metadata": {"name": "orders", "namespace": "shop", "uid": "3"},
-        "spec": {
-            "engine": "postgres", "instanceClass": "db.t4g.micro", "storage": {"sizeGib": 20},
-            "credentials": {"username": "app", "secretName": "s"},
-        },
-    });
-    let object = serde_json::from_value(object).expect("a database");
-    let found = instances.of_earlier_objects(&object).await;
-    let found = found.expect("two pages");
-    let found: Vec<_> = found
-        .iter()
-        .filter_map(|it| it.db_instance_identifier())
-        .collect();
+    let found = instances.instances_of_objects().await.expect("two pages");
+    let found: Vec<_> = found.iter().map(|left| left.instance.as_str()).collect();
     assert_eq!(found, ["cdb-1", "cdb-2"]);
     assert_eq!(pages.0.load(Ordering::SeqCst), 2);
 }

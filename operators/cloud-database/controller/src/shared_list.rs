@@ -1,0 +1,114 @@
+//! List of a region that the first creations of many objects share. With a list for each, a thousand objects that are applied at
+//! once would list a region a thousand times.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// Age after which a list is not used any more: what it shows may have been removed so that an object goes on.
+const MAX_AGE: Duration = Duration::from_secs(30);
+
+/// Difference of the clocks of this process and of the API server, with the fraction of a second that a creation time does not
+/// have.
+const CLOCK_SKEW: Duration = Duration::from_secs(6);
+
+/// Shared list, which one task at a time requests.
+#[derive(Debug)]
+pub(crate) struct SharedList<T>(Mutex<Option<Known<T>>>);
+
+#[derive(Debug)]
+struct Known<T> {
+    requested: Instant,
+    requested_at: Timestamp,
+    items: Arc<[T]>,
+}
+
+impl<T> Default for SharedList<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> SharedList<T> {
+    /// Returns a list that was requested after an object was created, so that it contains what earlier objects have left.
+    ///
+    /// # Errors
+    ///
+    /// The error of the request.
+    pub(crate) async fn after<E>(
+        &self,
+        created: Option<Timestamp>,
+        request: impl AsyncFnOnce() -> Result<Vec<T>, E>,
+    ) -> Result<Arc<[T]>, E> {
+        let asked = Instant::now();
+        let mut known = self.0.lock().await;
+        if let Some(list) = known.as_ref().filter(|list| list.serves(asked, created)) {
+            return Ok(Arc::clone(&list.items));
+        }
+        let (requested, requested_at) = (Instant::now(), Timestamp::now());
+        let items: Arc<[T]> = request().await?.into();
+        *known = Some(Known {
+            requested,
+            requested_at,
+            items: Arc::clone(&items),
+        });
+        Ok(items)
+    }
+}
+
+impl<T> Known<T> {
+    fn serves(&self, asked: Instant, created: Option<Timestamp>) -> bool {
+        let is_of_later_request = self.requested >= asked;
+        let is_later = created.is_some_and(|created| self.requested_at > created + CLOCK_SKEW);
+        is_of_later_request || (is_later && self.requested.elapsed() < MAX_AGE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_serves_the_objects_that_were_created_before_it_was_requested() {
+        let list = SharedList::default();
+        let count = AtomicUsize::new(0);
+        let requests = async |created: Option<Timestamp>| {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            let request = async || {
+                tokio::task::yield_now().await;
+                Ok::<_, ()>(vec![count.fetch_add(1, Ordering::SeqCst)])
+            };
+            list.after(created, request).await.expect("a list");
+            count.load(Ordering::SeqCst)
+        };
+        let (now, hour) = (Timestamp::now(), Duration::from_hours(1));
+        assert_eq!(requests(Some(now - hour)).await, 1);
+        assert_eq!(requests(Some(now - hour)).await, 1);
+        assert_eq!(requests(Some(now)).await, 2, "it may be a later object");
+        assert_eq!(requests(None).await, 3);
+        tokio::time::advance(MAX_AGE).await;
+        assert_eq!(requests(Some(now - hour)).await, 4, "it is too old");
+    }
+
+    #[tokio::test]
+    async fn one_list_serves_all_that_wait_for_it() {
+        let list = SharedList::default();
+        let count = AtomicUsize::new(0);
+        let request = async || {
+            tokio::task::yield_now().await;
+            Ok::<_, ()>(vec![count.fetch_add(1, Ordering::SeqCst)])
+        };
+        let all = std::iter::repeat_with(|| list.after(None, request)).take(100);
+        futures::future::join_all(all).await;
+        assert_eq!(
+            count.into_inner(),
+            2,
+            "all but the first have asked before the second"
+        );
+    }
+}
