@@ -67,6 +67,9 @@ const fn without_snapshot(meaning: Meaning) -> Meaning {
     }
 }
 
+/// Status in which RDS rewrites the storage after a change.
+pub(crate) const STORAGE_OPTIMIZATION: &str = "storage-optimization";
+
 /// Statuses with their meaning. Any other status is one that passes.
 pub(crate) const STATUSES: &[(&str, Meaning)] = &[
     (
@@ -77,7 +80,7 @@ pub(crate) const STATUSES: &[(&str, Meaning)] = &[
         },
     ),
     (
-        "storage-optimization",
+        STORAGE_OPTIMIZATION,
         Meaning {
             accepts: Accepts::AllButStorage,
             ..SERVES

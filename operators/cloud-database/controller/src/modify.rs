@@ -102,7 +102,7 @@ impl InstanceReconciler {
         match (target.accepts, is_storage) {
             // They do not depend on the status of the instance.
             _ if is_tags => {}
-            (Accepts::AllButStorage, true) => return Some(Outcome::Cooldown(target.cooldown())),
+            (Accepts::AllButStorage, true) => return Some(target.in_cooldown(None)),
             (Accepts::Nothing, _) | (Accepts::OnlyStorage, false) => {
                 return Some(Outcome::Busy(None));
             }
@@ -117,8 +117,9 @@ impl InstanceReconciler {
             }
             Answer::Busy { message, .. } => Some(Outcome::Busy(Some(message))),
             Answer::Rejected {
-                is_cooldown: true, ..
-            } => Some(Outcome::Cooldown(target.cooldown())),
+                message,
+                is_cooldown: true,
+            } => Some(target.in_cooldown(Some(message))),
             Answer::Rejected { message, .. } => Some(Outcome::Rejected(message)),
         }
     }
@@ -235,7 +236,7 @@ impl InstanceReconciler {
         self.requested
             .remember(target.id, group, target.when, answer, again_after);
         if is_cooldown {
-            Outcome::Cooldown(target.cooldown())
+            target.in_cooldown(Some(error.text()))
         } else {
             Outcome::Rejected(error.text())
         }
@@ -280,6 +281,13 @@ impl Target<'_> {
     /// reports one in which it accepts modifications.
     fn is_lasting(&self, busy_answers: u32) -> bool {
         busy_answers >= BUSY_ANSWERS && self.accepts == Accepts::All
+    }
+
+    fn in_cooldown(&self, message: Option<String>) -> Outcome {
+        Outcome::Cooldown {
+            left: self.cooldown(),
+            message,
+        }
     }
 
     /// Returns the time until RDS accepts a change of the storage again, if it is known.

@@ -23,7 +23,7 @@ use crate::identity::Identity;
 use crate::instance_reconciler::{
     InstanceReconciler, fields as instance_fields, observed, require_ours,
 };
-use crate::instance_status::{self, Accepts, Meaning};
+use crate::instance_status::{self, Accepts, Meaning, STORAGE_OPTIMIZATION};
 use crate::master_password::{
     ComparedUser, accepts_password, has_pending_password, is_changing_password, is_known, is_noted,
     is_unknown_password, published_by,
@@ -157,6 +157,10 @@ impl InstanceReconciler {
             is_requested,
         } = *state;
         let meaning = meaning_of(instance);
+        if record.phase == Some(STORAGE_OPTIMIZATION) && meaning.accepts == Accepts::All {
+            // RDS may accept another change of the storage before six hours have passed.
+            self.requested.forget_cooldown(id);
+        }
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
         let when = time_of_changes(spec, &meaning);

@@ -49,8 +49,13 @@ pub(crate) enum Outcome {
         /// If true, waiting does not help.
         is_final: bool,
     },
-    /// The storage was changed a short time ago. With the time left, if it is known.
-    Cooldown(Option<Duration>),
+    /// The storage was changed a short time ago.
+    Cooldown {
+        /// Time left, if it is known.
+        left: Option<Duration>,
+        /// Code and message of RDS, if it was asked.
+        message: Option<String>,
+    },
     /// It differs, and nothing is requested for an instance that is only observed.
     Observed,
     /// It is requested once the status of the object says that it may have been.
@@ -123,7 +128,7 @@ impl Outcomes {
     pub(crate) fn cooldown(&self) -> Option<Duration> {
         let mut fields = self.fields.iter();
         fields.find_map(|(_, outcome)| match outcome {
-            Outcome::Cooldown(left) => *left,
+            Outcome::Cooldown { left, .. } => *left,
             _ => None,
         })
     }
@@ -175,7 +180,7 @@ impl Outcomes {
             Outcome::Unanswered { is_final, .. } => !is_final,
             Outcome::Rejected(_)
             | Outcome::TakenBack(_)
-            | Outcome::Cooldown(_)
+            | Outcome::Cooldown { .. }
             | Outcome::Observed => false,
         };
         fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
@@ -221,13 +226,18 @@ impl Outcomes {
             Outcome::Failed(message) => {
                 format!("the change of {fields} could not be requested, and is requested again: {message}")
             }
-            Outcome::Cooldown(left) => format!(
-                "RDS changes {fields} only some hours after the last change of the storage{}",
-                left.map_or(String::new(), |left| format!(
-                    ", in about {} minutes",
-                    left.as_secs().div_ceil(60)
-                ))
-            ),
+            Outcome::Cooldown { left, message } => {
+                let mut note = format!(
+                    "RDS changes {fields} only some hours after the last change of the storage"
+                );
+                if let Some(left) = left {
+                    note += &format!(", in about {} minutes", left.as_secs().div_ceil(60));
+                }
+                if let Some(message) = message {
+                    note += &format!(": {message}");
+                }
+                note
+            }
         });
         let when = self.window.as_ref().map_or("later".to_owned(), |window| {
             format!("in the maintenance window {window}")
@@ -334,7 +344,7 @@ impl Outcomes {
             OUTCOME_UNKNOWN
         } else if has(|it| matches!(it, Outcome::Failed(_))) {
             "CallFailed"
-        } else if has(|it| matches!(it, Outcome::Cooldown(_))) {
+        } else if has(|it| matches!(it, Outcome::Cooldown { .. })) {
             "StorageCooldown"
         } else if !self.fields.is_empty() {
             "Modifying"
@@ -414,14 +424,17 @@ mod tests {
             ),
             (
                 "storage.sizeGib",
-                Outcome::Cooldown(Some(Duration::from_secs(601))),
+                Outcome::Cooldown {
+                    left: Some(Duration::from_secs(601)),
+                    message: Some("InvalidParameterCombination: wait".to_owned()),
+                },
             ),
         ]);
         assert_eq!((is_synced, reason), (false, "Rejected"));
         let parts = [
             "RDS is changing port",
             "instanceClass: InvalidParameterValue: no",
-            "in about 11 minutes",
+            "in about 11 minutes: InvalidParameterCombination: wait",
         ];
         for part in parts {
             assert!(message.contains(part), "{message}");

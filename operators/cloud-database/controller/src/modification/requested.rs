@@ -128,6 +128,22 @@ impl RequestedModifications {
         }
     }
 
+    /// Forgets that RDS has refused changes of the storage because of the last one.
+    pub(crate) fn forget_cooldown(&self, id: &str) {
+        let is_cooldown = |answer: &Answer| {
+            matches!(
+                answer,
+                Answer::Rejected {
+                    is_cooldown: true,
+                    ..
+                }
+            )
+        };
+        if let Some(all) = self.lock().get_mut(id) {
+            all.retain(|it| !is_cooldown(&it.answer));
+        }
+    }
+
     /// Forgets that RDS has accepted groups with one of these fields: it has taken them back.
     pub(crate) fn forget_accepted(&self, id: &str, fields: &[&str]) {
         if let Some(all) = self.lock().get_mut(id) {

@@ -233,6 +233,42 @@ async fn an_instance_without_backups_is_told_unless_its_object_decides_about_the
 }
 
 #[tokio::test]
+async fn a_change_of_the_storage_is_requested_again_when_its_optimization_has_ended() {
+    let env = Environment::start().await;
+    env.rds
+        .set_timing(|timing| timing.storage_cooldown = Duration::from_hours(1_000));
+    let id = env.create("orders", &json!({})).await;
+    let grow = async |size: i32| {
+        env.edit("orders", |object| {
+            object["spec"]["storage"]["sizeGib"] = json!(size);
+        });
+        env.reconcile_repeatedly("orders").await
+    };
+    let synced = |output: &ReconcileOutput| output.conditions[0].clone();
+    assert!(synced(&grow(40).await).is_true);
+    let refused = synced(&grow(60).await);
+    assert_eq!(refused.reason, "StorageCooldown");
+    let text = "InvalidParameterCombination: ";
+    assert!(
+        refused.message.contains(text),
+        "the text of RDS: {}",
+        refused.message
+    );
+    env.rds.clear_journal();
+    env.reconcile("orders").await;
+    assert!(env.rds.writes().is_empty(), "it is not repeated");
+    env.rds
+        .force_status(&id, "storage-optimization", End::Released);
+    env.reconcile("orders").await;
+    env.rds.release(&id);
+    env.rds.advance(Duration::from_mins(1));
+    for _ in 0..3 {
+        env.reconcile("orders").await;
+    }
+    assert_eq!(env.calls("ModifyDBInstance").len(), 1, "once more");
+}
+
+#[tokio::test]
 async fn the_advanced_mode_of_database_insights_is_requested_with_what_it_needs() {
     let env = Environment::start().await;
     let monitoring = |mode: &str| {
