@@ -46,6 +46,14 @@ pub(crate) fn is_reserved_database(engine: Engine, name: &str) -> bool {
         }
 }
 
+/// Returns the first version of MySQL that reserves a name, if earlier ones do not.
+pub(crate) fn reserved_by_mysql_since(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let mut added = ADDED_BY_MYSQL.iter();
+    let (version, _) = added.find(|(_, words)| words.contains(&name.as_str()))?;
+    Some(version)
+}
+
 fn words(text: &'static str) -> HashSet<&'static str> {
     text.split_whitespace().collect()
 }
@@ -61,6 +69,43 @@ static POSTGRES: ReservedWords = LazyLock::new(|| {
     returning right select session_user similar some symmetric system_user table tablesample then to trailing true union
     unique user using variadic verbose when where window with")
 });
+
+/// Words that versions of MySQL have added: <https://dev.mysql.com/doc/refman/8.4/en/keywords.html>, "New Keywords", "reserved".
+const ADDED_BY_MYSQL: [(&str, &[&str]); 2] = [
+    (
+        "8.0",
+        &[
+            "cube",
+            "cume_dist",
+            "dense_rank",
+            "empty",
+            "except",
+            "first_value",
+            "function",
+            "grouping",
+            "groups",
+            "intersect",
+            "json_table",
+            "lag",
+            "last_value",
+            "lateral",
+            "lead",
+            "nth_value",
+            "ntile",
+            "of",
+            "over",
+            "percent_rank",
+            "rank",
+            "recursive",
+            "row",
+            "row_number",
+            "rows",
+            "system",
+            "window",
+        ],
+    ),
+    ("8.4", &["manual", "parallel", "qualify", "tablesample"]),
+];
 
 /// <https://dev.mysql.com/doc/refman/5.7/en/keywords.html>, "reserved", which all versions of MySQL and MariaDB reserve. Whether RDS
 /// rejects the words that later versions have added is left to RDS.
@@ -100,6 +145,17 @@ mod tests {
         assert!(!is_reserved(Engine::Postgres, "app"));
         assert!(is_reserved(Engine::Postgres, "Admin"));
         assert!(!is_reserved(Engine::Mysql, "admin"));
+    }
+
+    #[test]
+    fn versions_of_mysql_have_added_words() {
+        assert_eq!(reserved_by_mysql_since("Groups"), Some("8.0"));
+        assert_eq!(reserved_by_mysql_since("manual"), Some("8.4"));
+        assert_eq!(reserved_by_mysql_since("orders"), None);
+        for (_, words) in ADDED_BY_MYSQL {
+            let earlier = words.iter().find(|word| MYSQL.contains(*word));
+            assert_eq!(earlier, None, "earlier versions reserve it");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod groups;
 mod growth;
 mod monitoring;
 mod offers;
+mod replicas;
+mod reserved_words;
 mod risks;
 mod tags;
 mod upgrades;
@@ -52,6 +54,8 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     all.extend(effects::rules());
     all.extend(offers::rules());
     all.extend(tags::rules());
+    all.extend(replicas::rules());
+    all.extend(reserved_words::rules());
     all
 }
 

@@ -528,7 +528,7 @@ fn an_update_warns_of_interruptions_and_of_changes_that_wait() {
     };
     let created = json!({"arn": "arn:aws:rds:eu-central-1:123456789012:db:cdb-1"});
     let class = json!({"instanceClass": "db.m7g.large"});
-    let expected = "spec.instanceClass: Invalid value: RDS applies this change now, with a restart of the database [change-with-outage]";
+    let expected = "spec.instanceClass: RDS applies this change now, with a restart of the database [change-with-outage]";
     assert_eq!(warnings(&json!({}), &class, &created), [expected]);
     assert_eq!(warnings(&json!({}), &class, &Value::Null), [expected]);
     // There is no instance yet.

@@ -157,7 +157,7 @@ fn the_policy_sets_the_version_of_pipelines_whose_workloads_are_not_known() {
     assert_eq!(
         warnings,
         [
-            "spec: Invalid value: is validated for Vector 0.57 (VRL 0.34.0), because there is no catalogue of Vector 0.40, which the policy sets; add the catalogue, or change `settings.vector.version` in the policy [vector-version]"
+            "spec: is validated for Vector 0.57 (VRL 0.34.0), because there is no catalogue of Vector 0.40, which the policy sets; add the catalogue, or change `settings.vector.version` in the policy [vector-version]"
         ]
     );
 }
