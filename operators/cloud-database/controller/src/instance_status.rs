@@ -7,6 +7,7 @@ pub(crate) enum Accepts {
     All,
     AllButStorage,
     OnlyStorage,
+    OnlyParameterGroup,
     Nothing,
 }
 
@@ -149,10 +150,13 @@ pub(crate) const STATUSES: &[(&str, Meaning)] = &[
     ),
     (
         "incompatible-parameters",
-        problem(
-            "IncompatibleParameters",
-            "the instance cannot start with its parameter group; correct the parameters, and reboot the instance in RDS",
-        ),
+        Meaning {
+            accepts: Accepts::OnlyParameterGroup,
+            ..problem(
+                "IncompatibleParameters",
+                "the instance cannot start with its parameter group; correct the parameters, or name another group in `spec.parameterGroup`, and reboot the instance in RDS",
+            )
+        },
     ),
     (
         "incompatible-restore",

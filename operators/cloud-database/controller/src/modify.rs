@@ -15,7 +15,7 @@ use crate::modification::Modification;
 use crate::modification::accepted_changes;
 use crate::modification::outcomes::{Outcome, Outcomes};
 use crate::modification::requested::Answer;
-use crate::settings::{Call, Tags};
+use crate::settings::{Call, ParameterGroup, Tags};
 
 /// Time after a change of the storage in which RDS does not accept another one:
 /// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.ModifyingExisting.html>.
@@ -98,15 +98,17 @@ impl InstanceReconciler {
             return Some(outcome);
         }
         let is_storage = group.needs(Call::Storage);
-        let is_tags = group.needs(Call::Tags);
-        match (target.accepts, is_storage) {
+        let is_accepted = match target.accepts {
             // They do not depend on the status of the instance.
-            _ if is_tags => {}
-            (Accepts::AllButStorage, true) => return Some(target.in_cooldown(None)),
-            (Accepts::Nothing, _) | (Accepts::OnlyStorage, false) => {
-                return Some(Outcome::Busy(None));
-            }
-            (Accepts::All | Accepts::AllButStorage, _) | (Accepts::OnlyStorage, true) => {}
+            _ if group.needs(Call::Tags) => true,
+            Accepts::AllButStorage if is_storage => return Some(target.in_cooldown(None)),
+            Accepts::All | Accepts::AllButStorage => true,
+            Accepts::OnlyStorage => is_storage,
+            Accepts::OnlyParameterGroup => group.has::<ParameterGroup>(),
+            Accepts::Nothing => false,
+        };
+        if !is_accepted {
+            return Some(Outcome::Busy(None));
         }
         match self.requested.answer(target.id, group, target.when)? {
             Answer::Accepted => Some(Outcome::Accepted),

@@ -26,7 +26,9 @@ pub(crate) use backup::{CopyTagsToSnapshot, Port, RetentionDays};
 pub(crate) use backup::{DeletionProtection, RETENTION_DAYS, other_port};
 pub(crate) use compute::{InstanceClass, MultiAz};
 pub(crate) use credentials::{Password, PasswordChange};
-pub(crate) use engine::{AutoMinorVersionUpgrade, CaCertificate, OptionGroup, waiting_for_restart};
+pub(crate) use engine::{
+    AutoMinorVersionUpgrade, CaCertificate, OptionGroup, ParameterGroup, waiting_for_restart,
+};
 #[cfg(test)]
 pub(crate) use engine_version::Upgrade;
 pub(crate) use engine_version::{EngineVersion, not_allowed};
@@ -50,7 +52,7 @@ pub(crate) const SETTINGS: [&dyn Row; 30] = [
     &EngineVersion,
     &AutoMinorVersionUpgrade,
     &engine::LifecycleSupport,
-    &engine::ParameterGroup,
+    &ParameterGroup,
     &OptionGroup,
     &CaCertificate,
     &access::IamAuthentication,

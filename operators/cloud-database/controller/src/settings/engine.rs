@@ -66,7 +66,7 @@ impl Setting for LifecycleSupport {
 }
 
 /// RDS stores the names in lower case, and associates a group at once.
-pub(super) struct ParameterGroup;
+pub(crate) struct ParameterGroup;
 
 impl Setting for ParameterGroup {
     type Value = String;

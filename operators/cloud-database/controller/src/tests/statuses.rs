@@ -6,7 +6,7 @@ use rds_simulator::End;
 use serde_json::{Value, json};
 
 use crate::instance_status::STATUSES;
-use crate::tests::environment::Environment;
+use crate::tests::environment::{Environment, Told};
 
 /// Time after which RDS changes the storage again.
 const LONGER_THAN_A_COOLDOWN: Duration = Duration::from_hours(10);
@@ -19,6 +19,26 @@ fn accepted(status: &str) -> (bool, bool) {
         "storage-optimization" => (false, true),
         _ => (false, false),
     }
+}
+
+#[tokio::test]
+async fn an_instance_that_cannot_start_with_its_parameters_gets_the_group_of_the_spec() {
+    let env = Environment::start().await;
+    env.rds.add_parameter_group("corrected", "postgres16");
+    let id = env.create("orders", &json!({})).await;
+    env.rds
+        .force_status(&id, "incompatible-parameters", End::Released);
+    env.edit("orders", |object| {
+        object["spec"]["parameterGroup"] = json!("corrected");
+        object["spec"]["instanceClass"] = json!("db.m7g.large");
+    });
+    env.rds.clear_journal();
+    let output = env.reconcile_recorded("orders").await;
+    assert_eq!(Told::of(&output).reason, "IncompatibleParameters");
+    let calls = env.calls("ModifyDBInstance");
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    assert_eq!(calls[0]["DBParameterGroupName"], "corrected");
+    assert_eq!(calls[0]["DBInstanceClass"], Value::Null);
 }
 
 #[tokio::test]
