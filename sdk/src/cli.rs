@@ -35,7 +35,9 @@ pub(crate) enum Command {
     Audit(commands::audit::Args),
     /// Report what an installation does, using the current kubeconfig: Pods, CRDs, webhook configurations,
     /// certificates, leader, queues and objects, with the problems first. Exit codes: 0: healthy; 1: problems were
-    /// found; 2: the cluster could not be read. What you may not read is unknown, and no problem.
+    /// found; 2: the cluster could not be read. What you may not read is unknown, and no problem. With the name of an object,
+    /// report its conditions, its status and its last Events. Exit codes: 0: it is ready with its present generation; 1: it
+    /// is not, or a user has to act; 2: it could not be read, or was not ready in time (`--wait`).
     #[command(args_override_self = true)]
     Status(commands::status::Args),
     /// Remove the objects and the installation in a safe order, using the current kubeconfig. Prints the

@@ -1,8 +1,9 @@
-//! State of an installation: one screen, with the problems first.
+//! State of an installation, or of one object: one screen.
 
 pub(crate) mod certificate;
 pub(crate) mod crds;
 pub(crate) mod leader;
+pub(crate) mod object;
 pub(crate) mod objects;
 pub(crate) mod pods;
 pub(crate) mod queue;

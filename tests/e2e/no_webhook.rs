@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::env::{condition, database};
 use crate::namespaced::{create, databases, write_manifests};
+use crate::uninstall::lockstep;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects() {
@@ -41,7 +42,23 @@ async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects(
         let seen = seen.await;
         seen.unwrap_or_else(|error| panic!("{error}: {}", installation.output()));
     }
+    the_state_of_an_object_decides_the_exit_code(&cluster, "cdb/orders", 0, "Available");
     invalidated_object_is_ready_and_not_synced(&cluster).await;
+    the_state_of_an_object_decides_the_exit_code(&cluster, "CloudDatabase/orders", 1, "Suspended");
+    let missing = json!({"secretName": "missing", "username": "app"});
+    let mut waiting = database("waiting");
+    waiting["spec"]["credentials"] = missing;
+    std::fs::write(&file, waiting.to_string()).expect("a file");
+    let stored = cluster.run_kubectl(&["apply", "--filename", &file.to_string_lossy()]);
+    stored.expect("it is stored");
+    the_state_of_an_object_decides_the_exit_code(
+        &cluster,
+        "clouddatabases/waiting",
+        2,
+        "not ready after 1s",
+    );
+    the_state_of_an_object_decides_the_exit_code(&cluster, "clouddatabase/none", 2, "not found");
+    the_state_of_an_object_decides_the_exit_code(&cluster, "bucket/orders", 2, "its kinds are");
     // The controller has no permissions for a webhook, and needs none.
     let output = installation.output();
     assert!(
@@ -84,4 +101,21 @@ async fn invalidated_object_is_ready_and_not_synced(cluster: &Cluster) {
         );
     }
     assert_eq!(object.data["status"]["allocatedStorageGib"], 20);
+}
+
+/// Waits for an object with `lockstep status`.
+fn the_state_of_an_object_decides_the_exit_code(
+    cluster: &Cluster,
+    object: &str,
+    code: i32,
+    text: &str,
+) {
+    let kubeconfig = cluster.kubeconfig();
+    let timeout = if code == 2 { "1s" } else { "1m" };
+    let args = ["status", object, "--wait", "--timeout", timeout];
+    let output = lockstep(&kubeconfig, &[&args[..], &["--namespace=default"]].concat());
+    let all = [output.stdout, output.stderr].concat();
+    let all = String::from_utf8_lossy(&all);
+    assert_eq!(output.status.code(), Some(code), "{all}");
+    assert!(all.contains(text), "{all}");
 }

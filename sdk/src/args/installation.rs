@@ -42,6 +42,11 @@ pub(crate) struct ContainerArgs {
 }
 
 impl InstallationArgs {
+    /// Returns the namespace, if it is given.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
     /// Returns the namespace of the installation.
     pub(crate) fn home<'a>(&'a self, names: &'a Names) -> &'a str {
         let given = self.namespace.as_deref();

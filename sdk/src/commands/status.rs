@@ -1,23 +1,39 @@
-//! `lockstep status`: what an installation does, on one screen.
+//! `lockstep status`: what an installation does, or the state of one object, on one screen.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use k8s_openapi::api::apps::v1::Deployment;
+use serde::Serialize;
 
 use crate::args::cluster::ClusterArgs;
 use crate::args::installation::InstallationArgs;
 use crate::environment::Environment;
-use crate::installation::{self, Installation};
+use crate::installation::{self, Installation, age};
 use crate::printer;
 use crate::server::runtime;
 use crate::status::leader::LeaderReport;
+use crate::status::object::{ObjectName, ObjectReader, ObjectReport, Standing, object_name};
 use crate::status::report::Report;
 use crate::status::visible::Visible;
 use crate::status::{certificate, crds, leader, objects, pods, queue, rights, watches, webhooks};
 
+/// Time between two looks at an object.
+const POLL: Duration = Duration::from_secs(1);
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Object to show instead of the installation, such as clouddatabase/orders. It is in the namespace of `--namespace`, or
+    /// else of the kubeconfig.
+    #[arg(value_name = "KIND/NAME", value_parser = object_name)]
+    object: Option<ObjectName>,
+    /// Wait until the object is ready (exit code 0), or until a user has to act (`Stalled`, exit code 1).
+    #[arg(long, requires = "object")]
+    wait: bool,
+    /// Time to wait before the command ends with the exit code 2.
+    #[arg(long, requires = "wait", default_value = "30m", value_parser = runtime::duration)]
+    timeout: Duration,
     #[command(flatten)]
     cluster: ClusterArgs,
     #[command(flatten)]
@@ -48,6 +64,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
 
 /// Returns true if no problem was found.
 async fn status(args: &Args, environment: &Environment) -> anyhow::Result<bool> {
+    if let Some(object) = &args.object {
+        return object_status(args, object, environment).await;
+    }
     let client = args.cluster.client_without_retries().await?;
     let found = installation::deployments(&client, &args.installation, &environment.names()).await;
     let deployments = Visible::of(found).context("cannot read the cluster")?;
@@ -55,11 +74,40 @@ async fn status(args: &Args, environment: &Environment) -> anyhow::Result<bool> 
     let installation = Installation::new(client, &args.installation, known, environment)?;
     let report = read(&installation, deployments).await;
     let report = report.context("cannot read the cluster")?;
-    match args.output {
-        Output::Text => printer::print(&report.to_text())?,
-        Output::Json => printer::print(&format!("{}\n", serde_json::to_string_pretty(&report)?))?,
-    }
+    print(args, &report, Report::to_text)?;
     Ok(report.problems.is_empty())
+}
+
+/// Returns true if the object is ready with its present generation, and no user has to act.
+async fn object_status(
+    args: &Args,
+    object: &ObjectName,
+    environment: &Environment,
+) -> anyhow::Result<bool> {
+    let client = args.cluster.client().await?;
+    let kinds = environment.registry().validators()?;
+    let reader = ObjectReader::new(client, &kinds, object, args.installation.namespace())?;
+    let until = Instant::now() + args.timeout;
+    let report = loop {
+        let report = reader.read().await?;
+        if !args.wait || report.standing != Standing::InProgress {
+            break report;
+        }
+        if Instant::now() >= until {
+            print(args, &report, ObjectReport::to_text)?;
+            anyhow::bail!("it is not ready after {}", age::short(args.timeout));
+        }
+        tokio::time::sleep(POLL).await;
+    };
+    print(args, &report, ObjectReport::to_text)?;
+    Ok(report.standing == Standing::Ready)
+}
+
+fn print<R: Serialize>(args: &Args, report: &R, to_text: fn(&R) -> String) -> anyhow::Result<()> {
+    match args.output {
+        Output::Text => printer::print(&to_text(report)),
+        Output::Json => printer::print(&format!("{}\n", serde_json::to_string_pretty(report)?)),
+    }
 }
 
 async fn read(

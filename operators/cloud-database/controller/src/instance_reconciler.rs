@@ -97,7 +97,7 @@ pub(crate) struct InstanceReconciler {
     failing_since: Mutex<HashMap<String, Instant>>,
     /// Instances whose region this process has recorded, and whose creation it has not requested since then.
     pub(crate) first_creations: Mutex<HashSet<String>>,
-    /// What earlier objects have left.
+    /// Instances and data that earlier objects have left.
     pub(crate) listed_instances: SharedList<Left>,
     pub(crate) listed_snapshots: SharedList<Left>,
     pub(crate) listed_backups: SharedList<Left>,

@@ -1,4 +1,4 @@
-//! What earlier instances have left, before the first instance of an object is created: the user most likely expects their data.
+//! Search for data that earlier instances have left, before the first instance of an object is created: the user most likely expects their data.
 //!
 //! instance of an earlier object? → status erased? → data of an instance of this object? → data of an earlier object?
 //!
