@@ -182,6 +182,10 @@ mod tests {
             last_validated.overlay(&edited, &fields),
             json!({"spec": {"engine": "postgres", "storage": {"sizeGib": 100}, "other": 1}})
         );
+        // Also if the present object has no members there.
+        let malformed = json!({"spec": {"engine": "mysql", "storage": [], "other": 1}});
+        let restored = last_validated.overlay(&malformed, &fields);
+        assert_eq!(restored["spec"]["storage"], json!({"sizeGib": 100}));
     }
 
     #[test]

@@ -50,7 +50,7 @@ async fn the_policy_allows_no_action_that_is_not_needed() {
     env.kubectl_apply(&restored)
         .unwrap_or_else(|error| env.fail(&error));
     env.condition("restored", "Ready", "True").await;
-    env.kubectl(&["delete", "cdb/orders,cdb/restored", "--timeout=60s"])
+    env.kubectl(&["delete", "cdb", "orders", "restored", "--timeout=60s"])
         .unwrap_or_else(|error| env.fail(&error));
 
     let needed: BTreeSet<_> = rds

@@ -75,7 +75,7 @@ async fn without_webhook_the_controller_reconciles_and_suspends_invalid_objects(
 
 /// Makes the object of a running instance invalid: its clients are served, and nothing is changed.
 async fn invalidated_object_is_ready_and_not_synced(cluster: &Cluster) {
-    let patch = r#"{"spec": {"storage": {"sizeGib": 40}, "credentials": {"username": "user"}}}"#;
+    let patch = r#"{"spec": {"storage": {"sizeGib": 200}, "credentials": {"username": "user"}}}"#;
     let patch = ["patch", "cdb/orders", "--type=merge", "--patch", patch];
     cluster.run_kubectl(&patch).expect("no webhook denies it");
     let api = databases(cluster.client(), "default");
@@ -100,7 +100,7 @@ async fn invalidated_object_is_ready_and_not_synced(cluster: &Cluster) {
             "{type_}"
         );
     }
-    assert_eq!(object.data["status"]["allocatedStorageGib"], 20);
+    assert_eq!(object.data["status"]["allocatedStorageGib"], 100);
 }
 
 /// Waits for an object with `lockstep status`.

@@ -11,19 +11,14 @@ pub fn get<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     (!found.is_null()).then_some(found)
 }
 
-/// Sets the value at a dotted path and creates missing parent objects.
-///
-/// Does nothing if a parent exists and is not an object.
+/// Sets the value at a dotted path. Parents that are missing, or are no objects, become objects.
 pub fn set(object: &mut Value, name: &str, value: Value) {
     let mut target = object;
     for field in name.split('.') {
-        if target.is_null() {
+        if !target.is_object() {
             *target = Value::Object(Map::new());
         }
-        let Some(fields) = target.as_object_mut() else {
-            return;
-        };
-        target = fields.entry(field).or_insert(Value::Null);
+        target = &mut target[field];
     }
     *target = value;
 }

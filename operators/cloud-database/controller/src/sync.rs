@@ -157,10 +157,7 @@ impl InstanceReconciler {
             is_requested,
         } = *state;
         let meaning = meaning_of(instance);
-        if record.phase == Some(STORAGE_OPTIMIZATION) && meaning.accepts == Accepts::All {
-            // RDS may accept another change of the storage before six hours have passed.
-            self.requested.forget_cooldown(id);
-        }
+        self.forget_cooldown(id, record, &meaning);
         let spec = &object.spec;
         let enforced = drift::enforced(spec, instance, &record.enforced_fields);
         let when = time_of_changes(spec, &meaning);
@@ -254,6 +251,14 @@ impl InstanceReconciler {
             ("replicaOf".to_owned(), json!(replication.recorded())),
         ]);
         Applied { status, published }
+    }
+
+    /// Forgets that RDS has refused changes of the storage, once it has optimized that: it may accept another one before six
+    /// hours have passed.
+    fn forget_cooldown(&self, id: &str, record: &RecordedInstance<'_>, meaning: &Meaning) {
+        if record.phase == Some(STORAGE_OPTIMIZATION) && meaning.accepts == Accepts::All {
+            self.requested.forget_cooldown(id);
+        }
     }
 
     /// Returns the recorded changes, as RDS shows them now. What is known of those that RDS has not accepted is forgotten until
