@@ -301,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    fn object(conditions: Value) -> StoredObject {
+    fn object(conditions: &Value) -> StoredObject {
         let object = json!({
             "metadata": {"name": "a", "generation": 2},
             "status": {"conditions": conditions},
@@ -339,7 +339,7 @@ mod tests {
                 Standing::Ready,
             ),
         ] {
-            let object = object(conditions);
+            let object = object(&conditions);
             assert_eq!(standing(&object), expected, "{object:?}");
         }
     }
