@@ -67,7 +67,7 @@ async fn data_of_an_earlier_object_of_the_name_is_told_and_delays_nothing() {
     let id = env.create("orders", &json!({})).await;
     delete(&env, &id, Some("kept")).await;
     env.edit("orders", |object| {
-        object["metadata"]["uid"] = json!("orders-2")
+        object["metadata"]["uid"] = json!("orders-2");
     });
     erase(&env);
     let output = env.reconcile("orders").await;
