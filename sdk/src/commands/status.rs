@@ -14,7 +14,9 @@ use crate::installation::{self, Installation, age};
 use crate::printer;
 use crate::server::runtime;
 use crate::status::leader::LeaderReport;
-use crate::status::object::{ObjectName, ObjectReader, ObjectReport, Standing, object_name};
+use crate::status::object::{
+    ObjectName, ObjectReader, ObjectReport, Standing, object_name, standing,
+};
 use crate::status::report::Report;
 use crate::status::visible::Visible;
 use crate::status::{certificate, crds, leader, objects, pods, queue, rights, watches, webhooks};
@@ -85,21 +87,20 @@ async fn object_status(
     environment: &Environment,
 ) -> anyhow::Result<bool> {
     let client = args.cluster.client().await?;
-    let kinds = environment.registry().validators()?;
+    // Only the names in the CRDs are needed.
+    let kinds = environment.registry().lazy_validators();
     let reader = ObjectReader::new(client, &kinds, object, args.installation.namespace())?;
     let until = Instant::now() + args.timeout;
-    let report = loop {
-        let report = reader.read().await?;
-        if !args.wait || report.standing != Standing::InProgress {
-            break report;
-        }
-        if Instant::now() >= until {
-            print(args, &report, ObjectReport::to_text)?;
-            anyhow::bail!("it is not ready after {}", age::short(args.timeout));
-        }
+    let mut object = reader.read().await?;
+    while args.wait && standing(&object) == Standing::InProgress && Instant::now() < until {
         tokio::time::sleep(POLL).await;
-    };
+        object = reader.read().await?;
+    }
+    let report = reader.report(&object).await?;
     print(args, &report, ObjectReport::to_text)?;
+    if args.wait && report.standing == Standing::InProgress {
+        anyhow::bail!("it is not ready after {}", age::short(args.timeout));
+    }
     Ok(report.standing == Standing::Ready)
 }
 

@@ -10,6 +10,7 @@ use lockstep_shared_validation::{Validator, ValidatorRegistry};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::check::diagnostic::on_one_line;
 use crate::installation::age::age;
 use crate::installation::stored_object::StoredObject;
 use crate::printer::plain_table;
@@ -140,15 +141,19 @@ impl ObjectReader {
         })
     }
 
-    /// Reads the object with its Events.
-    pub(crate) async fn read(&self) -> anyhow::Result<ObjectReport> {
+    /// Reads the object.
+    pub(crate) async fn read(&self) -> anyhow::Result<StoredObject> {
         let object = self.objects.get(&self.name).await;
         let object =
             object.with_context(|| format!("cannot read {} {}", self.resource.kind, self.name))?;
-        let object = StoredObject {
+        Ok(StoredObject {
             resource: self.resource.clone(),
             object,
-        };
+        })
+    }
+
+    /// Reads the Events of the object, and returns the report.
+    pub(crate) async fn report(&self, object: &StoredObject) -> anyhow::Result<ObjectReport> {
         let of_object = format!("involvedObject.uid={}", object.uid());
         let events = self
             .events
@@ -158,9 +163,9 @@ impl ObjectReader {
             Visible::of(events.map(|list| list.items)).context("cannot read its Events")?;
         Ok(ObjectReport {
             object: object.shown(),
-            standing: standing(&object),
+            standing: standing(object),
             generation: object.object.metadata.generation,
-            conditions: conditions(&object),
+            conditions: conditions(object),
             status: operator_fields(&object.object.data["status"]),
             events: events.map(last_events),
         })
@@ -178,7 +183,7 @@ fn is_named(kind: &dyn Validator, name: &str) -> bool {
     all.any(|known| known == name) || kind.kind().eq_ignore_ascii_case(name)
 }
 
-fn standing(object: &StoredObject) -> Standing {
+pub(crate) fn standing(object: &StoredObject) -> Standing {
     let generation = object.object.metadata.generation;
     let is = |type_: &str| {
         let condition = object.condition(type_);
@@ -263,15 +268,17 @@ impl ObjectReport {
         let generation = self.generation.unwrap_or_default();
         let mut text = format!("{}, generation {generation}: {state}\n\n", self.object);
         let mut table = plain_table(["CONDITION", "STATUS", "REASON", "AGE", "MESSAGE"]);
-        for it in &self.conditions {
-            let age = since(it.last_transition_time);
-            table.add_row([&it.type_, &it.status, &it.reason, &age, &it.message]);
+        for condition in &self.conditions {
+            let age = since(condition.last_transition_time);
+            let message = on_one_line(&condition.message);
+            let (type_, status) = (&condition.type_, &condition.status);
+            table.add_row([type_, status, &condition.reason, &age, &message]);
         }
         text += &format!("{table}\n");
         if !self.status.is_empty() {
             let mut table = plain_table(["STATUS FIELD", "VALUE"]);
             for (path, value) in &self.status {
-                table.add_row([path, value]);
+                table.add_row([path, &on_one_line(value)]);
             }
             text += &format!("\n{table}\n");
         }
@@ -280,12 +287,10 @@ impl ObjectReport {
             Visible::Known(events) => {
                 let mut table = plain_table(["EVENT", "TYPE", "AGE", "MESSAGE"]);
                 for event in events {
-                    table.add_row([
-                        &event.reason,
-                        &event.type_,
-                        &since(event.time),
-                        &event.message,
-                    ]);
+                    // Written by anybody who may create Events.
+                    let message = on_one_line(&event.message);
+                    let reason = on_one_line(&event.reason);
+                    table.add_row([&reason, &event.type_, &since(event.time), &message]);
                 }
                 text += &format!("\n{table}\n");
             }

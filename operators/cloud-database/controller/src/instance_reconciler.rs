@@ -14,6 +14,7 @@ use lockstep_controller::{
 use serde_json::{Map, Value, json};
 
 use crate::access::Access;
+use crate::call_error::CallError;
 use crate::certificate::{self, CertificateExpiry};
 use crate::drift;
 use crate::known_passwords::KnownPasswords;
@@ -98,9 +99,9 @@ pub(crate) struct InstanceReconciler {
     /// Instances whose region this process has recorded, and whose creation it has not requested since then.
     pub(crate) first_creations: Mutex<HashSet<String>>,
     /// Instances and data that earlier objects have left.
-    pub(crate) listed_instances: SharedList<Left>,
-    pub(crate) listed_snapshots: SharedList<Left>,
-    pub(crate) listed_backups: SharedList<Left>,
+    pub(crate) listed_instances: SharedList<Left, CallError>,
+    pub(crate) listed_snapshots: SharedList<Left, CallError>,
+    pub(crate) listed_backups: SharedList<Left, CallError>,
 }
 
 /// Reason of an operation that is not complete.

@@ -11,6 +11,13 @@ pub(crate) enum Accepts {
     Nothing,
 }
 
+impl Accepts {
+    /// Returns true if a refusal because of the status is unexpected: it may not end by waiting.
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Self::All | Self::OnlyParameterGroup)
+    }
+}
+
 /// Status that does not pass by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {

@@ -210,7 +210,7 @@ impl InstanceReconciler {
         let answers = self.requested.busy_answers(id, &group) + 1;
         let answer = Answer::Busy {
             message: error.text(),
-            is_unexpected: target.accepts == Accepts::All,
+            is_unexpected: target.accepts.is_open(),
         };
         let again_after = self.shared.config.poll_interval * BUSY_POLLS;
         self.requested
@@ -282,7 +282,7 @@ impl Target<'_> {
     /// Returns true if RDS has refused a group of fields because of the status of the instance again and again, although it
     /// reports one in which it accepts modifications.
     fn is_lasting(&self, busy_answers: u32) -> bool {
-        busy_answers >= BUSY_ANSWERS && self.accepts == Accepts::All
+        busy_answers >= BUSY_ANSWERS && self.accepts.is_open()
     }
 
     fn in_cooldown(&self, message: Option<String>) -> Outcome {

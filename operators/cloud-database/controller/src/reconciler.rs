@@ -196,8 +196,12 @@ impl Reconciler for CloudDatabaseReconciler {
         record.listed_id()?;
         let owner = owner(object);
         let change = self.shared.events.changed.take(&owner);
-        let Ok(reconciler) = self.reconciler_of(object, suspended.related).await else {
-            return Some(suspension::unknown(self.shared.config.resync_period));
+        let reconciler = match self.reconciler_of(object, suspended.related).await {
+            Ok(reconciler) => reconciler,
+            Err(error) => {
+                let period = self.shared.config.resync_period;
+                return Some(suspension::not_described(&error, period));
+            }
         };
         let max_age = change.as_ref().map_or(Duration::MAX, Change::max_age);
         let uid = object["metadata"]["uid"].as_str();

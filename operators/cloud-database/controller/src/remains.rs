@@ -1,4 +1,5 @@
-//! Search for data that earlier instances have left, before the first instance of an object is created: the user most likely expects their data.
+//! Search for what earlier instances have left, before the first instance of an object is created: the user most likely expects
+//! their data.
 //!
 //! instance of an earlier object? → status erased? → data of an instance of this object? → data of an earlier object?
 //!
@@ -20,6 +21,29 @@ use crate::recorded_instance::RecordedInstance;
 use crate::replacement::replaced;
 use crate::step_error::StepError;
 use crate::tags;
+
+/// Snapshots and retained automated backups.
+#[derive(Default)]
+struct LeftData {
+    lists: Vec<Arc<[Left]>>,
+    /// Error of a list that the controller may not read.
+    denied: Option<CallError>,
+}
+
+impl LeftData {
+    fn add(&mut self, list: Result<Arc<[Left]>, CallError>) -> Result<(), CallError> {
+        match list {
+            Ok(list) => self.lists.push(list),
+            Err(error) if error.class() == Class::Access => self.denied = Some(error),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Left> {
+        self.lists.iter().flat_map(|list| list.iter())
+    }
+}
 
 impl InstanceReconciler {
     /// Returns Events about what does not keep an instance from being created.
@@ -49,49 +73,34 @@ impl InstanceReconciler {
         if record.is_complete {
             return Ok(Vec::new());
         }
-        let (left, unreadable) = self.left_data(object).await?;
-        let own: Vec<_> = left
+        let mut data = LeftData::default();
+        let created = created(object);
+        let snapshots = async || self.rds.snapshots_of_objects().await;
+        data.add(self.listed_snapshots.after(created, snapshots).await)?;
+        let backups = async || self.rds.backups_of_objects().await;
+        data.add(self.listed_backups.after(created, backups).await)?;
+        // An empty list proves nothing, and an empty instance would seem to be the lost one.
+        data.add(self.rds.snapshots_left_by(id).await.map(Arc::from))?;
+        data.add(self.rds.backups_left_by(id).await.map(Arc::from))?;
+        let own: Vec<_> = data
             .iter()
             .filter(|left| is_of_object(left, id, object) && !is_expected(left))
             .collect();
         if !own.is_empty() {
             return Err(self.data_of_this_object(id, &own));
         }
-        let mut earlier = left
+        let mut earlier = data
             .iter()
             .filter(|left| self.is_earlier(left, object) && !is_expected(left));
-        Ok(unreadable
-            .into_iter()
-            .chain(earlier.next().map(data_of_earlier_object))
-            .collect())
+        let earlier = earlier.next().map(data_of_earlier_object);
+        let denied = data.denied.as_ref().map(unreadable);
+        Ok(denied.into_iter().chain(earlier).collect())
     }
 
     async fn instances_of_objects(&self, object: &CloudDatabase) -> Result<Arc<[Left]>, CallError> {
         let created = created(object);
         let list = async || self.rds.instances_of_objects().await;
         self.listed_instances.after(created, list).await
-    }
-
-    /// Returns the snapshots and retained automated backups of the region, and an Event about what the controller may not read.
-    async fn left_data(
-        &self,
-        object: &CloudDatabase,
-    ) -> Result<(Vec<Left>, Option<OperatorEvent>), CallError> {
-        let created = created(object);
-        let snapshots = async || self.rds.all_snapshots().await;
-        let snapshots = self.listed_snapshots.after(created, snapshots).await;
-        let backups = async || self.rds.retained_backups().await;
-        let backups = self.listed_backups.after(created, backups).await;
-        let mut found = Vec::new();
-        let mut denied = None;
-        for list in [snapshots, backups] {
-            match list {
-                Ok(list) => found.extend(list.iter().cloned()),
-                Err(error) if error.class() == Class::Access => denied = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok((found, denied.map(|error| unreadable(&error))))
     }
 
     fn is_earlier(&self, left: &Left, object: &CloudDatabase) -> bool {

@@ -17,28 +17,29 @@ const CLOCK_SKEW: Duration = Duration::from_secs(6);
 
 /// Shared list, which one task at a time requests.
 #[derive(Debug)]
-pub(crate) struct SharedList<T>(Mutex<Option<Known<T>>>);
+pub(crate) struct SharedList<T, E>(Mutex<Option<Known<T, E>>>);
 
 #[derive(Debug)]
-struct Known<T> {
+struct Known<T, E> {
     requested: Instant,
     requested_at: Timestamp,
-    items: Arc<[T]>,
+    answer: Result<Arc<[T]>, E>,
 }
 
-impl<T> Default for SharedList<T> {
+impl<T, E> Default for SharedList<T, E> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<T> SharedList<T> {
+impl<T, E: Clone> SharedList<T, E> {
     /// Returns a list that was requested after an object was created, so that it contains what earlier objects have left.
     ///
     /// # Errors
     ///
-    /// The error of the request.
-    pub(crate) async fn after<E>(
+    /// The error of the request. All that have waited for it get the same one: without an answer of AWS, they would otherwise
+    /// wait for one time limit after the other.
+    pub(crate) async fn after(
         &self,
         created: Option<Timestamp>,
         request: impl AsyncFnOnce() -> Result<Vec<T>, E>,
@@ -46,24 +47,25 @@ impl<T> SharedList<T> {
         let asked = Instant::now();
         let mut known = self.0.lock().await;
         if let Some(list) = known.as_ref().filter(|list| list.serves(asked, created)) {
-            return Ok(Arc::clone(&list.items));
+            return list.answer.clone();
         }
         let (requested, requested_at) = (Instant::now(), Timestamp::now());
-        let items: Arc<[T]> = request().await?.into();
+        let answer = request().await.map(Arc::from);
         *known = Some(Known {
             requested,
             requested_at,
-            items: Arc::clone(&items),
+            answer: answer.clone(),
         });
-        Ok(items)
+        answer
     }
 }
 
-impl<T> Known<T> {
+impl<T, E> Known<T, E> {
     fn serves(&self, asked: Instant, created: Option<Timestamp>) -> bool {
         let is_of_later_request = self.requested >= asked;
         let is_later = created.is_some_and(|created| self.requested_at > created + CLOCK_SKEW);
-        is_of_later_request || (is_later && self.requested.elapsed() < MAX_AGE)
+        let is_recent = self.answer.is_ok() && self.requested.elapsed() < MAX_AGE;
+        is_of_later_request || (is_later && is_recent)
     }
 }
 
@@ -96,19 +98,32 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_list_serves_all_that_wait_for_it() {
+    async fn one_answer_serves_all_that_wait_for_it() {
+        for answer in [Ok(vec![1]), Err("no answer")] {
+            let list = SharedList::default();
+            let count = AtomicUsize::new(0);
+            let request = async || {
+                tokio::task::yield_now().await;
+                count.fetch_add(1, Ordering::SeqCst);
+                answer.clone()
+            };
+            let all = std::iter::repeat_with(|| list.after(None, request)).take(100);
+            futures::future::join_all(all).await;
+            let requests = count.into_inner();
+            assert_eq!(
+                requests, 2,
+                "all but the first have asked before the second"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_serves_nobody_who_asks_later() {
         let list = SharedList::default();
-        let count = AtomicUsize::new(0);
-        let request = async || {
-            tokio::task::yield_now().await;
-            Ok::<_, ()>(vec![count.fetch_add(1, Ordering::SeqCst)])
-        };
-        let all = std::iter::repeat_with(|| list.after(None, request)).take(100);
-        futures::future::join_all(all).await;
-        assert_eq!(
-            count.into_inner(),
-            2,
-            "all but the first have asked before the second"
-        );
+        let created = Some(Timestamp::now() - Duration::from_hours(1));
+        let failed = list.after(created, async || Err("no answer")).await;
+        assert_eq!(failed, Err("no answer"));
+        let listed = list.after(created, async || Ok(vec![1])).await;
+        assert_eq!(listed.as_deref(), Ok(&[1][..]));
     }
 }

@@ -14,7 +14,8 @@ use crate::recorded_instance::RecordedInstance;
 use crate::tags;
 
 impl InstanceReconciler {
-    /// Returns what RDS shows of an instance that it has listed before. Without an answer, the condition `Ready` stays as it is.
+    /// Returns what RDS shows of an instance that it has listed before. Without an answer, the condition `Ready` stays as it is
+    /// for the grace period of valid objects.
     pub(crate) async fn observe_suspended(
         &self,
         identity: &Identity,
@@ -26,16 +27,23 @@ impl InstanceReconciler {
         let described = self.locate(id, record).await;
         let max_age = max_age.min(self.max_age(record.phase));
         let described = match described {
-            Ok(_) => self.rds.recent(id, max_age).await.map_err(Into::into),
+            Ok(_) => {
+                let described = self.rds.recent(id, max_age).await;
+                described.map_err(|error| self.without_answer(id, error.into()))
+            }
             Err(error) => Err(error),
         };
+        let described = match described {
+            Ok(described) => described,
+            Err(error) => return not_described(&error, self.shared.config.resync_period),
+        };
+        self.record_answer(id);
         let output = match described {
-            Ok(Description::Swept(instance)) => self.shown(identity, uid, &instance),
-            Ok(Description::Single(Some(instance))) => self.shown(identity, uid, &instance),
+            Description::Swept(instance) => self.shown(identity, uid, &instance),
+            Description::Single(Some(instance)) => self.shown(identity, uid, &instance),
             // One answer without the instance proves nothing.
-            Ok(Description::Single(None)) if self.is_past_grace_period(id) => self.unseen(id),
-            Ok(Description::Single(None)) => unknown(self.shared.config.poll_interval),
-            Err(error) => self.unanswered(id, &error),
+            Description::Single(None) if self.is_past_grace_period(id) => self.unseen(id),
+            Description::Single(None) => unknown(self.shared.config.poll_interval),
         };
         ReconcileOutput {
             conditions: vec![suspended()],
@@ -51,15 +59,16 @@ impl InstanceReconciler {
     ) -> ReconcileOutput {
         let id = identity.id.as_str();
         self.record_seen(id);
+        let period = self.shared.config.resync_period;
         let phase = instance.db_instance_status().unwrap_or_default();
         // An instance that is only observed has no owner.
         let is_free = identity.is_adopted && !tags::has_owner(instance);
         if !is_free && let Err(error) = require_ours(instance, id, uid) {
-            return self.not_ready(error.reason(), error.to_string());
+            return not_ready(error.reason(), error.to_string(), period);
         }
         let meaning = instance_status::meaning(phase);
         let mut output = match meaning.problem {
-            Some(problem) => self.not_ready(problem.reason, problem.of_instance(id, phase)),
+            Some(problem) => not_ready(problem.reason, problem.of_instance(id, phase), period),
             None if meaning.serves => {
                 let message =
                     "the database can be used; changes are suspended until the object is valid";
@@ -70,27 +79,34 @@ impl InstanceReconciler {
         output.status.extend(observed(instance));
         output
     }
+}
 
-    fn not_ready(&self, reason: &'static str, message: String) -> ReconcileOutput {
-        ReconcileOutput {
-            readiness: Some(Readiness {
-                ready: false,
-                reason,
-                message,
-            }),
-            requeue_after: self.shared.config.resync_period,
-            ..ReconcileOutput::default()
-        }
+/// Returns the output about an instance that cannot be described. An error that says nothing about the instance leaves the
+/// condition `Ready` as it is.
+pub(crate) fn not_described(error: &ReconcileError, requeue_after: Duration) -> ReconcileOutput {
+    if matches!(error, ReconcileError::Inconclusive(_)) {
+        return unknown(requeue_after);
     }
+    ReconcileOutput {
+        conditions: vec![suspended()],
+        ..not_ready(error.reason(), error.to_string(), requeue_after)
+    }
+}
 
-    fn unanswered(&self, id: &str, error: &ReconcileError) -> ReconcileOutput {
-        tracing::warn!(instance = id, %error, "the instance of an invalid object cannot be described");
-        unknown(self.shared.config.resync_period)
+fn not_ready(reason: &'static str, message: String, requeue_after: Duration) -> ReconcileOutput {
+    ReconcileOutput {
+        readiness: Some(Readiness {
+            ready: false,
+            reason,
+            message,
+        }),
+        requeue_after,
+        ..ReconcileOutput::default()
     }
 }
 
 /// Returns the output that leaves the condition `Ready` as it is.
-pub(crate) fn unknown(requeue_after: Duration) -> ReconcileOutput {
+fn unknown(requeue_after: Duration) -> ReconcileOutput {
     ReconcileOutput {
         requeue_after,
         conditions: vec![suspended()],

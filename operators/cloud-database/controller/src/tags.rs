@@ -196,6 +196,16 @@ pub(crate) fn owner(instance: &DbInstance) -> String {
     named_object(instance.tag_list())
 }
 
+/// Returns those of some tags that name an object.
+pub(crate) fn naming_an_object(tags: Option<Vec<Tag>>) -> Vec<Tag> {
+    let tags = tags.into_iter().flatten();
+    tags.filter(|tag| {
+        tag.key()
+            .is_some_and(|key| [OWNER_TAG, OBJECT_TAG, CLUSTER_TAG].contains(&key))
+    })
+    .collect()
+}
+
 /// Returns a description of the object that tags name.
 pub(crate) fn named_object(tags: &[Tag]) -> String {
     TaggedObject::of(tags).to_string()

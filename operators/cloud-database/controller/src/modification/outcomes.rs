@@ -344,7 +344,7 @@ impl Outcomes {
             OUTCOME_UNKNOWN
         } else if has(|it| matches!(it, Outcome::Failed(_))) {
             "CallFailed"
-        } else if has(|it| matches!(it, Outcome::Cooldown { .. })) {
+        } else if has(|outcome| matches!(outcome, Outcome::Cooldown { .. })) {
             "StorageCooldown"
         } else if !self.fields.is_empty() {
             "Modifying"

@@ -140,7 +140,7 @@ impl RequestedModifications {
             )
         };
         if let Some(all) = self.lock().get_mut(id) {
-            all.retain(|it| !is_cooldown(&it.answer));
+            all.retain(|requested| !is_cooldown(&requested.answer));
         }
     }
 

@@ -61,6 +61,23 @@ async fn no_empty_instance_takes_the_place_of_one_of_which_rds_has_data() {
     }
 }
 
+/// Otherwise, one wrong answer would take the place of a database.
+#[tokio::test]
+async fn one_empty_list_does_not_hide_the_data_of_an_instance() {
+    for (operation, snapshot) in [
+        ("DescribeDBSnapshots", Some("before-the-accident")),
+        ("DescribeDBInstanceAutomatedBackups", None),
+    ] {
+        let env = Environment::start().await;
+        let id = env.create("orders", &json!({})).await;
+        delete(&env, &id, snapshot).await;
+        erase(&env);
+        env.rds.inject(operation, Disturbance::EmptyList, 1);
+        let output = env.reconcile("orders").await;
+        assert_eq!(Told::of(&output).reason, "InstanceMissing", "{operation}");
+    }
+}
+
 #[tokio::test]
 async fn data_of_an_earlier_object_of_the_name_is_told_and_delays_nothing() {
     let env = Environment::start().await;
@@ -84,7 +101,7 @@ async fn data_that_the_controller_may_not_read_is_told_and_delays_nothing() {
         env.store("orders", &json!({}));
         erase(&env);
         let denied = Disturbance::Error("AccessDenied".to_owned(), "not authorized".to_owned());
-        env.rds.inject(operation, denied, 1);
+        env.rds.inject(operation, denied, 2);
         let output = env.reconcile("orders").await;
         assert_eq!(reasons(&output), ["EarlierDataUnreadable"], "{operation}");
         env.reconcile("orders").await;

@@ -65,6 +65,21 @@ async fn answers_that_say_nothing_about_the_instance_of_an_invalid_object_leave_
 }
 
 #[tokio::test]
+async fn an_outage_of_rds_leaves_the_state_of_an_invalid_object_for_a_limited_time() {
+    for (grace_period, expected) in [
+        (Duration::from_hours(1), None),
+        (Duration::ZERO, Some((false, "RdsCallFailed"))),
+    ] {
+        let mut env = Environment::start().await;
+        env.set(|shared| shared.config.unavailable_grace_period = grace_period);
+        invalid(&env).await;
+        let failure = Disturbance::internal_failure();
+        env.rds.inject("DescribeDBInstances", failure, 9);
+        assert_eq!(observed(&env).await, expected);
+    }
+}
+
+#[tokio::test]
 async fn an_invalid_object_without_an_instance_is_not_ready() {
     let env = Environment::start().await;
     env.store("orders", &json!({}));
