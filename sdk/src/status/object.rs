@@ -287,7 +287,7 @@ impl ObjectReport {
             Visible::Known(events) => {
                 let mut table = plain_table(["EVENT", "TYPE", "AGE", "MESSAGE"]);
                 for event in events {
-                    // Written by anybody who may create Events.
+                    // Each user who may create Events can have written it.
                     let message = on_one_line(&event.message);
                     let reason = on_one_line(&event.reason);
                     table.add_row([&reason, &event.type_, &since(event.time), &message]);
