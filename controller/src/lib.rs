@@ -153,6 +153,7 @@ pub use crate::request_limits::{LimitedRequests, RequestLimits, path_segment};
 pub use crate::runtime::runtime_builder;
 pub use crate::sharding::{LEADER_ELECTION_ID_LABEL, ShardElector, Shards};
 pub use crate::simulated_election::SimulatedElection;
+pub use crate::status::typed::{read_status, replace_status};
 pub use lockstep_watch::{WatchLimits, Watches};
 
 pub use crate::watch::{Lookup, Reference, RelatedObjects, Watch};

@@ -5,4 +5,5 @@ pub(crate) mod merge_patch;
 pub(crate) mod patch;
 pub(crate) mod paused;
 pub(crate) mod reconcile_request;
+pub(crate) mod typed;
 pub(crate) mod unconfirmed;

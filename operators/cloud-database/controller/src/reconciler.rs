@@ -6,35 +6,36 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kube::Client;
-use lockstep_cloud_database_api::{CloudDatabase, FINALIZER};
+use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus, FINALIZER};
 use lockstep_controller::{
     DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
     ReconcileOutput, Reconciler, RelatedObjects, SecretAccess, SuspendedRequest, SyncRequest,
-    Watch,
+    Watch, read_status, replace_status,
 };
 use serde_json::{Map, Value, json};
 
-use crate::access::NamespaceAccess;
-use crate::access_pool::AccessPool;
-use crate::certificate::{CertificateExpiry, CertificateLabels};
+use crate::aws::access::NamespaceAccess;
+use crate::aws::access_pool::AccessPool;
+use crate::aws::namespaces;
+use crate::aws::rds_clients::RdsClients;
+use crate::aws::rds_events::RdsEvents;
+use crate::aws::rds_events::changed_instances::{Change, Owner};
 use crate::credentials;
-use crate::deletion_policy;
-use crate::identity::Identity;
-use crate::instance_reconciler::{InstanceReconciler, RECORDED, RdsConfig, Shared, fields};
-use crate::modification::outcomes::SYNCED;
-use crate::namespaces;
+use crate::credentials::owned_secrets;
+use crate::credentials::secrets::Secrets;
+use crate::deletion::deletion_policy;
+use crate::deletion::release;
+use crate::instance::certificate::{CertificateExpiry, CertificateLabels};
+use crate::instance::identity::Identity;
+use crate::instance::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
+use crate::instance::modification::outcomes::SYNCED;
+use crate::instance::record::Record;
+use crate::instance::step_error::StepError;
+use crate::instance::suspension;
+use crate::instance::sync::Subject;
 use crate::offers::OfferRefresh;
-use crate::owned_secrets;
-use crate::rds_clients::RdsClients;
-use crate::rds_events::RdsEvents;
-use crate::rds_events::changed_instances::{Change, Owner};
-use crate::recorded_instance::RecordedInstance;
-use crate::release;
-use crate::replica_source;
-use crate::secrets::Secrets;
-use crate::source_policy::SourcePolicy;
-use crate::step_error::{StepError, with_status};
-use crate::suspension;
+use crate::origin::replica_source;
+use crate::origin::source_policy::SourcePolicy;
 
 /// Reconciler of CloudDatabase.
 ///
@@ -156,6 +157,21 @@ fn owner(object: &Value) -> Owner {
     }
 }
 
+/// Returns the result of a step with the status after it.
+fn with_status(
+    output: ReconcileOutput,
+    before: &Record,
+    after: &CloudDatabaseStatus,
+) -> ReconcileOutput {
+    match replace_status::<CloudDatabaseStatus>(before, after) {
+        Ok(status) => ReconcileOutput { status, ..output },
+        Err(error) => ReconcileOutput {
+            error: Some(error),
+            ..output
+        },
+    }
+}
+
 #[async_trait]
 impl Reconciler for CloudDatabaseReconciler {
     type Kind = CloudDatabase;
@@ -165,7 +181,9 @@ impl Reconciler for CloudDatabaseReconciler {
     }
 
     fn initial_status(&self, object: &Value) -> Map<String, Value> {
-        fields([("completeFor", object["metadata"]["uid"].clone())])
+        let uid = object["metadata"]["uid"].as_str();
+        let uid = uid.map(|uid| ("completeFor".to_owned(), json!(uid)));
+        uid.into_iter().collect()
     }
 
     async fn status_identity(
@@ -174,24 +192,24 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<Map<String, Value>, ReconcileError> {
         let id = Identity::of(request.parent())?.id;
         let reconciler = self.reconciler_of(request.raw_parent(), request.related());
-        let record = RecordedInstance::from_status(request.raw_parent(), &id);
+        let record = Record::of(request.raw_parent(), &id);
         reconciler.await?.locate(&id, &record).await?;
-        let mut identity = fields([("instanceId", json!(id))]);
-        let status = &request.raw_parent()["status"];
-        if status["instanceId"]
-            .as_str()
-            .is_some_and(|recorded| recorded != id)
-        {
-            // The status was copied from another object.
-            identity.extend(RECORDED.map(|field| (field.to_owned(), Value::Null)));
-        }
-        Ok(identity)
+        let before: CloudDatabaseStatus = read_status(&request.raw_parent()["status"]);
+        let is_copied = before.instance_id.as_ref().is_some_and(|it| *it != id);
+        let after = CloudDatabaseStatus {
+            instance_id: Some(id),
+            complete_for: before.complete_for.clone(),
+            ..CloudDatabaseStatus::default()
+        };
+        // Nothing of a status that was copied from another object is true.
+        let before = if is_copied { before } else { after.clone() };
+        replace_status(&before, &after)
     }
 
     async fn observe_suspended(&self, suspended: &SuspendedRequest<'_>) -> Option<ReconcileOutput> {
         let object = suspended.object;
         let identity = Identity::of_stored(object, suspended.last_validated).ok()?;
-        let record = RecordedInstance::from_status(object, &identity.id);
+        let record = Record::of(object, &identity.id);
         // There is nothing to observe before.
         record.listed_id()?;
         let owner = owner(object);
@@ -205,8 +223,9 @@ impl Reconciler for CloudDatabaseReconciler {
         };
         let max_age = change.as_ref().map_or(Duration::MAX, Change::max_age);
         let uid = object["metadata"]["uid"].as_str();
-        let observed = reconciler.observe_suspended(&identity, &record, uid, max_age);
-        let output = Box::pin(observed).await;
+        let mut status = record.next(&identity.id);
+        let observed = reconciler.observe_suspended(&identity, &record, uid, max_age, &mut status);
+        let output = with_status(Box::pin(observed).await, &record, &status);
         let is_described = output.readiness.is_some();
         if let Some(mut change) = change.filter(|_| is_described) {
             change.set_seen();
@@ -225,7 +244,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let identity = Identity::of(object)?;
         let reconciler = self.reconciler_of(request.raw_parent(), request.related());
         let reconciler = reconciler.await?;
-        let record = RecordedInstance::from_status(request.raw_parent(), &identity.id);
+        let record = Record::of(request.raw_parent(), &identity.id);
         // The annotations may have changed since the identity was recorded: an instance in another region must not be created.
         let location = reconciler.locate(&identity.id, &record).await?;
         let client = &self.shared.client;
@@ -250,15 +269,24 @@ impl Reconciler for CloudDatabaseReconciler {
         let changed = &self.shared.events.changed;
         changed.set_owner(&location.instance(&identity.id), &owner);
         let change = changed.take(&owner);
-        let done = reconciler.sync(&identity, request, credentials.user, source, change);
-        let done = Box::pin(done).await;
-        let mut output = done.unwrap_or_else(|error| reconciler.output_of(error));
+        let subject = Subject {
+            identity: &identity,
+            request,
+            record: &record,
+            user: credentials.user,
+            source,
+        };
+        let mut status = record.next(&identity.id);
+        let done = Box::pin(reconciler.sync(subject, change, &mut status)).await;
+        let mut output = done.unwrap_or_else(|error| reconciler.output_of(error, &mut status));
         if output.error.is_none()
-            && let Err(error) = owned_secrets::add(&mut output, request, credentials.secret)
+            && let Err(error) =
+                owned_secrets::add(&mut output, &mut status, request, credentials.secret)
         {
-            // What was requested is recorded in any case.
-            output = reconciler.output_of(with_status(output.status, error));
+            output = reconciler.output_of(error.into(), &mut status);
         }
+        // What was requested is recorded in any case.
+        let mut output = with_status(output, &record, &status);
         reads.append(&mut output.reads);
         Ok(ReconcileOutput {
             reads,
@@ -309,25 +337,34 @@ impl Reconciler for CloudDatabaseReconciler {
         let owner = owner(deleted.object);
         let changed = &self.shared.events.changed;
         let change = changed.take(&owner);
+        let identity = Identity::of_deleted(deleted)?;
+        let record = Record::of(deleted.object, &identity.id);
+        let mut status = record.next(&identity.id);
         let done = match self.reconciler_of(deleted.object, deleted.related).await {
-            Ok(reconciler) => {
-                let done = reconciler.finalize(deleted).await;
-                done.map_err(|error| reconciler.output_of(error))
-            }
-            Err(error) => {
-                let done = release::without_access(deleted, error);
-                done.map_err(|error| StepError::from(error).into_output())
-            }
+            Ok(reconciler) => reconciler
+                .finalize(deleted, &identity, &record, &mut status)
+                .await
+                .unwrap_or_else(|error| {
+                    FinalizeOutcome::Waiting(reconciler.output_of(error, &mut status))
+                }),
+            Err(error) => release::without_access(deleted, error).unwrap_or_else(|error| {
+                FinalizeOutcome::Waiting(StepError::from(error).into_output(&mut status))
+            }),
         };
         // Each step describes the instance anew.
         if let Some(mut change) = change {
             change.set_seen();
         }
-        if let Ok(FinalizeOutcome::Done | FinalizeOutcome::Retained(_)) = &done {
-            changed.remove_owner(&owner);
-            self.reconcilers.remove(&owner);
-        }
-        Ok(done.unwrap_or_else(FinalizeOutcome::Waiting))
+        Ok(match done {
+            FinalizeOutcome::Waiting(output) => {
+                FinalizeOutcome::Waiting(with_status(output, &record, &status))
+            }
+            done => {
+                changed.remove_owner(&owner);
+                self.reconcilers.remove(&owner);
+                done
+            }
+        })
     }
 
     fn deletion_effect(deleted: &FinalizeRequest<'_>) -> Option<DeletionEffect> {

@@ -17,7 +17,7 @@ mod tags;
 
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 
 #[cfg(test)]
 pub(crate) use access::{PubliclyAccessible, SecurityGroups};

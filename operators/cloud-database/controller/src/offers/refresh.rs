@@ -11,13 +11,13 @@ use lockstep_controller::NamedConfigMap;
 use rds_catalogue::{Catalogue, CatalogueBuilder, EngineOffers, Origin};
 use tokio::time::Instant;
 
-use crate::access::{Access, AssumedRole};
-use crate::call_error::CallError;
-use crate::location::Location;
+use crate::aws::access::{Access, AssumedRole};
+use crate::aws::call_error::CallError;
+use crate::aws::location::Location;
+use crate::aws::rds_client::RdsClient;
 use crate::offers::attempts::Attempts;
 use crate::offers::metrics::OfferMetrics;
 use crate::offers::stored;
-use crate::rds_client::RdsClient;
 
 /// Field manager of the `ConfigMap`.
 const MANAGER: &str = "lockstep-rds-catalogue";

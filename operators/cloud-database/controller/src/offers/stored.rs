@@ -13,7 +13,7 @@ use k8s_openapi::jiff::civil::Date;
 use lockstep_controller::MAX_CONFIG_MAP_BYTES;
 use rds_catalogue::{Catalogue, EngineOffers, Origin};
 
-use crate::location::Location;
+use crate::aws::location::Location;
 
 /// Label of objects that this program writes.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";

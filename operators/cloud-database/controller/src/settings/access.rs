@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{self as api, CloudDatabaseSpec};
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 use crate::settings::setting::{Call, Change, Setting};
 
 pub(crate) struct PubliclyAccessible;

@@ -3,7 +3,7 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 use crate::settings::setting::{Change, Compared, NewInstance, Setting};
 
 /// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own

@@ -3,7 +3,7 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 use crate::settings::setting::{Compared, NewInstance, Setting};
 
 pub(crate) struct InstanceClass;

@@ -3,7 +3,7 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, EngineLifecycleSupport};
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 use crate::settings::compute::DedicatedLogVolume;
 use crate::settings::engine_version::EngineVersion;
 use crate::settings::setting::{Change, Compared, NewInstance, Setting, is_changed};

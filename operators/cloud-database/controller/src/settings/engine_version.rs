@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, compare_versions, version_matches};
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 use crate::settings::setting::{Compared, Setting};
 
 pub(crate) struct EngineVersion;

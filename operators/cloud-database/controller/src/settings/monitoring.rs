@@ -5,7 +5,7 @@ use aws_sdk_rds::types::{
 };
 use lockstep_cloud_database_api::{self as api, CloudDatabaseSpec, EnhancedMonitoring, Monitoring};
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 use crate::settings::setting::{Change, Compared, NewInstance, Setting};
 
 /// Interval and role of Enhanced Monitoring, which RDS wants together.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::rds_client::request::Request;
-use crate::recorded_instance::RecordedInstance;
+use crate::aws::rds_client::request::Request;
+use crate::instance::record::Record;
 
 /// Call that changes a setting, separately from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) struct Compared<'a> {
     /// If true, changes are to wait for the maintenance window.
     pub(crate) waits: bool,
     /// Requests of earlier reconciliations.
-    pub(crate) record: &'a RecordedInstance<'a>,
+    pub(crate) record: &'a Record,
 }
 
 /// Setting of an instance that RDS can change.

@@ -5,8 +5,8 @@
 use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::{CloudDatabaseSpec, Storage, StorageType};
 
-use crate::rds_client::request::Request;
-use crate::recorded_instance::RecordedInstance;
+use crate::aws::rds_client::request::Request;
+use crate::instance::record::Record;
 use crate::settings::setting::{Call, Change, Compared, NewInstance, Setting};
 
 /// Size from which the IOPS and the throughput of gp3 can be set, in GiB, for PostgreSQL, MySQL and MariaDB.
@@ -141,9 +141,9 @@ fn change(
     storage: &Storage,
     instance: &DbInstance,
     pending: Option<&PendingModifiedValues>,
-    record: &RecordedInstance<'_>,
+    record: &Record,
 ) -> StorageChange {
-    let applied = &record.applied_storage;
+    let applied = record.applied_storage.clone().unwrap_or_default();
     let actual_size = pending
         .and_then(|it| it.allocated_storage())
         .or(instance.allocated_storage())
@@ -246,7 +246,7 @@ fn max_size(
 mod tests {
     use aws_sdk_rds::types::builders::DbInstanceBuilder;
 
-    use lockstep_cloud_database_api::AppliedStorage;
+    use lockstep_cloud_database_api::{AppliedStorage, CloudDatabaseStatus};
 
     use super::*;
 
@@ -283,10 +283,17 @@ mod tests {
             .storage_throughput(throughput)
     }
 
+    fn recorded(applied: AppliedStorage) -> Record {
+        Record::from(CloudDatabaseStatus {
+            applied_storage: Some(applied),
+            ..CloudDatabaseStatus::default()
+        })
+    }
+
     fn of(storage: &Storage, instance: DbInstanceBuilder) -> StorageChange {
         let instance = instance.build();
         let pending = instance.pending_modified_values();
-        change(storage, &instance, pending, &RecordedInstance::default())
+        change(storage, &instance, pending, &Record::default())
     }
 
     #[test]
@@ -376,13 +383,12 @@ mod tests {
     fn removed_iops_are_removed_and_those_that_another_client_has_set_are_kept() {
         let instance = gp3(500).iops(16_000).storage_throughput(1_000).build();
         let wanted = storage(StorageType::Gp3, 500);
-        let applied = |iops, throughput_mibps| RecordedInstance {
-            applied_storage: AppliedStorage {
+        let applied = |iops, throughput_mibps| {
+            recorded(AppliedStorage {
                 iops,
                 throughput_mibps,
                 max_size_gib: None,
-            },
-            ..RecordedInstance::default()
+            })
         };
         let changed = change(
             &wanted,
@@ -412,10 +418,10 @@ mod tests {
         let taken_back = |wanted: i32, accepted: Option<i32>| {
             let pending = PendingModifiedValues::builder().allocated_storage(200);
             let instance = gp3(100).pending_modified_values(pending.build()).build();
-            let record = RecordedInstance {
+            let record = Record::from(CloudDatabaseStatus {
                 accepted_storage_gib: accepted,
-                ..RecordedInstance::default()
-            };
+                ..CloudDatabaseStatus::default()
+            });
             let pending = instance.pending_modified_values();
             let wanted = storage(StorageType::Gp3, wanted);
             change(&wanted, &instance, pending, &record).size_gib
@@ -441,13 +447,10 @@ mod tests {
                 ..storage(StorageType::Gp3, size)
             };
             let instance = gp3(actual_size).set_max_allocated_storage(actual_max);
-            let record = RecordedInstance {
-                applied_storage: AppliedStorage {
-                    max_size_gib: applied,
-                    ..AppliedStorage::default()
-                },
-                ..RecordedInstance::default()
-            };
+            let record = recorded(AppliedStorage {
+                max_size_gib: applied,
+                ..AppliedStorage::default()
+            });
             change(&wanted, &instance.build(), None, &record).max_size_gib
         };
         let max = |wanted, size, actual_size, actual_max| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
-use crate::rds_client::request::Request;
+use crate::aws::rds_client::request::Request;
 use crate::settings::setting::{Call, Setting};
 
 pub(crate) struct Tags;

@@ -3,8 +3,8 @@
 use rds_simulator::Disturbance;
 use serde_json::json;
 
-use crate::allowed_sources::NamespaceSources;
-use crate::source_policy::{SourcePolicy, UnownedSources};
+use crate::origin::allowed_sources::NamespaceSources;
+use crate::origin::source_policy::{SourcePolicy, UnownedSources};
 use crate::tests::environment::{Environment, Told};
 use crate::tests::sources::{Source, create};
 

@@ -4,7 +4,7 @@ use lockstep_controller::ReconcileOutput;
 use rds_simulator::{End, Outcome};
 use serde_json::{Value, json};
 
-use crate::instance_status::{self, STATUSES};
+use crate::instance::instance_status::{self, STATUSES};
 use crate::tests::environment::{Environment, Told};
 
 /// Statuses that do not pass, in which RDS takes no final snapshot.

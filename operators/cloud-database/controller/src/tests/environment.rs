@@ -19,14 +19,14 @@ use lockstep_controller::{
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
-use crate::access::Access;
-use crate::access_pool::AccessPool;
-use crate::aws_metrics::{AwsRequestLabels, AwsRequests};
-use crate::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
-use crate::rate_limits::RateLimits;
-use crate::rds_clients::RdsClients;
-use crate::rds_events::changed_instances::Owner;
-use crate::recent::tests::config_at;
+use crate::aws::access::Access;
+use crate::aws::access_pool::AccessPool;
+use crate::aws::metrics::{AwsRequestLabels, AwsRequests};
+use crate::aws::rate_limits::RateLimits;
+use crate::aws::rds_clients::RdsClients;
+use crate::aws::rds_events::changed_instances::Owner;
+use crate::aws::recent::tests::config_at;
+use crate::instance::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
 use crate::reconciler::CloudDatabaseReconciler;
 
 /// Longer than any state of an instance, in simulated time.

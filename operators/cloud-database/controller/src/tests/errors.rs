@@ -7,8 +7,8 @@ use lockstep_controller::{OperatorCondition, ReconcileOutput};
 use rds_simulator::{COMMON_ERRORS, Disturbance, Model};
 use serde_json::{Value, json};
 
-use crate::call_error::OTHERS_AGAIN_AFTER;
-use crate::error_code::{self, Class};
+use crate::aws::call_error::OTHERS_AGAIN_AFTER;
+use crate::aws::error_code::{self, Class};
 use crate::tests::environment::{Environment, Told};
 
 /// Returns the codes that an operation can answer, with their meanings.

@@ -6,7 +6,7 @@ use lockstep_controller::{OperatorCondition, ReconcileOutput};
 use rds_simulator::{Disturbance, End};
 use serde_json::{Value, json};
 
-use crate::recent::tests::config_at;
+use crate::aws::recent::tests::config_at;
 use crate::tests::environment::Environment;
 
 fn synced(output: &ReconcileOutput) -> &OperatorCondition {

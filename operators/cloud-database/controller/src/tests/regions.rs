@@ -4,8 +4,8 @@ use lockstep_cloud_database_api::CloudDatabase;
 use rds_simulator::Simulator;
 use serde_json::json;
 
-use crate::access::Access;
-use crate::instance_reconciler::InstanceReconciler;
+use crate::aws::access::Access;
+use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::tests::environment::Environment;
 
 const OTHER_REGION: &str = "us-east-1";

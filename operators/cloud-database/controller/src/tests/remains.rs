@@ -6,7 +6,7 @@ use lockstep_controller::ReconcileOutput;
 use rds_simulator::Disturbance;
 use serde_json::json;
 
-use crate::recent::tests::config_at;
+use crate::aws::recent::tests::config_at;
 use crate::tests::environment::{Environment, Told};
 
 /// Deletes an instance as an administrator does who keeps its data, and returns its resource ID.

@@ -6,8 +6,8 @@ use aws_sdk_rds::types::{DbInstanceAutomatedBackup, Tag};
 use rds_simulator::Disturbance;
 use serde_json::{Value, json};
 
-use crate::recent::tests::config_at;
-use crate::source_policy::UnownedSources;
+use crate::aws::recent::tests::config_at;
+use crate::origin::source_policy::UnownedSources;
 use crate::tests::environment::{Environment, Told};
 use crate::tests::sources::create;
 

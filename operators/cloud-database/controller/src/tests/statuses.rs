@@ -5,7 +5,7 @@ use std::time::Duration;
 use rds_simulator::End;
 use serde_json::{Value, json};
 
-use crate::instance_status::STATUSES;
+use crate::instance::instance_status::STATUSES;
 use crate::tests::environment::{Environment, Told};
 
 /// Time after which RDS changes the storage again.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::recent::tests::{calls, id};
+use crate::aws::recent::tests::{calls, id};
 use crate::tests::environment::Environment;
 
 /// Number of instances for which listings are cheaper than single calls.

@@ -7,7 +7,7 @@ use lockstep_controller::ReconcileOutput;
 use rds_simulator::Disturbance;
 use serde_json::{Value, json};
 
-use crate::modification::unaccepted_changes::Knowledge;
+use crate::instance::modification::unaccepted_changes::Knowledge;
 use crate::tests::environment::Environment;
 
 const LONG: Duration = Duration::from_hours(1);

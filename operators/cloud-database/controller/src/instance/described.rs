@@ -1,0 +1,50 @@
+//! Instance as RDS describes it, beside its object.
+
+use aws_sdk_rds::types::DbInstance;
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec};
+use lockstep_controller::ReconcileError;
+
+use crate::credentials::master_user::MasterUser;
+use crate::instance::instance_status::{self, Accepts, Meaning};
+use crate::instance::observation::is_observed;
+use crate::instance::record::Record;
+
+/// Instance that RDS lists, beside what its object says of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Described<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) object: &'a CloudDatabase,
+    pub(crate) instance: &'a DbInstance,
+    /// Status before the reconciliation.
+    pub(crate) record: &'a Record,
+    /// Master user that the instance is to have.
+    pub(crate) user: &'a Result<MasterUser, ReconcileError>,
+}
+
+impl<'a> Described<'a> {
+    pub(crate) fn spec(&self) -> &'a CloudDatabaseSpec {
+        &self.object.spec
+    }
+
+    /// Returns true if the instance is only observed.
+    pub(crate) fn is_observed(&self) -> bool {
+        is_observed(self.object)
+    }
+
+    /// Returns what the status of the instance means.
+    pub(crate) fn meaning(&self) -> Meaning {
+        meaning_of(self.instance)
+    }
+
+    /// Returns when RDS is to apply changes. Full storage does not wait for the maintenance window.
+    pub(crate) fn time_of_changes(&self) -> ApplyChanges {
+        match self.meaning().accepts {
+            Accepts::OnlyStorage => ApplyChanges::Immediately,
+            _ => self.spec().apply_changes,
+        }
+    }
+}
+
+pub(crate) fn meaning_of(instance: &DbInstance) -> Meaning {
+    instance_status::meaning(instance.db_instance_status().unwrap_or_default())
+}
