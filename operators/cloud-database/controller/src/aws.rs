@@ -13,6 +13,7 @@ pub(crate) mod location;
 pub(crate) mod metrics;
 pub(crate) mod namespaces;
 pub(crate) mod rate_limits;
+pub(crate) mod rds_api;
 pub(crate) mod rds_client;
 pub(crate) mod rds_clients;
 pub(crate) mod rds_events;

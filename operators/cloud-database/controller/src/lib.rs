@@ -3,8 +3,11 @@
 #![allow(clippy::doc_markdown, reason = "product names are no code")]
 
 mod aws;
+mod clock;
 mod credentials;
 mod deletion;
+#[cfg(test)]
+mod exploration;
 mod instance;
 mod offers;
 mod origin;

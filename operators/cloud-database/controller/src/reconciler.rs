@@ -158,7 +158,7 @@ fn owner(object: &Value) -> Owner {
 }
 
 /// Returns the result of a step with the status after it.
-fn with_status(
+pub(crate) fn with_status(
     output: ReconcileOutput,
     before: &Record,
     after: &CloudDatabaseStatus,

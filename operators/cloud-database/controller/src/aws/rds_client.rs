@@ -8,6 +8,7 @@ pub(crate) mod request;
 mod sources;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_config::{Region, SdkConfig};
@@ -23,6 +24,7 @@ use crate::aws::descriptions::{Descriptions, PAGE_SIZE};
 use crate::aws::location::Location;
 use crate::aws::metrics::{AwsRequests, CountRequests};
 use crate::aws::rate_limits::RateLimits;
+use crate::aws::rds_api::{Aws, RdsApi};
 use crate::aws::rds_client::request::Request;
 use crate::credentials::master_user::{MasterPassword, MasterUser};
 use crate::instance::modification::Modification;
@@ -36,7 +38,9 @@ pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// Client of the RDS API.
 #[derive(Clone, Debug)]
 pub struct RdsClient {
+    /// Builder of calls, which `api` answers.
     client: Client,
+    api: Arc<dyn RdsApi>,
     account: Account,
     region: Option<String>,
     /// Distinguishes the instances of this cluster from those of other clusters in the same account.
@@ -74,6 +78,7 @@ impl RdsClient {
         let counted = aws_sdk_rds::config::Builder::from(&config).interceptor(count);
         Self {
             client: Client::from_conf(counted.build()),
+            api: Arc::new(Aws),
             account,
             region: config.region().map(ToString::to_string),
             cluster_name,
@@ -113,6 +118,22 @@ impl RdsClient {
         self.account = other.account.clone();
     }
 
+    /// Knows the account without a call to STS.
+    #[cfg(test)]
+    pub(crate) fn know_account(&mut self, id: &str) {
+        self.account.know(id);
+    }
+
+    /// Returns a client that remembers nothing, and whose calls are answered by a model.
+    #[cfg(test)]
+    pub(crate) fn answered_by(&self, api: Arc<dyn RdsApi>) -> Self {
+        Self {
+            api,
+            descriptions: Descriptions::default(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn cluster_name(&self) -> Option<&str> {
         self.cluster_name.as_deref()
     }
@@ -143,12 +164,10 @@ impl RdsClient {
             .client
             .describe_db_instances()
             .db_instance_identifier(id);
-        match call.send().await {
+        match self.api.describe_db_instances(call).await {
             Ok(response) => Ok(response.db_instances.unwrap_or_default().into_iter().next()),
-            Err(error) => match CallError::from(error) {
-                error if error.is("DBInstanceNotFound") => Ok(None),
-                error => Err(error),
-            },
+            Err(error) if error.is("DBInstanceNotFound") => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -168,13 +187,11 @@ impl RdsClient {
     async fn filtered(&self, filter: &str, value: &str) -> Result<Vec<DbInstance>, CallError> {
         self.acquire().await;
         let filter = Filter::builder().name(filter).values(value).build();
-        let response = self.client.describe_db_instances().filters(filter);
-        match response.send().await {
+        let call = self.client.describe_db_instances().filters(filter);
+        match self.api.describe_db_instances(call).await {
             Ok(response) => Ok(response.db_instances.unwrap_or_default()),
-            Err(error) => match CallError::from(error) {
-                error if error.is("DBInstanceNotFound") => Ok(Vec::new()),
-                error => Err(error),
-            },
+            Err(error) if error.is("DBInstanceNotFound") => Ok(Vec::new()),
+            Err(error) => Err(error),
         }
     }
 
@@ -184,7 +201,7 @@ impl RdsClient {
         let requested = Instant::now();
         let call = self.client.describe_db_instances();
         let call = call.max_records(PAGE_SIZE.into()).set_marker(marker);
-        let page = call.send().await?;
+        let page = self.api.describe_db_instances(call).await?;
         Ok(Page {
             instances: page.db_instances.unwrap_or_default(),
             marker: page.marker.filter(|marker| !marker.is_empty()),
@@ -200,12 +217,11 @@ impl RdsClient {
             self.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.db_instance_identifier(id).set_marker(marker);
-            let page = match call.max_records(PAGE_SIZE.into()).send().await {
+            let call = call.max_records(PAGE_SIZE.into());
+            let page = match self.api.describe_db_snapshots(call).await {
                 Ok(page) => page,
-                Err(error) => match CallError::from(error) {
-                    error if error.is("DBInstanceNotFound") => return Ok(found),
-                    error => return Err(error),
-                },
+                Err(error) if error.is("DBInstanceNotFound") => return Ok(found),
+                Err(error) => return Err(error),
             };
             found.extend(page.db_snapshots.unwrap_or_default());
             marker = page.marker;
@@ -219,12 +235,11 @@ impl RdsClient {
     pub(crate) async fn snapshot(&self, name: &str) -> Result<Option<DbSnapshot>, CallError> {
         self.acquire().await;
         let call = self.client.describe_db_snapshots();
-        match call.db_snapshot_identifier(name).send().await {
+        let call = call.db_snapshot_identifier(name);
+        match self.api.describe_db_snapshots(call).await {
             Ok(page) => Ok(page.db_snapshots.unwrap_or_default().into_iter().next()),
-            Err(error) => match CallError::from(error) {
-                error if error.is("DBSnapshotNotFound") => Ok(None),
-                error => Err(error),
-            },
+            Err(error) if error.is("DBSnapshotNotFound") => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -264,7 +279,7 @@ impl RdsClient {
             .set_tags(Some(tags::at_creation(object, self.cluster_name())));
         let request = Request::Create(request);
         let request = settings::put_at_creation(spec, NewInstance::Empty, request);
-        Password::put(&password, request).send().await
+        self.api.send(Password::put(&password, request)).await
     }
 
     /// Requests a modification of an instance, to be applied immediately or in its maintenance window.
@@ -281,19 +296,16 @@ impl RdsClient {
             .modify_db_instance()
             .db_instance_identifier(id)
             .apply_immediately(when == ApplyChanges::Immediately);
-        change.put(Request::Modify(request)).send().await
+        self.api.send(change.put(Request::Modify(request))).await
     }
 
     /// Removes tags from an instance.
     pub(crate) async fn untag(&self, arn: &str, keys: Vec<String>) -> Result<(), CallError> {
         self.may_write().await?;
         let _write = self.descriptions.write(name_of(arn));
-        self.client
-            .remove_tags_from_resource()
-            .resource_name(arn)
-            .set_tag_keys(Some(keys))
-            .send()
-            .await?;
+        let call = self.client.remove_tags_from_resource();
+        let call = call.resource_name(arn).set_tag_keys(Some(keys));
+        self.api.remove_tags_from_resource(call).await?;
         Ok(())
     }
 
@@ -307,12 +319,9 @@ impl RdsClient {
         let _write = self.descriptions.write(name_of(arn));
         let tags = tags.iter();
         let tags = tags.map(|(key, value)| tags::tag(key, value)).collect();
-        self.client
-            .add_tags_to_resource()
-            .resource_name(arn)
-            .set_tags(Some(tags))
-            .send()
-            .await?;
+        let call = self.client.add_tags_to_resource();
+        let call = call.resource_name(arn).set_tags(Some(tags));
+        self.api.add_tags_to_resource(call).await?;
         Ok(())
     }
 
@@ -326,14 +335,14 @@ impl RdsClient {
     ) -> Result<(), CallError> {
         self.may_write().await?;
         let _write = self.descriptions.write(id);
-        self.client
+        let call = self
+            .client
             .delete_db_instance()
             .db_instance_identifier(id)
             .skip_final_snapshot(final_snapshot.is_none())
             .set_final_db_snapshot_identifier(final_snapshot)
-            .set_delete_automated_backups(retain_backups.map(|retain| !retain))
-            .send()
-            .await?;
+            .set_delete_automated_backups(retain_backups.map(|retain| !retain));
+        self.api.delete_db_instance(call).await?;
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! Names of final snapshots.
 
-use k8s_openapi::jiff::Timestamp;
-
+use crate::clock;
 use crate::instance::identity;
 
 /// After the identifier of the instance.
@@ -14,7 +13,7 @@ pub(crate) fn name(instance: &str) -> String {
 
 /// Returns the name of another one that is taken now.
 pub(crate) fn name_with_time(instance: &str) -> String {
-    let time = Timestamp::now().strftime("%Y%m%d%H%M%S");
+    let time = clock::now().strftime("%Y%m%d%H%M%S");
     format!("{}-{time}", name(instance))
 }
 

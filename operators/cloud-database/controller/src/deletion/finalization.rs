@@ -9,7 +9,6 @@
 use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
-use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::{
     ApplyChanges, CloudDatabaseStatus, DeletionPolicy, DeletionRequest,
 };
@@ -19,6 +18,7 @@ use lockstep_controller::{
 use serde_json::Value;
 
 use crate::aws::call_error::{CallError, ROLE_NOT_ASSUMED};
+use crate::clock;
 use crate::deletion::absence::{Deletion, Requested};
 use crate::deletion::deleted_instance::Found;
 use crate::deletion::deletion_policy;
@@ -224,7 +224,7 @@ impl InstanceReconciler {
         };
         status.deletion_request = Some(DeletionRequest {
             final_snapshot_id: snapshot,
-            accepted_at: Some(Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+            accepted_at: Some(clock::text()),
             seen_deleting: false,
         });
         ReconcileOutput {

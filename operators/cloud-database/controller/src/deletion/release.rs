@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
-use k8s_openapi::jiff::Timestamp;
 use lockstep_cloud_database_api::DeletionPolicy;
 use lockstep_controller::{FinalizeOutcome, FinalizeRequest, ReconcileError};
 
+use crate::clock;
 use crate::deletion::absence::Requested;
 use crate::deletion::absence::SecondDescription;
 use crate::deletion::deletion_policy::{self, deletion_began};
@@ -128,6 +128,6 @@ pub(crate) fn without_access(
 
 /// Returns the time since the deletion of an object began.
 pub(crate) fn deletion_age(deleted: &FinalizeRequest<'_>) -> Duration {
-    let age = Timestamp::now().as_second() - deletion_began(deleted);
+    let age = clock::now().as_second() - deletion_began(deleted);
     Duration::from_secs(age.try_into().unwrap_or_default())
 }

@@ -20,6 +20,7 @@ use crate::aws::rds_client::left::Left;
 use crate::aws::rds_clients::RdsClients;
 use crate::aws::rds_events::RdsEvents;
 use crate::aws::shared_list::SharedList;
+use crate::clock;
 use crate::credentials::known_passwords::KnownPasswords;
 use crate::instance::certificate::CertificateExpiry;
 use crate::instance::modification::outcomes::SYNCED;
@@ -89,11 +90,11 @@ pub(crate) struct InstanceReconciler {
     /// Last known region and account of the instances.
     location: Mutex<Option<Location>>,
     /// Instances that RDS does not list, with the time since then.
-    unseen_since: Mutex<HashMap<String, Instant>>,
+    pub(crate) unseen_since: Mutex<HashMap<String, Instant>>,
     /// Adopted instances of objects that are being deleted, without the owner tag, with the time since then.
-    unowned_since: Mutex<HashMap<String, Instant>>,
+    pub(crate) unowned_since: Mutex<HashMap<String, Instant>>,
     /// Instances for which calls fail, with the time since then.
-    failing_since: Mutex<HashMap<String, Instant>>,
+    pub(crate) failing_since: Mutex<HashMap<String, Instant>>,
     /// Instances whose region this process has recorded, and whose creation it has not requested since then.
     pub(crate) first_creations: Mutex<HashSet<String>>,
     /// Instances and data that earlier objects have left.
@@ -176,8 +177,10 @@ impl InstanceReconciler {
     /// Returns true if the grace period has passed since an instance was added to these.
     fn is_past(&self, instances: &Mutex<HashMap<String, Instant>>, id: &str) -> bool {
         let mut instances = instances.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = instances.entry(id.to_owned()).or_insert_with(Instant::now);
-        since.elapsed() >= self.shared.config.not_found_grace_period
+        let since = instances
+            .entry(id.to_owned())
+            .or_insert_with(clock::instant);
+        clock::instant().duration_since(*since) >= self.shared.config.not_found_grace_period
     }
 
     /// Returns the result about an instance that serves clients.
@@ -332,8 +335,8 @@ impl InstanceReconciler {
             .failing_since
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let since = failing.entry(id.to_owned()).or_insert_with(Instant::now);
-        if since.elapsed() < self.shared.config.unavailable_grace_period {
+        let since = failing.entry(id.to_owned()).or_insert_with(clock::instant);
+        if clock::instant().duration_since(*since) < self.shared.config.unavailable_grace_period {
             ReconcileError::Inconclusive(Box::new(error))
         } else {
             error

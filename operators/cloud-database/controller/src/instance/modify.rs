@@ -9,6 +9,7 @@ use lockstep_cloud_database_api::{AcceptedChange, ApplyChanges};
 
 use crate::aws::call_error::{CallError, OTHERS_AGAIN_AFTER};
 use crate::aws::error_code::Class;
+use crate::clock;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::instance_status::Accepts;
 use crate::instance::modification::Modification;
@@ -294,7 +295,7 @@ impl Target<'_> {
 
     /// Returns the time until RDS accepts a change of the storage again, if it is known.
     fn cooldown(&self) -> Option<Duration> {
-        let since = Timestamp::now().duration_since(self.storage_modified_at?);
+        let since = clock::now().duration_since(self.storage_modified_at?);
         let since = Duration::try_from(since).ok()?;
         STORAGE_COOLDOWN.checked_sub(since)
     }

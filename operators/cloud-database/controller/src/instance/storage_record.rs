@@ -1,9 +1,10 @@
 //! Changes of an instance that the status records once RDS has accepted them, and what it records of the storage.
 
 use aws_sdk_rds::types::DbInstance;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::SignedDuration;
 use lockstep_cloud_database_api::{AppliedStorage, CloudDatabaseStatus, LastChange};
 
+use crate::clock;
 use crate::instance::described::{Described, meaning_of};
 use crate::instance::instance_status::Accepts;
 use crate::instance::modification::outcomes::Outcomes;
@@ -25,7 +26,7 @@ pub(crate) fn record(
     } = *described;
     let spec = described.spec();
     let changed = outcomes.requested_fields();
-    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let now = clock::text();
     if is_cancelled(instance, record) {
         status.accepted_storage_gib = None;
     }
@@ -73,6 +74,6 @@ fn is_settled(instance: &DbInstance, record: &Record) -> bool {
 /// Returns true if RDS has accepted a change of the storage a short time ago.
 fn is_recent(record: &Record) -> bool {
     let modified = record.storage_modified_at();
-    let since = modified.map(|at| Timestamp::now().duration_since(at));
+    let since = modified.map(|at| clock::now().duration_since(at));
     since.is_some_and(|since| since < SHOWN_AFTER)
 }

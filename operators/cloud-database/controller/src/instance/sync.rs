@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use aws_sdk_rds::types::DbInstance;
-use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus, REPLACES_INSTANCE};
 use lockstep_controller::{ReconcileError, ReconcileOutput, SyncRequest};
 
 use crate::aws::rds_events::changed_instances::Change;
+use crate::clock;
 use crate::credentials::connection_secret::{self, Published};
 use crate::credentials::master_user::MasterUser;
 use crate::credentials::owned_secrets;
@@ -200,7 +200,7 @@ impl InstanceReconciler {
         output.stalled = outcomes.stalled();
         output.conditions = vec![outcomes.condition()];
         output.events = outcomes.events();
-        if let Some((condition, event)) = certificate::report(instance, Timestamp::now()) {
+        if let Some((condition, event)) = certificate::report(instance, clock::now()) {
             output.conditions.push(condition);
             output.events.extend(event);
         }

@@ -91,7 +91,8 @@ impl RdsClient {
         loop {
             self.acquire().await;
             let call = self.client.describe_db_snapshots().set_marker(marker);
-            let page = call.max_records(PAGE_SIZE.into()).send().await?;
+            let call = call.max_records(PAGE_SIZE.into());
+            let page = self.api.describe_db_snapshots(call).await?;
             let snapshots = page.db_snapshots.unwrap_or_default().into_iter();
             let kept = snapshots.filter(|snapshot| snapshot.snapshot_type() != Some("automated"));
             found.extend(kept.map(Left::from).filter(Left::is_of_object));
@@ -127,7 +128,11 @@ impl RdsClient {
             self.acquire().await;
             let call = self.client.describe_db_instance_automated_backups();
             let call = call.filters(filter.clone()).set_marker(marker);
-            let page = call.max_records(PAGE_SIZE.into()).send().await?;
+            let call = call.max_records(PAGE_SIZE.into());
+            let page = self
+                .api
+                .describe_db_instance_automated_backups(call)
+                .await?;
             let backups = page.db_instance_automated_backups.unwrap_or_default();
             found.extend(backups.into_iter().map(Left::from));
             marker = page.marker.filter(|marker| !marker.is_empty());

@@ -17,7 +17,8 @@ impl RdsClient {
         self.acquire().await;
         let call = self.client.describe_db_engine_versions().engine(engine);
         let call = call.include_all(true).max_records(PAGE_SIZE.into());
-        let page = call.set_marker(marker).send().await?;
+        let call = call.set_marker(marker);
+        let page = self.api.describe_db_engine_versions(call).await?;
         let versions = answers::versions(page.db_engine_versions());
         Ok((versions, next(page.marker())))
     }
@@ -31,7 +32,11 @@ impl RdsClient {
         self.acquire().await;
         let call = self.client.describe_orderable_db_instance_options();
         let call = call.engine(engine).max_records(PAGE_SIZE.into());
-        let page = call.set_marker(marker).send().await?;
+        let call = call.set_marker(marker);
+        let page = self
+            .api
+            .describe_orderable_db_instance_options(call)
+            .await?;
         let options = answers::options(page.orderable_db_instance_options());
         Ok((options, next(page.marker())))
     }

@@ -45,7 +45,7 @@ impl RdsClient {
         let request = with_place_and_tags!(request, object, self.cluster_name());
         let request = Request::RestoreSnapshot(request);
         let request = settings::put_at_creation(spec, NewInstance::Restored, request);
-        request.send().await
+        self.api.send(request).await
     }
 
     /// Requests a new instance, owned by the object, with an earlier state of another one.
@@ -75,7 +75,7 @@ impl RdsClient {
         let request = with_place_and_tags!(request, object, self.cluster_name());
         let request = Request::RestorePointInTime(request);
         let request = settings::put_at_creation(spec, NewInstance::Restored, request);
-        request.send().await
+        self.api.send(request).await
     }
 
     /// Requests a new instance, owned by the object, that replicates another one.
@@ -95,7 +95,7 @@ impl RdsClient {
         let request = with_place_and_tags!(request, object, self.cluster_name());
         let request = Request::Replicate(request);
         let request = settings::put_at_creation(&object.spec, NewInstance::Replica, request);
-        request.send().await
+        self.api.send(request).await
     }
 
     /// Requests the promotion of a replica to an instance of its own. Its automated backups are those of the spec, or those
@@ -111,14 +111,13 @@ impl RdsClient {
         let backup = &object.spec.backup;
         let present = replica.backup_retention_period().filter(|days| *days > 0);
         let retention = backup.retention_days.or(present);
-        let response = self
+        let request = self
             .client
             .promote_read_replica()
             .db_instance_identifier(id)
             .backup_retention_period(retention.unwrap_or(RETENTION_DAYS))
-            .set_preferred_backup_window(backup.window.clone())
-            .send()
-            .await?;
+            .set_preferred_backup_window(backup.window.clone());
+        let response = self.api.promote_read_replica(request).await?;
         response.db_instance.ok_or_else(without_instance)
     }
 }

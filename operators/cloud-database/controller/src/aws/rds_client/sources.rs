@@ -48,7 +48,8 @@ impl RdsClient {
         }
         self.acquire().await;
         let call = self.client.describe_db_snapshots();
-        let page = call.db_snapshot_identifier(snapshot).send().await?;
+        let call = call.db_snapshot_identifier(snapshot);
+        let page = self.api.describe_db_snapshots(call).await?;
         let Some(snapshot) = page.db_snapshots.unwrap_or_default().into_iter().next() else {
             return Err(CallError::without_response(
                 "RDS does not list the snapshot",
@@ -93,7 +94,7 @@ impl RdsClient {
             self.acquire().await;
             let call = self.client.describe_db_snapshots();
             let call = call.dbi_resource_id(resource_id).set_marker(marker);
-            let page = call.send().await?;
+            let page = self.api.describe_db_snapshots(call).await?;
             let snapshots = page.db_snapshots.unwrap_or_default().into_iter();
             let snapshots = snapshots.filter(|it| has_owner(it.tag_list()));
             let all = newest.into_iter().chain(snapshots);
@@ -117,7 +118,11 @@ impl RdsClient {
     ) -> Result<Vec<DbInstanceAutomatedBackup>, CallError> {
         self.acquire().await;
         let call = self.client.describe_db_instance_automated_backups();
-        let page = call.dbi_resource_id(resource_id).send().await?;
+        let call = call.dbi_resource_id(resource_id);
+        let page = self
+            .api
+            .describe_db_instance_automated_backups(call)
+            .await?;
         let backups = page.db_instance_automated_backups.unwrap_or_default();
         if backups.is_empty() {
             return Err(CallError::without_response(
@@ -183,7 +188,8 @@ impl RdsClient {
     async fn existing(&self, id: &str) -> Result<DbInstance, CallError> {
         self.acquire().await;
         let call = self.client.describe_db_instances();
-        let response = call.db_instance_identifier(id).send().await?;
+        let call = call.db_instance_identifier(id);
+        let response = self.api.describe_db_instances(call).await?;
         let found = response.db_instances.unwrap_or_default().into_iter().next();
         found.ok_or_else(|| CallError::without_response("RDS does not list the instance"))
     }

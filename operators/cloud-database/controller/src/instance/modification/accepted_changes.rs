@@ -16,6 +16,7 @@ use lockstep_cloud_database_api::{
     AcceptedChange, ApplyChanges, CloudDatabaseSpec, version_matches,
 };
 
+use crate::clock;
 use crate::instance::drift;
 use crate::instance::instance_status::{self, Accepts};
 use crate::instance::modification::Modification;
@@ -112,7 +113,7 @@ impl<'a> Comparison<'a> {
             spec,
             instance,
             change,
-            now: Timestamp::now(),
+            now: clock::now(),
             idle_for: SignedDuration::try_from(poll_interval).unwrap_or(SignedDuration::MAX),
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use lockstep_cloud_database_api::ApplyChanges;
 
+use crate::clock;
 use crate::instance::modification::Modification;
 
 /// Time after which a modification that RDS has accepted and not applied is requested again.
@@ -38,6 +39,7 @@ pub(crate) enum Answer {
 #[derive(Default)]
 pub(crate) struct RequestedModifications(Mutex<HashMap<String, Vec<Requested>>>);
 
+#[derive(Clone)]
 struct Requested {
     group: Modification,
     when: ApplyChanges,
@@ -56,7 +58,7 @@ impl RequestedModifications {
         when: ApplyChanges,
     ) -> Option<Answer> {
         let requested = self.lock();
-        let now = Instant::now();
+        let now = clock::instant();
         let mut all = requested.get(id)?.iter().filter(|it| it.again_at > now);
         let found = all.find(|it| it.group == *group && it.when == when)?;
         Some(found.answer.clone())
@@ -105,7 +107,7 @@ impl RequestedModifications {
             group,
             when,
             answer,
-            again_at: Instant::now() + again_after,
+            again_at: clock::instant() + again_after,
             busy,
         });
     }
@@ -152,6 +154,32 @@ impl RequestedModifications {
                 it.answer != Answer::Accepted || !is_of_fields
             });
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn copy(&self) -> Self {
+        Self(Mutex::new(self.lock().clone()))
+    }
+
+    /// Returns a text that is equal for equal answers that are valid for the same time.
+    #[cfg(test)]
+    pub(crate) fn digest(&self, now: Instant) -> String {
+        let requested = self.lock();
+        let mut texts: Vec<_> = requested
+            .iter()
+            .flat_map(|(id, all)| all.iter().map(move |it| (id, it)))
+            .map(|(id, it)| {
+                let left = it
+                    .again_at
+                    .saturating_duration_since(now)
+                    .as_secs()
+                    .min(1_200);
+                let (fields, answer, busy) = (it.group.fields(), &it.answer, it.busy.min(3));
+                format!("{id}{fields:?}{answer:?}{left}{busy}")
+            })
+            .collect();
+        texts.sort();
+        texts.concat()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Requested>>> {

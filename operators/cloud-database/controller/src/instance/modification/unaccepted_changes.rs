@@ -90,6 +90,26 @@ impl UnacceptedChanges {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn copy(&self) -> Self {
+        Self(Mutex::new(self.lock().clone()))
+    }
+
+    /// Returns a text that is equal for equal knowledge.
+    #[cfg(test)]
+    pub(crate) fn digest(&self) -> String {
+        let changes = self.lock();
+        let all = changes.values().flatten();
+        let mut texts: Vec<_> = all
+            .map(|it| {
+                let is_open = matches!(it.knowledge, Knowledge::Unanswered { .. });
+                format!("{}{}{is_open}", it.record.field, it.record.target)
+            })
+            .collect();
+        texts.sort();
+        texts.concat()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<UnacceptedChange>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,0 +1,157 @@
+//! Properties of each step and of each state.
+
+use lockstep_cloud_database_api::DeletionPolicy;
+
+use crate::exploration::rds::{Disruption, Effect, Instance, Phase};
+use crate::exploration::world::{Step, UID, World};
+
+/// Returns the first property that a step has broken.
+pub(super) fn broken(before: &World, step: &Step, after: &World) -> Option<String> {
+    let effects = after.effects.iter();
+    let of_step = matches!(step, Step::Reconcile(_));
+    effects
+        .filter(|_| of_step)
+        .find_map(|effect| by_effect(before, after, effect))
+        .or_else(|| of_end(before, after))
+        .or_else(|| of_state(after))
+        .or_else(|| of_report(before, step, after))
+}
+
+fn owned(world: &World) -> impl Iterator<Item = &Instance> {
+    let instances = world.rds.instances.iter();
+    instances.filter(|instance| instance.owner.as_deref() == Some(UID))
+}
+
+/// What a call changes must be what the object says.
+fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
+    let object = before.spec()?;
+    let spec = &object.spec;
+    match effect {
+        Effect::Create(instance) => {
+            if before.is_deleting() {
+                return Some("an instance is created for an object that is being deleted".into());
+            }
+            if instance.is_public && !spec.network.publicly_accessible {
+                return Some("an instance is created that is public against the spec".into());
+            }
+            (!instance.is_encrypted && spec.encryption.enabled)
+                .then(|| "an instance is created that is not encrypted against the spec".into())
+        }
+        Effect::Modify {
+            change,
+            is_protected,
+            ..
+        } => {
+            let other = |changed: Option<&String>, wanted: Option<&str>| {
+                changed.is_some() && changed.map(String::as_str) != wanted
+            };
+            if other(change.class.as_ref(), Some(&spec.instance_class))
+                || other(change.version.as_ref(), spec.engine_version.as_deref())
+            {
+                return Some("a change is requested that the spec does not demand".into());
+            }
+            if *change != Disruption::default() && before.is_deleting() {
+                return Some("an instance of a deleted object is interrupted".into());
+            }
+            if after.disruptions > 1 && !after.has_lost_status {
+                return Some(
+                    "a change that interrupts clients is made twice for one consent".into(),
+                );
+            }
+            (*is_protected == Some(false) && spec.deletion_protection != Some(false))
+                .then(|| "the deletion protection is removed without consent".into())
+        }
+        Effect::Delete { final_snapshot, .. } => {
+            if !before.is_deleting() {
+                return Some("an instance is deleted although its object is not".into());
+            }
+            match spec.deletion_policy {
+                DeletionPolicy::Retain => {
+                    Some("an instance is deleted that is to be retained".into())
+                }
+                DeletionPolicy::Snapshot if final_snapshot.is_none() => {
+                    Some("an instance is deleted without its final snapshot".into())
+                }
+                _ => None,
+            }
+        }
+        Effect::Tag { id, .. } => {
+            let instance = before.rds.instance(id)?;
+            let other = instance.owner.as_deref().filter(|owner| *owner != UID);
+            other.map(|owner| format!("the instance of '{owner}' is taken over"))
+        }
+        Effect::Untag { .. } => (!before.is_deleting())
+            .then(|| "the owner of an instance is removed although its object exists".into()),
+    }
+}
+
+/// An object goes only with its instance, or with a report.
+fn of_end(before: &World, after: &World) -> Option<String> {
+    if before.object.is_none() || after.object.is_some() || after.retained.is_some() {
+        return None;
+    }
+    let creates = |effect: &Effect| matches!(effect, Effect::Create(_));
+    if owned(after).any(|instance| instance.phase != Phase::Deleting) {
+        return Some("the object is gone, and its instance is not, without a report".into());
+    }
+    after
+        .rds
+        .late
+        .iter()
+        .any(creates)
+        .then(|| "the object is gone, and its instance will be created, without a report".into())
+}
+
+fn of_state(after: &World) -> Option<String> {
+    if owned(after).count() > 1 {
+        return Some("the object has two instances".into());
+    }
+    None
+}
+
+/// What the conditions say is true, unless an answer was wrong.
+fn of_report(before: &World, step: &Step, after: &World) -> Option<String> {
+    let Step::Reconcile(answers) = step else {
+        return None;
+    };
+    let is_regular = answers.iter().all(|answer| *answer == 0);
+    if !is_regular || !before.rds.late.is_empty() || after.is_deleting() {
+        return None;
+    }
+    let object = after.spec()?;
+    let instance = owned(after).next();
+    if after.told.is_ready
+        && instance.is_none_or(|it| matches!(it.phase, Phase::Creating | Phase::Deleting))
+    {
+        return Some("the object is Ready without an instance that serves".into());
+    }
+    let matches_spec = |instance: &Instance| {
+        instance.class == object.spec.instance_class
+            && object.spec.engine_version.as_ref() == Some(&instance.version)
+            && instance.is_public == object.spec.network.publicly_accessible
+    };
+    (after.told.is_synced && !instance.is_some_and(matches_spec))
+        .then(|| "the object is Synced, and its instance does not match the spec".into())
+}
+
+/// Returns what is wrong at the end of a time without faults, in which RDS has carried out these effects.
+pub(super) fn at_rest(world: &World, effects: &[Vec<Effect>]) -> Option<String> {
+    let last = effects.len() / 2;
+    if effects[last..].iter().any(|effects| !effects.is_empty()) {
+        return Some("calls are repeated for ever".into());
+    }
+    world.object.as_ref()?;
+    let told = &world.told;
+    if told.is_stalled {
+        return told
+            .problem
+            .is_none()
+            .then(|| "a person must act, and nothing says why".into());
+    }
+    if world.is_deleting() {
+        return Some("the deletion neither ends nor says why it does not".into());
+    }
+    (!(told.is_ready && told.is_synced)).then(|| {
+        format!("the object is neither as desired nor says what a person must do: {told:?}")
+    })
+}

@@ -1,0 +1,264 @@
+//! Model of RDS: instances, their transitions, and calls that may take effect late.
+
+use aws_sdk_rds::primitives::DateTime;
+use aws_sdk_rds::types::{DbInstance, DbSnapshot, Endpoint};
+
+use crate::clock;
+use crate::instance::tags::{self, OBJECT_TAG, OWNER_TAG};
+
+/// Region and account of all instances.
+pub(super) const REGION: &str = "us-east-1";
+pub(super) const ACCOUNT: &str = "123456789012";
+
+/// Progress of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Phase {
+    Creating,
+    Available,
+    Modifying,
+    Deleting,
+}
+
+/// What a modification can interrupt clients for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Disruption {
+    pub(super) class: Option<String>,
+    pub(super) version: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Instance {
+    pub(super) id: String,
+    pub(super) resource_id: String,
+    /// UID and name of the object in its tags.
+    pub(super) owner: Option<String>,
+    pub(super) object: Option<String>,
+    pub(super) phase: Phase,
+    pub(super) class: String,
+    pub(super) version: String,
+    pub(super) is_public: bool,
+    pub(super) is_encrypted: bool,
+    pub(super) is_protected: bool,
+    /// Change in progress.
+    pub(super) change: Disruption,
+    /// Final snapshot that is taken while it is deleted.
+    pub(super) final_snapshot: Option<String>,
+}
+
+/// Effect of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Effect {
+    Create(Box<Instance>),
+    Modify {
+        id: String,
+        change: Disruption,
+        is_public: Option<bool>,
+        is_protected: Option<bool>,
+    },
+    Delete {
+        id: String,
+        final_snapshot: Option<String>,
+    },
+    Tag {
+        id: String,
+        owner: Option<String>,
+        object: Option<String>,
+    },
+    Untag {
+        id: String,
+        keys: Vec<String>,
+    },
+}
+
+/// Refusal of a call: the code of RDS.
+pub(super) type Refusal = &'static str;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Rds {
+    pub(super) instances: Vec<Instance>,
+    /// Final snapshots, with the instance of each.
+    pub(super) snapshots: Vec<(String, String)>,
+    /// Instances before the last effect, which an outdated description shows.
+    pub(super) before: Vec<Instance>,
+    /// Effects of calls whose answers were lost.
+    pub(super) late: Vec<Effect>,
+    created: u8,
+}
+
+impl Rds {
+    /// Returns the service with one instance.
+    pub(super) fn with(instance: Instance) -> Self {
+        Self {
+            before: vec![instance.clone()],
+            instances: vec![instance],
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn instance(&self, id: &str) -> Option<&Instance> {
+        self.instances.iter().find(|instance| instance.id == id)
+    }
+
+    /// Applies the effect of a call, unless RDS refuses it.
+    pub(super) fn apply(&mut self, effect: &Effect) -> Result<(), Refusal> {
+        let before = self.instances.clone();
+        self.change(effect)?;
+        self.before = before;
+        Ok(())
+    }
+
+    fn change(&mut self, effect: &Effect) -> Result<(), Refusal> {
+        let find = |instances: &mut Vec<Instance>, id: &str| {
+            let found = instances.iter().position(|instance| instance.id == id);
+            found.ok_or("DBInstanceNotFound")
+        };
+        match effect {
+            Effect::Create(instance) => {
+                if self.instance(&instance.id).is_some() {
+                    return Err("DBInstanceAlreadyExists");
+                }
+                self.created += 1;
+                let mut instance = Instance::clone(instance);
+                instance.resource_id = format!("db-{}", self.created);
+                self.instances.push(instance);
+            }
+            Effect::Modify {
+                id,
+                change,
+                is_public,
+                is_protected,
+            } => {
+                let at = find(&mut self.instances, id)?;
+                let instance = &mut self.instances[at];
+                if instance.phase != Phase::Available {
+                    return Err("InvalidDBInstanceState");
+                }
+                instance.is_public = is_public.unwrap_or(instance.is_public);
+                instance.is_protected = is_protected.unwrap_or(instance.is_protected);
+                if *change != Disruption::default() {
+                    instance.phase = Phase::Modifying;
+                    instance.change = change.clone();
+                }
+            }
+            Effect::Delete { id, final_snapshot } => {
+                let at = find(&mut self.instances, id)?;
+                let taken = |name: &String| self.snapshots.iter().any(|(taken, _)| taken == name);
+                if final_snapshot.as_ref().is_some_and(taken) {
+                    return Err("DBSnapshotAlreadyExists");
+                }
+                let instance = &mut self.instances[at];
+                if instance.is_protected {
+                    return Err("InvalidParameterCombination");
+                }
+                if instance.phase != Phase::Available {
+                    return Err("InvalidDBInstanceState");
+                }
+                instance.phase = Phase::Deleting;
+                instance.final_snapshot.clone_from(final_snapshot);
+            }
+            Effect::Tag { id, owner, object } => {
+                let at = find(&mut self.instances, id)?;
+                let instance = &mut self.instances[at];
+                instance.owner = owner.clone().or(instance.owner.take());
+                instance.object = object.clone().or(instance.object.take());
+            }
+            Effect::Untag { id, keys } => {
+                let at = find(&mut self.instances, id)?;
+                let instance = &mut self.instances[at];
+                let has = |key: &str| keys.iter().any(|name| name == key);
+                instance.owner.take_if(|_| has(OWNER_TAG));
+                instance.object.take_if(|_| has(OBJECT_TAG));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the calls take effect whose answers were lost.
+    pub(super) fn land(&mut self) {
+        for effect in std::mem::take(&mut self.late) {
+            // It may be refused by now.
+            let _ = self.apply(&effect);
+        }
+    }
+
+    /// Ends what is in progress. If `reverts`, changes are taken back.
+    pub(super) fn progress(&mut self, reverts: bool) {
+        self.land();
+        self.before.clone_from(&self.instances);
+        for instance in &mut self.instances {
+            let change = std::mem::take(&mut instance.change);
+            if instance.phase == Phase::Modifying && !reverts {
+                instance.class = change.class.unwrap_or(std::mem::take(&mut instance.class));
+                instance.version = change
+                    .version
+                    .unwrap_or(std::mem::take(&mut instance.version));
+            }
+            if instance.phase != Phase::Deleting {
+                instance.phase = Phase::Available;
+            }
+        }
+        let (gone, kept) = std::mem::take(&mut self.instances)
+            .into_iter()
+            .partition(|instance: &Instance| instance.phase == Phase::Deleting);
+        self.instances = kept;
+        for instance in gone {
+            if let Some(name) = instance.final_snapshot {
+                self.snapshots.push((name, instance.id));
+            }
+        }
+        self.before
+            .retain(|instance| instance.phase != Phase::Deleting);
+    }
+}
+
+impl Instance {
+    /// Returns the instance as RDS describes it.
+    pub(super) fn described(&self) -> DbInstance {
+        let tag =
+            |key: &str, value: &Option<String>| value.as_ref().map(|value| tags::tag(key, value));
+        let owner = [tag(OWNER_TAG, &self.owner), tag(OBJECT_TAG, &self.object)];
+        let status = match self.phase {
+            Phase::Creating => "creating",
+            Phase::Available => "available",
+            Phase::Modifying => "modifying",
+            Phase::Deleting => "deleting",
+        };
+        let endpoint = Endpoint::builder().address("host").port(5_432).build();
+        DbInstance::builder()
+            .db_instance_identifier(&self.id)
+            .dbi_resource_id(&self.resource_id)
+            .db_instance_arn(format!("arn:aws:rds:{REGION}:{ACCOUNT}:db:{}", self.id))
+            .db_instance_status(status)
+            .set_endpoint((self.phase != Phase::Creating).then_some(endpoint))
+            .engine("postgres")
+            .engine_version(&self.version)
+            .db_instance_class(&self.class)
+            .master_username("app")
+            .storage_type("gp3")
+            .allocated_storage(20)
+            .iops(3_000)
+            .storage_throughput(125)
+            .backup_retention_period(7)
+            .multi_az(false)
+            .auto_minor_version_upgrade(true)
+            .copy_tags_to_snapshot(true)
+            .network_type("IPV4")
+            .publicly_accessible(self.is_public)
+            .storage_encrypted(self.is_encrypted)
+            .deletion_protection(self.is_protected)
+            .set_tag_list(Some(owner.into_iter().flatten().collect()))
+            .build()
+    }
+}
+
+/// Returns a snapshot as RDS describes it.
+pub(super) fn snapshot(name: &str, instance: &str) -> DbSnapshot {
+    DbSnapshot::builder()
+        .db_snapshot_identifier(name)
+        .db_instance_identifier(instance)
+        .db_snapshot_arn(format!("arn:aws:rds:{REGION}:{ACCOUNT}:snapshot:{name}"))
+        .status("available")
+        .encrypted(true)
+        .snapshot_create_time(DateTime::from_secs(clock::now().as_second()))
+        .build()
+}

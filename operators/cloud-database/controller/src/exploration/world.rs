@@ -1,0 +1,405 @@
+//! Everything that the steps of a reconciliation depend on: the object, RDS, the memory of the process, and the time.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use lockstep_cloud_database_api::CloudDatabase;
+use lockstep_controller::{
+    Children, FinalizeOutcome, FinalizeRequest, Leadership, ReconcileError, ReconcileOutput,
+    RelatedObjects, SyncRequest,
+};
+use serde_json::{Map, Value, json};
+
+use crate::aws::access::Access;
+use crate::aws::metrics::AwsRequests;
+use crate::aws::rate_limits::RateLimits;
+use crate::aws::rds_client::RdsClient;
+use crate::aws::rds_clients::RdsClients;
+use crate::aws::recent::tests::config_at;
+use crate::clock::virtual_time::{self, Time};
+use crate::credentials::master_user::{KnownPassword, MasterPassword, MasterUser};
+use crate::exploration::answers::{ModelRds, Session};
+use crate::exploration::memory::Memory;
+use crate::exploration::rds::{ACCOUNT, Effect, Rds};
+use crate::instance::identity::Identity;
+use crate::instance::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
+use crate::instance::record::Record;
+use crate::instance::sync::Subject;
+use crate::reconciler::{CloudDatabaseReconciler, with_status};
+
+/// Time that RDS needs for anything. It is longer than the grace periods and the time after which RDS shows a change.
+pub(super) const TICK: Duration = Duration::from_mins(11);
+
+/// Step of the world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Reconciliation or finalization, whose calls get the answers with these numbers.
+    Reconcile(Vec<usize>),
+    /// Some seconds pass, in which a call takes effect whose answer was lost.
+    Land,
+    /// Time passes, and RDS ends what it is doing. If true, it takes changes back.
+    Pass(bool),
+    /// A user makes the next change of the scenario.
+    Edit,
+    /// A user deletes the object.
+    Delete,
+    /// The process ends, and another one takes over.
+    TakeOver,
+    /// The status of the object is erased.
+    EraseStatus,
+    /// Another client deletes the instance.
+    DeleteElsewhere,
+}
+
+/// What the last reconciliation told about the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Told {
+    pub(super) is_ready: bool,
+    pub(super) is_synced: bool,
+    /// Reason of the error, or of the condition `Stalled`.
+    pub(super) problem: Option<String>,
+    /// If true, only a person can go on.
+    pub(super) is_stalled: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct World {
+    pub(super) rds: Rds,
+    /// Object as stored, unless it is gone.
+    pub(super) object: Option<Value>,
+    memory: Memory,
+    pub(super) time: Time,
+    pub(super) faults: u8,
+    /// Number of changes of the user that were made.
+    pub(super) edits: usize,
+    pub(super) told: Told,
+    /// Reason why the object went without the deletion of its instance.
+    pub(super) retained: Option<String>,
+    /// Number of disruptive changes that RDS has carried out since the last change of the user.
+    pub(super) disruptions: usize,
+    /// If true, what the status recorded was lost.
+    pub(super) has_lost_status: bool,
+    /// Effects of the last step.
+    pub(super) effects: Vec<Effect>,
+}
+
+/// UID of the object.
+pub(super) const UID: &str = "uid-1";
+
+/// Parts of the reconciler that no step changes.
+pub(super) struct Surroundings {
+    shared: Shared,
+    client: RdsClient,
+    /// Object as the API server returns it.
+    stored: Arc<Mutex<Option<Value>>>,
+}
+
+impl Surroundings {
+    pub(super) async fn new() -> Self {
+        let stored = Arc::<Mutex<Option<Value>>>::default();
+        let config = config_at("http://127.0.0.1:9").await;
+        let limits = RateLimits::unlimited();
+        let requests = AwsRequests::default();
+        let clients = RdsClients::of(config, Leadership::always(), limits, None, requests);
+        let mut client = clients.default_client().await;
+        client.know_account(ACCOUNT);
+        let api_server = api_server(Arc::clone(&stored));
+        let config = RdsConfig::default();
+        let reconciler =
+            CloudDatabaseReconciler::new(api_server, clients, config, Default::default());
+        Self {
+            shared: reconciler.without_namespaces().shared,
+            client,
+            stored,
+        }
+    }
+}
+
+fn api_server(stored: Arc<Mutex<Option<Value>>>) -> Client {
+    let server = tower::service_fn(move |_: Request<Body>| {
+        let object = stored.lock().expect("no panic").clone();
+        let missing = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "message": "",
+            "reason": "NotFound",
+        });
+        let (code, body) = object.map_or((404, missing), |object| (200, object));
+        let body = Body::from(body.to_string().into_bytes());
+        let response = Response::builder().status(code).body(body);
+        async { Ok::<_, std::io::Error>(response.expect("an answer")) }
+    });
+    Client::new(server, "shop")
+}
+
+/// Result of a step of the operator.
+enum Done {
+    Output(Box<ReconcileOutput>),
+    Gone,
+    Retained(String),
+}
+
+impl World {
+    /// Returns a world with an object that was just created.
+    pub(super) fn new(spec: &Value, rds: Rds, time: Time, faults: u8) -> Self {
+        let object = json!({
+            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+            "metadata": {
+                "name": "orders", "namespace": "shop", "uid": UID, "resourceVersion": "1",
+                "creationTimestamp": time.timestamp.to_string(),
+            },
+            "spec": spec,
+            // The runtime writes both before the first step.
+            "status": {"completeFor": UID, "instanceId": id_of(spec)},
+        });
+        Self {
+            rds,
+            object: Some(object),
+            memory: Memory::default(),
+            time,
+            faults,
+            edits: 0,
+            told: Told::default(),
+            retained: None,
+            disruptions: 0,
+            has_lost_status: false,
+            effects: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_deleting(&self) -> bool {
+        self.object.as_ref().is_some_and(is_deleting)
+    }
+
+    pub(super) fn spec(&self) -> Option<CloudDatabase> {
+        let object = self.object.clone()?;
+        Some(serde_json::from_value(object).expect("a database"))
+    }
+
+    /// Returns a text that is equal for worlds from which the same follows.
+    pub(super) fn digest(&self) -> String {
+        let status = self.object.as_ref().map(|object| {
+            let mut status = object["status"].clone();
+            self.replace_times(&mut status);
+            format!("{}{status}{}", object["spec"], is_deleting(object))
+        });
+        format!(
+            "{status:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}",
+            self.rds,
+            self.memory.digest(self.time.instant),
+            self.faults,
+            self.edits,
+            self.told,
+            self.retained,
+            self.disruptions,
+            self.has_lost_status,
+        )
+    }
+
+    /// Replaces times by ages.
+    fn replace_times(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Ok(time) = text.parse::<k8s_openapi::jiff::Timestamp>() {
+                    let age = self.time.timestamp.duration_since(time).as_secs();
+                    *text = age.min(1_200).to_string();
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|it| self.replace_times(it)),
+            Value::Object(fields) => fields.values_mut().for_each(|it| self.replace_times(it)),
+            _ => {}
+        }
+    }
+
+    /// Makes a step that no call is part of.
+    pub(super) fn step(&mut self, step: &Step, edits: &[Value]) {
+        self.effects.clear();
+        match step {
+            Step::Reconcile(_) => unreachable!("it has calls"),
+            Step::Land => {
+                self.effects.clone_from(&self.rds.late);
+                self.rds.land();
+                self.time = self.time.after(Duration::from_secs(5));
+            }
+            Step::Pass(reverts) => {
+                self.faults -= u8::from(*reverts);
+                self.rds.progress(*reverts);
+                self.time = self.time.after(TICK);
+            }
+            Step::Edit => {
+                let object = self.object.as_mut().expect("an object");
+                for (field, value) in edits[self.edits].as_object().into_iter().flatten() {
+                    object["spec"][field] = value.clone();
+                }
+                self.edits += 1;
+                self.disruptions = 0;
+            }
+            Step::Delete => {
+                let object = self.object.as_mut().expect("an object");
+                object["metadata"]["deletionTimestamp"] = json!(self.time.timestamp.to_string());
+            }
+            Step::TakeOver => {
+                self.faults -= 1;
+                self.memory = Memory::default();
+            }
+            Step::EraseStatus => {
+                self.faults -= 1;
+                self.has_lost_status = true;
+                let object = self.object.as_mut().expect("an object");
+                object["status"] = json!({"instanceId": id_of(&object["spec"])});
+            }
+            Step::DeleteElsewhere => {
+                self.faults -= 1;
+                self.rds.instances.clear();
+                self.rds.before.clear();
+            }
+        }
+    }
+
+    /// Reconciles or finalizes the object. Returns how many answers each call had, and which it got, with a description of each.
+    pub(super) async fn reconcile(
+        &mut self,
+        surroundings: &Surroundings,
+        script: Vec<usize>,
+    ) -> (Vec<(usize, usize)>, Vec<String>) {
+        virtual_time::set(self.time);
+        let object = self.object.clone().expect("an object");
+        *surroundings.stored.lock().expect("no panic") = Some(object.clone());
+        let rds = ModelRds::new(Session::new(self.rds.clone(), script, self.faults));
+        let client = surroundings.client.answered_by(Arc::new(rds.clone()));
+        let shared = surroundings.shared.clone();
+        let mut reconciler = InstanceReconciler::new(shared, Access::default(), client);
+        std::mem::take(&mut self.memory).restore(&mut reconciler);
+        let done = tokio::select! {
+            biased;
+            done = run(&reconciler, &object) => Some(done),
+            () = rds.killed() => None,
+        };
+        let mut session = rds.session();
+        let is_written = done.is_some() && session.writes_status();
+        self.rds.clone_from(&session.rds);
+        self.faults = session.faults;
+        self.effects.clone_from(&session.effects);
+        let is_disruption = |effect: &&Effect| matches!(effect, Effect::Modify { change, .. } if *change != Default::default());
+        self.disruptions += self.effects.iter().filter(is_disruption).count();
+        if done.is_some() {
+            self.memory = Memory::of(&reconciler);
+        }
+        match done {
+            Some(Done::Output(output)) => {
+                if is_written {
+                    self.write(*output);
+                }
+            }
+            Some(Done::Gone) if is_written => self.object = None,
+            Some(Done::Retained(why)) if is_written => {
+                self.object = None;
+                self.retained = Some(why);
+            }
+            Some(Done::Gone | Done::Retained(_)) | None => {}
+        }
+        (session.taken.clone(), session.log.clone())
+    }
+
+    fn write(&mut self, output: ReconcileOutput) {
+        let mut conditions = output.conditions.iter();
+        let synced = conditions.find(|condition| condition.type_ == "Synced");
+        let error = output.error.as_ref();
+        let stalled = output.stalled.as_ref().map(|stalled| stalled.reason);
+        self.told = Told {
+            is_ready: error.is_none() && output.readiness.is_some_and(|ready| ready.ready),
+            is_synced: error.is_none() && synced.is_some_and(|synced| synced.is_true),
+            problem: error
+                .map(ReconcileError::reason)
+                .or(stalled)
+                .map(String::from),
+            is_stalled: stalled.is_some() || error.is_some_and(needs_a_person),
+        };
+        let object = self.object.as_mut().expect("an object");
+        merge(&mut object["status"], output.status);
+    }
+}
+
+fn needs_a_person(error: &ReconcileError) -> bool {
+    match error {
+        ReconcileError::RequeueAfter { error, .. } => needs_a_person(error),
+        ReconcileError::Permanent { .. } | ReconcileError::Invalid(_) => true,
+        _ => false,
+    }
+}
+
+fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+fn id_of(spec: &Value) -> String {
+    let adopted = spec["adopt"]["identifier"].as_str();
+    adopted.map_or(format!("cdb-{UID}"), String::from)
+}
+
+/// Applies a merge patch, which removes what is null.
+fn merge(status: &mut Value, changes: Map<String, Value>) {
+    for (field, value) in changes {
+        status[&field] = value;
+    }
+    if let Some(fields) = status.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+}
+
+async fn run(reconciler: &InstanceReconciler, object: &Value) -> Done {
+    if is_deleting(object) {
+        return finalize(reconciler, object).await;
+    }
+    let database: CloudDatabase = serde_json::from_value(object.clone()).expect("a database");
+    let identity = Identity::of(&database).expect("an identity");
+    let record = Record::of(object, &identity.id);
+    let request = SyncRequest::of(&database, object);
+    let mut status = record.next(&identity.id);
+    let subject = Subject {
+        identity: &identity,
+        request: &request,
+        record: &record,
+        user: Ok(MasterUser {
+            name: "app".to_owned(),
+            password: MasterPassword::Known(KnownPassword {
+                text: "correct-horse".to_owned(),
+                version: "s/1".to_owned(),
+            }),
+        }),
+        source: None,
+    };
+    let located = reconciler.locate(&identity.id, &record).await;
+    let done = match located {
+        Ok(_) => reconciler.sync(subject, None, &mut status).await,
+        Err(error) => Err(error.into()),
+    };
+    let output = done.unwrap_or_else(|error| reconciler.output_of(error, &mut status));
+    Done::Output(Box::new(with_status(output, &record, &status)))
+}
+
+async fn finalize(reconciler: &InstanceReconciler, object: &Value) -> Done {
+    let request = FinalizeRequest {
+        object,
+        last_validated: None,
+        is_valid: true,
+        children: Children::default(),
+        related: RelatedObjects::default(),
+    };
+    let identity = Identity::of_deleted(&request).expect("an identity");
+    let record = Record::of(object, &identity.id);
+    let mut status = record.next(&identity.id);
+    let done = reconciler.finalize(&request, &identity, &record, &mut status);
+    match done.await {
+        Ok(FinalizeOutcome::Done) => Done::Gone,
+        Ok(FinalizeOutcome::Retained(why)) => Done::Retained(why),
+        Ok(FinalizeOutcome::Waiting(output)) => {
+            Done::Output(Box::new(with_status(output, &record, &status)))
+        }
+        Err(error) => {
+            let output = reconciler.output_of(error, &mut status);
+            Done::Output(Box::new(with_status(output, &record, &status)))
+        }
+    }
+}
