@@ -120,7 +120,7 @@ impl RdsClient {
 
     /// Knows the account without a call to STS.
     #[cfg(test)]
-    pub(crate) fn know_account(&mut self, id: &str) {
+    pub(crate) fn know_account(&self, id: &str) {
         self.account.know(id);
     }
 

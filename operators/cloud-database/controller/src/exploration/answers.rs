@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::aws::call_error::CallError;
 use crate::aws::rds_api::RdsApi;
 use crate::aws::rds_client::request::Request;
-use crate::exploration::rds::{self, Disruption, Effect, Instance, Phase, Rds};
+use crate::exploration::rds::{Disruption, Effect, Instance, Phase, Rds, Snapshot};
 use crate::instance::tags::{OBJECT_TAG, OWNER_TAG};
 
 /// Answer to a call, or the end of a step in place of one.
@@ -34,13 +34,15 @@ pub(super) enum Answer {
     KilledBefore,
     /// The process is killed before it gets the answer.
     KilledAfter,
+    /// The credentials are those of another account.
+    OtherAccount,
     /// The status after the step is not written.
     StatusNotWritten,
 }
 
 use Answer::{
-    Absent, KilledAfter, KilledBefore, Lost, LostAndLate, NotCarriedOut, Outdated, Refused,
-    Regular, StatusNotWritten,
+    Absent, KilledAfter, KilledBefore, Lost, LostAndLate, NotCarriedOut, OtherAccount, Outdated,
+    Refused, Regular, StatusNotWritten,
 };
 
 const THROTTLED: Answer = Refused("Throttling");
@@ -61,6 +63,8 @@ const OF_CHANGES: [Answer; 11] = [
     KilledBefore,
     KilledAfter,
 ];
+
+const OF_ACCOUNT: [Answer; 2] = [Regular, OtherAccount];
 
 const OF_STATUS: [Answer; 2] = [Regular, StatusNotWritten];
 
@@ -101,6 +105,11 @@ impl Session {
         let answer = answers[chosen];
         self.log.push(format!("{call}: {answer:?}"));
         answer
+    }
+
+    /// Returns true if the credentials are those of the account of the instances.
+    pub(super) fn has_account(&mut self) -> bool {
+        self.choose("account", &OF_ACCOUNT) == Regular
     }
 
     /// Returns true if the status after the step is written.
@@ -201,48 +210,67 @@ impl ModelRds {
     }
 }
 
-/// Returns the effect of a request that creates or modifies an instance.
-fn effect_of(request: &Request) -> (String, Effect) {
+/// Declares the instance that a request makes, and its identifier. The requests have different types with the same methods.
+macro_rules! made_by {
+    ($input:expr, $version:expr, $is_encrypted:expr) => {{
+        let input = $input;
+        let tag = |key: &str| {
+            let mut tags = input.get_tags().iter().flatten();
+            let found = tags.find(|tag| tag.key() == Some(key))?;
+            found.value().map(String::from)
+        };
+        Instance {
+            id: input.get_db_instance_identifier().clone().expect("an id"),
+            resource_id: String::new(),
+            owner: tag(OWNER_TAG),
+            object: tag(OBJECT_TAG),
+            phase: Phase::Creating,
+            class: input.get_db_instance_class().clone().unwrap_or_default(),
+            version: $version,
+            is_public: *input.get_publicly_accessible() != Some(false),
+            is_encrypted: $is_encrypted,
+            is_protected: *input.get_deletion_protection() == Some(true),
+            change: Disruption::default(),
+            final_snapshot: None,
+        }
+    }};
+}
+
+/// Returns the name and the effect of a request that creates or modifies an instance.
+fn effect_of(request: &Request, rds: &Rds) -> (&'static str, Effect) {
     match request {
         Request::Create(request) => {
             let input = request.as_input();
-            let id = input.get_db_instance_identifier().clone().expect("an id");
-            let tag = |key: &str| {
-                let mut tags = input.get_tags().iter().flatten();
-                let found = tags.find(|tag| tag.key() == Some(key))?;
-                found.value().map(String::from)
-            };
-            let instance = Instance {
-                id: id.clone(),
-                resource_id: String::new(),
-                owner: tag(OWNER_TAG),
-                object: tag(OBJECT_TAG),
-                phase: Phase::Creating,
-                class: input.get_db_instance_class().clone().unwrap_or_default(),
-                version: input.get_engine_version().clone().unwrap_or_default(),
-                is_public: *input.get_publicly_accessible() != Some(false),
-                is_encrypted: *input.get_storage_encrypted() == Some(true),
-                is_protected: *input.get_deletion_protection() == Some(true),
-                change: Disruption::default(),
-                final_snapshot: None,
-            };
-            (id, Effect::Create(Box::new(instance)))
+            let version = input.get_engine_version().clone().unwrap_or_default();
+            let is_encrypted = *input.get_storage_encrypted() == Some(true);
+            let instance = made_by!(input, version, is_encrypted);
+            ("CreateDBInstance", Effect::Create(Box::new(instance)))
+        }
+        Request::RestoreSnapshot(request) => {
+            let input = request.as_input();
+            let name = input.get_db_snapshot_identifier();
+            let mut snapshots = rds.snapshots.iter();
+            let source = snapshots.find(|snapshot| Some(&snapshot.name) == name.as_ref());
+            let is_encrypted = source.is_some_and(|source| source.is_encrypted);
+            let instance = made_by!(input, "16.4".to_owned(), is_encrypted);
+            let effect = Effect::Create(Box::new(instance));
+            ("RestoreDBInstanceFromDBSnapshot", effect)
         }
         Request::Modify(request) => {
             let input = request.as_input();
-            let id = input.get_db_instance_identifier().clone().expect("an id");
             let effect = Effect::Modify {
-                id: id.clone(),
+                id: input.get_db_instance_identifier().clone().expect("an id"),
                 change: Disruption {
                     class: input.get_db_instance_class().clone(),
                     version: input.get_engine_version().clone(),
                 },
+                is_immediate: *input.get_apply_immediately() == Some(true),
                 is_public: *input.get_publicly_accessible(),
                 is_protected: *input.get_deletion_protection(),
             };
-            (id, effect)
+            ("ModifyDBInstance", effect)
         }
-        _ => unreachable!("no object of the exploration has a source"),
+        _ => unreachable!("no object of the exploration has another source"),
     }
 }
 
@@ -254,11 +282,11 @@ fn name_of(arn: Option<&String>) -> String {
 #[async_trait]
 impl RdsApi for ModelRds {
     async fn send(&self, request: Request) -> Result<DbInstance, CallError> {
-        let (id, effect) = effect_of(&request);
-        let call = if matches!(effect, Effect::Create(_)) {
-            "CreateDBInstance"
-        } else {
-            "ModifyDBInstance"
+        let (call, effect) = effect_of(&request, &self.session().rds);
+        let id = match &effect {
+            Effect::Create(instance) => instance.id.clone(),
+            Effect::Modify { id, .. } => id.clone(),
+            _ => unreachable!("a request creates or modifies"),
         };
         self.change(call, effect).await?;
         Ok(self.instance(&id))
@@ -274,10 +302,16 @@ impl RdsApi for ModelRds {
             let found = tags.find(|tag| tag.key() == Some(key))?;
             found.value().map(String::from)
         };
-        let effect = Effect::Tag {
-            id: name_of(input.get_resource_name().as_ref()),
-            owner: tag(OWNER_TAG),
-            object: tag(OBJECT_TAG),
+        let arn = input.get_resource_name().as_ref();
+        let name = name_of(arn);
+        let effect = if arn.is_some_and(|arn| arn.contains(":snapshot:")) {
+            Effect::TagSnapshot { name }
+        } else {
+            Effect::Tag {
+                id: name,
+                owner: tag(OWNER_TAG),
+                object: tag(OBJECT_TAG),
+            }
         };
         self.change("AddTagsToResource", effect).await?;
         Ok(rds_calls::add_tags_to_resource::AddTagsToResourceOutput::builder().build())
@@ -345,12 +379,13 @@ impl RdsApi for ModelRds {
         let instance = input.get_db_instance_identifier().clone();
         let name = input.get_db_snapshot_identifier().clone();
         let found = self.describe("DescribeDBSnapshots", |rds, _| {
-            let found = rds.snapshots.iter().filter(|(snapshot, of)| {
-                instance.as_ref().is_none_or(|wanted| wanted == of)
-                    && name.as_ref().is_none_or(|wanted| wanted == snapshot)
+            let found = rds.snapshots.iter().filter(|snapshot| {
+                let is = |wanted: &Option<String>, has: &String| {
+                    wanted.as_ref().is_none_or(|wanted| wanted == has)
+                };
+                is(&instance, &snapshot.instance) && is(&name, &snapshot.name)
             });
-            let found = found.map(|(name, instance)| rds::snapshot(name, instance));
-            found.collect::<Vec<_>>()
+            found.map(Snapshot::described).collect::<Vec<_>>()
         })?;
         if name.is_some() && found.is_empty() {
             return Err(refused("DBSnapshotNotFound"));

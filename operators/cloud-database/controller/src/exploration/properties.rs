@@ -1,8 +1,9 @@
 //! Properties of each step and of each state.
 
-use lockstep_cloud_database_api::DeletionPolicy;
+use lockstep_cloud_database_api::{ApplyChanges, DeletionPolicy};
 
 use crate::exploration::rds::{Disruption, Effect, Instance, Phase};
+use crate::exploration::scenarios::BACKUP;
 use crate::exploration::world::{Step, UID, World};
 
 /// Returns the first property that a step has broken.
@@ -31,6 +32,10 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
             if before.is_deleting() {
                 return Some("an instance is created for an object that is being deleted".into());
             }
+            let listed = before.object.as_ref()?.pointer("/status/resourceId");
+            if listed.is_some_and(|id| id.is_string()) {
+                return Some("an empty instance takes the place of one that is missing".into());
+            }
             if instance.is_public && !spec.network.publicly_accessible {
                 return Some("an instance is created that is public against the spec".into());
             }
@@ -39,6 +44,7 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
         }
         Effect::Modify {
             change,
+            is_immediate,
             is_protected,
             ..
         } => {
@@ -50,8 +56,12 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
             {
                 return Some("a change is requested that the spec does not demand".into());
             }
-            if *change != Disruption::default() && before.is_deleting() {
+            let interrupts = *change != Disruption::default();
+            if interrupts && before.is_deleting() {
                 return Some("an instance of a deleted object is interrupted".into());
+            }
+            if interrupts && *is_immediate && spec.apply_changes != ApplyChanges::Immediately {
+                return Some("clients are interrupted before the maintenance window".into());
             }
             if after.disruptions > 1 && !after.has_lost_status {
                 return Some(
@@ -80,6 +90,7 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
             let other = instance.owner.as_deref().filter(|owner| *owner != UID);
             other.map(|owner| format!("the instance of '{owner}' is taken over"))
         }
+        Effect::TagSnapshot { .. } => None,
         Effect::Untag { .. } => (!before.is_deleting())
             .then(|| "the owner of an instance is removed although its object exists".into()),
     }
@@ -89,6 +100,17 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
 fn of_end(before: &World, after: &World) -> Option<String> {
     if before.object.is_none() || after.object.is_some() || after.retained.is_some() {
         return None;
+    }
+    let object = before.spec()?;
+    let has_snapshot = after.rds.snapshots.iter().any(|it| it.name != BACKUP);
+    if object.spec.deletion_policy == DeletionPolicy::Snapshot
+        && after.rds.created > 0
+        && !has_snapshot
+        && owned(after).next().is_none()
+    {
+        return Some(
+            "the object and its data are gone without a snapshot and without a report".into(),
+        );
     }
     let creates = |effect: &Effect| matches!(effect, Effect::Create(_));
     if owned(after).any(|instance| instance.phase != Phase::Deleting) {
@@ -151,7 +173,9 @@ pub(super) fn at_rest(world: &World, effects: &[Vec<Effect>]) -> Option<String> 
     if world.is_deleting() {
         return Some("the deletion neither ends nor says why it does not".into());
     }
-    (!(told.is_ready && told.is_synced)).then(|| {
+    // The instance was created with what only its users can change.
+    let is_told = told.is_synced || told.synced == "Different";
+    (!(told.is_ready && is_told)).then(|| {
         format!("the object is neither as desired nor says what a person must do: {told:?}")
     })
 }

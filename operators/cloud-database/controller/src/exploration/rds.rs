@@ -1,13 +1,15 @@
 //! Model of RDS: instances, their transitions, and calls that may take effect late.
 
 use aws_sdk_rds::primitives::DateTime;
-use aws_sdk_rds::types::{DbInstance, DbSnapshot, Endpoint};
+use aws_sdk_rds::types::{DbInstance, DbSnapshot, Endpoint, PendingModifiedValues};
+
+use rds_simulator::Simulator;
 
 use crate::clock;
 use crate::instance::tags::{self, OBJECT_TAG, OWNER_TAG};
 
 /// Region and account of all instances.
-pub(super) const REGION: &str = "us-east-1";
+pub(super) const REGION: &str = Simulator::REGION;
 pub(super) const ACCOUNT: &str = "123456789012";
 
 /// Progress of an instance.
@@ -39,7 +41,7 @@ pub(super) struct Instance {
     pub(super) is_public: bool,
     pub(super) is_encrypted: bool,
     pub(super) is_protected: bool,
-    /// Change in progress.
+    /// Change that is in progress, or that waits.
     pub(super) change: Disruption,
     /// Final snapshot that is taken while it is deleted.
     pub(super) final_snapshot: Option<String>,
@@ -52,6 +54,8 @@ pub(super) enum Effect {
     Modify {
         id: String,
         change: Disruption,
+        /// If false, the change waits for the maintenance window.
+        is_immediate: bool,
         is_public: Option<bool>,
         is_protected: Option<bool>,
     },
@@ -64,10 +68,21 @@ pub(super) enum Effect {
         owner: Option<String>,
         object: Option<String>,
     },
+    TagSnapshot {
+        name: String,
+    },
     Untag {
         id: String,
         keys: Vec<String>,
     },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Snapshot {
+    pub(super) name: String,
+    /// Identifier of the instance.
+    pub(super) instance: String,
+    pub(super) is_encrypted: bool,
 }
 
 /// Refusal of a call: the code of RDS.
@@ -76,13 +91,12 @@ pub(super) type Refusal = &'static str;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Rds {
     pub(super) instances: Vec<Instance>,
-    /// Final snapshots, with the instance of each.
-    pub(super) snapshots: Vec<(String, String)>,
+    pub(super) snapshots: Vec<Snapshot>,
     /// Instances before the last effect, which an outdated description shows.
     pub(super) before: Vec<Instance>,
     /// Effects of calls whose answers were lost.
     pub(super) late: Vec<Effect>,
-    created: u8,
+    pub(super) created: u8,
 }
 
 impl Rds {
@@ -125,6 +139,7 @@ impl Rds {
             Effect::Modify {
                 id,
                 change,
+                is_immediate,
                 is_public,
                 is_protected,
             } => {
@@ -136,13 +151,15 @@ impl Rds {
                 instance.is_public = is_public.unwrap_or(instance.is_public);
                 instance.is_protected = is_protected.unwrap_or(instance.is_protected);
                 if *change != Disruption::default() {
-                    instance.phase = Phase::Modifying;
                     instance.change = change.clone();
+                    if *is_immediate {
+                        instance.phase = Phase::Modifying;
+                    }
                 }
             }
             Effect::Delete { id, final_snapshot } => {
                 let at = find(&mut self.instances, id)?;
-                let taken = |name: &String| self.snapshots.iter().any(|(taken, _)| taken == name);
+                let taken = |name: &String| self.snapshots.iter().any(|it| it.name == *name);
                 if final_snapshot.as_ref().is_some_and(taken) {
                     return Err("DBSnapshotAlreadyExists");
                 }
@@ -161,6 +178,11 @@ impl Rds {
                 let instance = &mut self.instances[at];
                 instance.owner = owner.clone().or(instance.owner.take());
                 instance.object = object.clone().or(instance.object.take());
+            }
+            Effect::TagSnapshot { name } => {
+                let mut snapshots = self.snapshots.iter();
+                let found = snapshots.find(|snapshot| snapshot.name == *name);
+                found.ok_or("DBSnapshotNotFound")?;
             }
             Effect::Untag { id, keys } => {
                 let at = find(&mut self.instances, id)?;
@@ -187,7 +209,7 @@ impl Rds {
         self.before.clone_from(&self.instances);
         for instance in &mut self.instances {
             let change = std::mem::take(&mut instance.change);
-            if instance.phase == Phase::Modifying && !reverts {
+            if !reverts {
                 instance.class = change.class.unwrap_or(std::mem::take(&mut instance.class));
                 instance.version = change
                     .version
@@ -203,7 +225,11 @@ impl Rds {
         self.instances = kept;
         for instance in gone {
             if let Some(name) = instance.final_snapshot {
-                self.snapshots.push((name, instance.id));
+                self.snapshots.push(Snapshot {
+                    name,
+                    instance: instance.id,
+                    is_encrypted: instance.is_encrypted,
+                });
             }
         }
         self.before
@@ -223,6 +249,11 @@ impl Instance {
             Phase::Modifying => "modifying",
             Phase::Deleting => "deleting",
         };
+        let pending = PendingModifiedValues::builder()
+            .set_db_instance_class(self.change.class.clone())
+            .set_engine_version(self.change.version.clone())
+            .build();
+        let has_pending = self.change != Disruption::default();
         let endpoint = Endpoint::builder().address("host").port(5_432).build();
         DbInstance::builder()
             .db_instance_identifier(&self.id)
@@ -230,6 +261,7 @@ impl Instance {
             .db_instance_arn(format!("arn:aws:rds:{REGION}:{ACCOUNT}:db:{}", self.id))
             .db_instance_status(status)
             .set_endpoint((self.phase != Phase::Creating).then_some(endpoint))
+            .set_pending_modified_values(has_pending.then_some(pending))
             .engine("postgres")
             .engine_version(&self.version)
             .db_instance_class(&self.class)
@@ -240,7 +272,7 @@ impl Instance {
             .storage_throughput(125)
             .backup_retention_period(7)
             .multi_az(false)
-            .auto_minor_version_upgrade(true)
+            .auto_minor_version_upgrade(false)
             .copy_tags_to_snapshot(true)
             .network_type("IPV4")
             .publicly_accessible(self.is_public)
@@ -251,14 +283,18 @@ impl Instance {
     }
 }
 
-/// Returns a snapshot as RDS describes it.
-pub(super) fn snapshot(name: &str, instance: &str) -> DbSnapshot {
-    DbSnapshot::builder()
-        .db_snapshot_identifier(name)
-        .db_instance_identifier(instance)
-        .db_snapshot_arn(format!("arn:aws:rds:{REGION}:{ACCOUNT}:snapshot:{name}"))
-        .status("available")
-        .encrypted(true)
-        .snapshot_create_time(DateTime::from_secs(clock::now().as_second()))
-        .build()
+impl Snapshot {
+    /// Returns the snapshot as RDS describes it.
+    pub(super) fn described(&self) -> DbSnapshot {
+        let Self { name, instance, .. } = self;
+        DbSnapshot::builder()
+            .db_snapshot_identifier(name)
+            .db_instance_identifier(instance)
+            .db_snapshot_arn(format!("arn:aws:rds:{REGION}:{ACCOUNT}:snapshot:{name}"))
+            .status("available")
+            .encrypted(self.is_encrypted)
+            .snapshot_create_time(DateTime::from_secs(clock::now().as_second()))
+            .tag_list(tags::tag(OBJECT_TAG, "shop/orders"))
+            .build()
+    }
 }

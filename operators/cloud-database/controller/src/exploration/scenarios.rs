@@ -1,20 +1,24 @@
-//! Objects that are explored, and the bounds.
+//! Objects that are explored: each with the changes that its user makes, and with what RDS has before.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::virtual_time::Time;
-use crate::exploration::rds::{Disruption, Instance, Phase, Rds};
+use crate::exploration::rds::{Disruption, Instance, Phase, Rds, Snapshot};
 use crate::exploration::search::Search;
 use crate::exploration::world::{Surroundings, World};
 
 /// Object with the changes that its user makes one after the other.
 struct Scenario {
-    name: &'static str,
     spec: Value,
     edits: Vec<Value>,
     rds: Rds,
+    /// Ends that must be reached.
+    ends: &'static [&'static str],
 }
+
+/// Snapshot from which instances are restored.
+pub(super) const BACKUP: &str = "backup";
 
 fn spec(fields: &Value) -> Value {
     let mut spec = json!({
@@ -27,17 +31,33 @@ fn spec(fields: &Value) -> Value {
     spec
 }
 
-fn scenarios() -> Vec<Scenario> {
-    let scenario = |name, fields: Value, edits: Vec<Value>| Scenario {
-        name,
+fn with_backup(is_encrypted: bool) -> Rds {
+    let backup = Snapshot {
+        name: BACKUP.to_owned(),
+        instance: "legacy".to_owned(),
+        is_encrypted,
+    };
+    Rds {
+        snapshots: vec![backup],
+        ..Rds::default()
+    }
+}
+
+fn scenario(fields: Value, edits: Vec<Value>) -> Scenario {
+    Scenario {
         spec: spec(&fields),
         edits,
         rds: Rds::default(),
-    };
-    let existing = Instance {
+        ends: &["as desired", "gone"],
+    }
+}
+
+/// Returns an instance that no object owns, or that of another object.
+fn existing(owner: Option<&str>) -> Rds {
+    Rds::with(Instance {
         id: "legacy".to_owned(),
         resource_id: "db-0".to_owned(),
-        owner: None,
+        owner: owner.map(String::from),
         object: Some("shop/orders".to_owned()),
         phase: Phase::Available,
         class: "db.t4g.micro".to_owned(),
@@ -47,70 +67,105 @@ fn scenarios() -> Vec<Scenario> {
         is_protected: false,
         change: Disruption::default(),
         final_snapshot: None,
-    };
-    vec![
-        scenario(
-            "another class, then deleted with a final snapshot",
-            json!({"applyChanges": "Immediately"}),
-            vec![json!({"instanceClass": "db.t4g.small"})],
-        ),
-        scenario(
-            "deleted with its data",
-            json!({"deletionPolicy": "Delete"}),
-            vec![],
-        ),
-        scenario(
-            "protected, and retained",
-            json!({"deletionPolicy": "Retain", "deletionProtection": true}),
-            vec![json!({"deletionPolicy": "Snapshot"})],
-        ),
-        Scenario {
-            rds: Rds::with(existing),
-            ..scenario(
-                "adopted",
-                json!({"adopt": {"identifier": "legacy"}, "deletionPolicy": "Delete"}),
-                vec![],
-            )
-        },
-    ]
+    })
+}
+
+fn adoption() -> Value {
+    json!({"adopt": {"identifier": "legacy"}, "deletionPolicy": "Delete"})
 }
 
 /// Returns the number of faults and of steps.
 fn extent() -> (u8, usize) {
-    let wanted = std::env::var("LOCKSTEP_EXPLORATION").ok();
-    let wanted = wanted.as_deref().and_then(|text| text.split_once(':'));
-    wanted.map_or((1, 12), |(faults, depth)| {
-        let number = |text: &str| text.parse().expect("FAULTS:DEPTH");
-        (
-            u8::try_from(number(faults)).expect("few faults"),
-            number(depth),
-        )
-    })
+    let Ok(wanted) = std::env::var("LOCKSTEP_EXPLORATION") else {
+        return (1, usize::MAX);
+    };
+    let numbers = wanted.split_once(':').and_then(|(faults, depth)| {
+        let depth = if depth == "all" {
+            usize::MAX
+        } else {
+            depth.parse().ok()?
+        };
+        Some((faults.parse().ok()?, depth))
+    });
+    numbers.expect("LOCKSTEP_EXPLORATION is FAULTS:STEPS, such as 2:all")
 }
 
-#[tokio::test]
-async fn no_interleaving_breaks_a_property() {
+async fn explore(scenario: Scenario) {
     let surroundings = Surroundings::new().await;
     let time = Time {
         timestamp: Timestamp::from_second(1_800_000_000).expect("a time"),
         instant: std::time::Instant::now(),
     };
-    let (faults, depth) = extent();
-    for scenario in scenarios() {
-        let mut search = Search::default();
-        let world = World::new(&scenario.spec, scenario.rds, time, faults);
-        let found = search.explore(&surroundings, world, &scenario.edits, depth);
-        let found = found.await;
-        println!(
-            "{}: {} states, {} steps, depth {}, {:.1} s",
-            scenario.name,
-            search.states(),
-            search.steps,
-            search.depth,
-            search.took.as_secs_f64(),
-        );
-        if let Some(trace) = found {
-            panic!("{}: {trace}", scenario.name);
-        }
+    let (faults, steps) = extent();
+    let mut search = Search::default();
+    let world = World::new(&scenario.spec, scenario.rds, time, faults);
+    let found = search.explore(&surroundings, world, &scenario.edits, steps);
+    let found = found.await;
+    println!(
+        "{} states, {} steps, depth {}, {:.1} s",
+        search.states(),
+        search.steps,
+        search.depth,
+        search.took.as_secs_f64(),
+    );
+    if let Some(trace) = found {
+        panic!("{trace}");
     }
+    for end in scenario.ends.iter().filter(|_| steps == usize::MAX) {
+        assert!(search.ends.contains(*end), "{end}: {:?}", search.ends);
+    }
+}
+
+/// Declares tests, of which each explores what can happen to one object.
+macro_rules! explorations {
+    ($($name:ident: $scenario:expr;)+) => {
+        $(#[tokio::test]
+        async fn $name() {
+            explore($scenario).await;
+        })+
+    };
+}
+
+explorations! {
+    gets_another_class_and_is_deleted_after_a_final_snapshot: scenario(
+        json!({"applyChanges": "Immediately"}),
+        vec![json!({"instanceClass": "db.t4g.small"})],
+    );
+    gets_another_class_in_the_maintenance_window: scenario(
+        json!({"deletionPolicy": "Delete"}),
+        vec![json!({"instanceClass": "db.t4g.small"})],
+    );
+    is_upgraded: scenario(
+        json!({"applyChanges": "Immediately", "deletionPolicy": "Delete"}),
+        vec![json!({"engineVersion": "17.2", "allowMajorVersionUpgrade": "17"})],
+    );
+    is_deleted_with_its_data: scenario(json!({"deletionPolicy": "Delete"}), Vec::new());
+    is_protected_and_retained: Scenario {
+        ends: &["as desired", "retained", "DeletionProtected"],
+        ..scenario(
+            json!({"deletionPolicy": "Retain", "deletionProtection": true}),
+            vec![json!({"deletionPolicy": "Snapshot"})],
+        )
+    };
+    is_restored: Scenario {
+        rds: with_backup(true),
+        ..scenario(
+            json!({"restoreFrom": {"snapshot": BACKUP}, "deletionPolicy": "Delete"}),
+            Vec::new(),
+        )
+    };
+    is_not_restored_from_a_snapshot_without_encryption: Scenario {
+        ends: &["SourceNotUsable", "gone"],
+        rds: with_backup(false),
+        ..scenario(json!({"restoreFrom": {"snapshot": BACKUP}}), Vec::new())
+    };
+    is_adopted: Scenario {
+        rds: existing(None),
+        ..scenario(adoption(), Vec::new())
+    };
+    does_not_adopt_the_instance_of_another_object: Scenario {
+        ends: &["InstanceOwned", "retained"],
+        rds: existing(Some("uid-2")),
+        ..scenario(adoption(), Vec::new())
+    };
 }

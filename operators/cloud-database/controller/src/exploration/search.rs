@@ -1,6 +1,6 @@
 //! Search for a state that breaks a property, in the order of the number of steps.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::exploration::properties;
-use crate::exploration::rds::Phase;
+use crate::exploration::rds::Disruption;
 use crate::exploration::world::{Step, Surroundings, World};
 
 /// Rounds without faults after which an object must be as desired.
@@ -23,6 +23,8 @@ pub(super) struct Search {
     resting: HashSet<u64>,
     pub(super) steps: usize,
     pub(super) depth: usize,
+    /// Ends that were reached: what cannot be reached is not explored.
+    pub(super) ends: BTreeSet<String>,
     pub(super) took: Duration,
 }
 
@@ -63,6 +65,7 @@ impl Search {
             self.depth = depth;
             for (step, log, next) in successors(surroundings, &world, edits).await {
                 self.steps += 1;
+                self.ends.extend(end(&next, edits));
                 let text = described(&step, &log);
                 if let Some(problem) = properties::broken(&world, &step, &next) {
                     found = Some(self.trace(at, &[text], &problem));
@@ -95,6 +98,7 @@ impl Search {
         mut world: World,
     ) -> Result<(), (Vec<String>, String)> {
         world.faults = 0;
+        world.has_secret = true;
         let mut texts = vec!["from here on, without further faults:".to_owned()];
         let mut effects = Vec::new();
         let mut passed = Vec::new();
@@ -156,6 +160,21 @@ impl Search {
     }
 }
 
+/// Returns the end that an object has reached, by its conditions or by the way in which it went.
+fn end(world: &World, edits: &[Value]) -> Option<String> {
+    let told = &world.told;
+    if world.retained.is_some() {
+        return Some("retained".to_owned());
+    }
+    if world.object.is_none() {
+        return Some("gone".to_owned());
+    }
+    if told.is_synced && told.is_ready && world.edits == edits.len() {
+        return Some("as desired".to_owned());
+    }
+    told.problem.clone().filter(|_| told.is_stalled)
+}
+
 fn hash(world: &World) -> u64 {
     let mut hasher = DefaultHasher::new();
     world.digest().hash(&mut hasher);
@@ -172,6 +191,8 @@ fn described(step: &Step, log: &[String]) -> String {
         Step::Delete => "a user deletes the object".to_owned(),
         Step::TakeOver => "another process takes over".to_owned(),
         Step::EraseStatus => "the status is erased".to_owned(),
+        Step::PublishElsewhere => "another client makes the instance public".to_owned(),
+        Step::LoseSecret => "the Secret is deleted".to_owned(),
         Step::DeleteElsewhere => "another client deletes the instance".to_owned(),
     }
 }
@@ -218,7 +239,11 @@ fn steps_without_calls(world: &World, edits: &[Value]) -> Vec<Step> {
     steps.push(Step::Pass(false));
     let exists = world.object.is_some();
     let has_faults = world.faults > 0;
-    if has_faults && instances.iter().any(|it| it.phase == Phase::Modifying) {
+    if has_faults
+        && instances
+            .iter()
+            .any(|it| it.change != Disruption::default())
+    {
         steps.push(Step::Pass(true));
     }
     if exists && !world.is_deleting() {
@@ -229,8 +254,11 @@ fn steps_without_calls(world: &World, edits: &[Value]) -> Vec<Step> {
     }
     if exists && has_faults {
         steps.extend([Step::TakeOver, Step::EraseStatus]);
+        if world.has_secret {
+            steps.push(Step::LoseSecret);
+        }
         if !instances.is_empty() {
-            steps.push(Step::DeleteElsewhere);
+            steps.extend([Step::DeleteElsewhere, Step::PublishElsewhere]);
         }
     }
     steps

@@ -52,6 +52,10 @@ pub(super) enum Step {
     EraseStatus,
     /// Another client deletes the instance.
     DeleteElsewhere,
+    /// Another client makes the instance public.
+    PublishElsewhere,
+    /// The Secret with the password is deleted.
+    LoseSecret,
 }
 
 /// What the last reconciliation told about the object.
@@ -59,6 +63,8 @@ pub(super) enum Step {
 pub(super) struct Told {
     pub(super) is_ready: bool,
     pub(super) is_synced: bool,
+    /// Reason of the condition `Synced`.
+    pub(super) synced: &'static str,
     /// Reason of the error, or of the condition `Stalled`.
     pub(super) problem: Option<String>,
     /// If true, only a person can go on.
@@ -82,6 +88,7 @@ pub(super) struct World {
     pub(super) disruptions: usize,
     /// If true, what the status recorded was lost.
     pub(super) has_lost_status: bool,
+    pub(super) has_secret: bool,
     /// Effects of the last step.
     pub(super) effects: Vec<Effect>,
 }
@@ -104,8 +111,7 @@ impl Surroundings {
         let limits = RateLimits::unlimited();
         let requests = AwsRequests::default();
         let clients = RdsClients::of(config, Leadership::always(), limits, None, requests);
-        let mut client = clients.default_client().await;
-        client.know_account(ACCOUNT);
+        let client = clients.default_client().await;
         let api_server = api_server(Arc::clone(&stored));
         let config = RdsConfig::default();
         let reconciler =
@@ -164,6 +170,7 @@ impl World {
             retained: None,
             disruptions: 0,
             has_lost_status: false,
+            has_secret: true,
             effects: Vec::new(),
         }
     }
@@ -185,7 +192,7 @@ impl World {
             format!("{}{status}{}", object["spec"], is_deleting(object))
         });
         format!(
-            "{status:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}",
+            "{status:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}|{}",
             self.rds,
             self.memory.digest(self.time.instant),
             self.faults,
@@ -194,6 +201,7 @@ impl World {
             self.retained,
             self.disruptions,
             self.has_lost_status,
+            self.has_secret,
         )
     }
 
@@ -249,6 +257,15 @@ impl World {
                 let object = self.object.as_mut().expect("an object");
                 object["status"] = json!({"instanceId": id_of(&object["spec"])});
             }
+            Step::PublishElsewhere => {
+                self.faults -= 1;
+                let instances = self.rds.instances.iter_mut();
+                instances.for_each(|instance| instance.is_public = true);
+            }
+            Step::LoseSecret => {
+                self.faults -= 1;
+                self.has_secret = false;
+            }
             Step::DeleteElsewhere => {
                 self.faults -= 1;
                 self.rds.instances.clear();
@@ -268,12 +285,17 @@ impl World {
         *surroundings.stored.lock().expect("no panic") = Some(object.clone());
         let rds = ModelRds::new(Session::new(self.rds.clone(), script, self.faults));
         let client = surroundings.client.answered_by(Arc::new(rds.clone()));
+        client.know_account(if rds.session().has_account() {
+            ACCOUNT
+        } else {
+            "210987654321"
+        });
         let shared = surroundings.shared.clone();
         let mut reconciler = InstanceReconciler::new(shared, Access::default(), client);
         std::mem::take(&mut self.memory).restore(&mut reconciler);
         let done = tokio::select! {
             biased;
-            done = run(&reconciler, &object) => Some(done),
+            done = run(&reconciler, &object, self.has_secret) => Some(done),
             () = rds.killed() => None,
         };
         let mut session = rds.session();
@@ -310,6 +332,7 @@ impl World {
         self.told = Told {
             is_ready: error.is_none() && output.readiness.is_some_and(|ready| ready.ready),
             is_synced: error.is_none() && synced.is_some_and(|synced| synced.is_true),
+            synced: synced.map_or("", |synced| synced.reason),
             problem: error
                 .map(ReconcileError::reason)
                 .or(stalled)
@@ -348,7 +371,7 @@ fn merge(status: &mut Value, changes: Map<String, Value>) {
     }
 }
 
-async fn run(reconciler: &InstanceReconciler, object: &Value) -> Done {
+async fn run(reconciler: &InstanceReconciler, object: &Value, has_secret: bool) -> Done {
     if is_deleting(object) {
         return finalize(reconciler, object).await;
     }
@@ -361,13 +384,7 @@ async fn run(reconciler: &InstanceReconciler, object: &Value) -> Done {
         identity: &identity,
         request: &request,
         record: &record,
-        user: Ok(MasterUser {
-            name: "app".to_owned(),
-            password: MasterPassword::Known(KnownPassword {
-                text: "correct-horse".to_owned(),
-                version: "s/1".to_owned(),
-            }),
-        }),
+        user: user(has_secret),
         source: None,
     };
     let located = reconciler.locate(&identity.id, &record).await;
@@ -377,6 +394,22 @@ async fn run(reconciler: &InstanceReconciler, object: &Value) -> Done {
     };
     let output = done.unwrap_or_else(|error| reconciler.output_of(error, &mut status));
     Done::Output(Box::new(with_status(output, &record, &status)))
+}
+
+fn user(has_secret: bool) -> Result<MasterUser, ReconcileError> {
+    if !has_secret {
+        return Err(ReconcileError::Transient {
+            reason: "SecretMissing",
+            message: "the Secret does not exist".to_owned(),
+        });
+    }
+    Ok(MasterUser {
+        name: "app".to_owned(),
+        password: MasterPassword::Known(KnownPassword {
+            text: "correct-horse".to_owned(),
+            version: "s/1".to_owned(),
+        }),
+    })
 }
 
 async fn finalize(reconciler: &InstanceReconciler, object: &Value) -> Done {
