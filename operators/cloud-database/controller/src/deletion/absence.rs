@@ -74,6 +74,8 @@ pub(crate) enum Decision<'a> {
     Gone,
     /// Nothing is found, and nothing says whether there was an instance: the object goes, and an Event tells it.
     GoneUnrecorded,
+    /// RDS has never listed the instance, and its creation may have been requested: the object goes, and an Event tells it.
+    GoneUnlisted,
     /// The instance is absent, and there is no proof that the controller has deleted it.
     Missing,
 }
@@ -93,7 +95,8 @@ pub(crate) fn decide<'a>(evidence: &Evidence<'a>) -> Decision<'a> {
         return Decision::Wait;
     }
     let without_proof = match evidence.requested {
-        Requested::Never | Requested::Located => return Decision::Gone,
+        Requested::Never => return Decision::Gone,
+        Requested::Located => return Decision::GoneUnlisted,
         Requested::Unknown => Decision::GoneUnrecorded,
         Requested::Listed => Decision::Missing,
     };
@@ -160,7 +163,10 @@ mod tests {
     fn is_end(decision: Decision<'_>) -> bool {
         matches!(
             decision,
-            Decision::Gone | Decision::GoneUnrecorded | Decision::Missing
+            Decision::Gone
+                | Decision::GoneUnrecorded
+                | Decision::GoneUnlisted
+                | Decision::Missing
         )
     }
 
@@ -210,6 +216,7 @@ mod tests {
                 (_, Decision::Missing) => panic!("{evidence:?} was never listed"),
                 (Requested::Unknown, Decision::GoneUnrecorded) => assert!(!is_proven),
                 (_, Decision::GoneUnrecorded) => panic!("{evidence:?} is recorded"),
+                (Requested::Located, Decision::Gone) => panic!("{evidence:?} is not told"),
                 _ => {}
             }
         });

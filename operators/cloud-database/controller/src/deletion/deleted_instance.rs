@@ -65,6 +65,9 @@ impl InstanceReconciler {
                 return Ok(Found::Nothing(Box::new(waiting)));
             }
             Decision::Gone => FinalizeOutcome::Done,
+            Decision::GoneUnlisted => FinalizeOutcome::Retained(format!(
+                "RDS does not list the instance '{id}', and has never listed it. Its creation may have been requested without an answer: if RDS lists it later, delete it there"
+            )),
             Decision::GoneUnrecorded => FinalizeOutcome::Retained(format!(
                 "RDS does not list the instance '{id}'. The status of the object does not say whether one was requested, and may have been erased; if the object had an instance, this controller has no proof of how it was deleted, and finds no final snapshot '{}'",
                 final_snapshot::name(id)
