@@ -1,5 +1,7 @@
 //! `CloudDatabase`: AWS RDS instances.
 
+#[cfg(feature = "dev")]
+mod dev;
 mod iam_policy;
 
 use std::num::NonZeroU32;
@@ -20,14 +22,10 @@ use lockstep_cloud_database_controller::{
     RdsEventsMetrics, RdsEventsReceiver, SourcePolicy, UnownedSources,
 };
 use lockstep_controller::NamedConfigMap;
-#[cfg(feature = "dev")]
-use lockstep_envtest::Moto;
 use lockstep_sdk::{
     AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Audience, Finding, Operator,
     OperatorContext, duration,
 };
-#[cfg(feature = "dev")]
-use lockstep_sdk::{DevService, RunningService};
 
 use crate::rds;
 use crate::rds::catalogue_files;
@@ -147,7 +145,7 @@ pub(crate) fn operator() -> Operator<Rds> {
         .admission_check_rules(lockstep_cloud_database_controller::admission_check_rules())
         .subcommand(iam_policy::run);
     #[cfg(feature = "dev")]
-    let operator = operator.dev_service(moto());
+    let operator = operator.dev_service(dev::service());
     operator
 }
 
@@ -320,24 +318,4 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
     } else {
         reconciler.without_namespaces()
     }
-}
-
-/// Returns moto, which simulates AWS in `dev`.
-#[cfg(feature = "dev")]
-fn moto() -> DevService {
-    // moto creates an instance immediately.
-    DevService::new("moto (AWS mock)", start_moto)
-        .installed_by(|| Ok(lockstep_envtest::install_moto().map(drop)?))
-        .controller_arg("--rds-poll-interval=500ms")
-        // moto does not list engine versions.
-        .controller_arg("--rds-catalogue-refresh-interval=0s")
-}
-
-#[cfg(feature = "dev")]
-async fn start_moto(logs: PathBuf) -> anyhow::Result<RunningService> {
-    let moto = Moto::start_as(&logs, Moto::ACCOUNT).await?;
-    Ok(RunningService {
-        environment: moto.environment(),
-        guard: Box::new(moto),
-    })
 }

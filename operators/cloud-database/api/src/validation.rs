@@ -42,7 +42,7 @@ const CLASSES_WITHOUT_ENCRYPTION: &[&str] = &["db.m1.", "db.m2.", "db.t1.", "db.
 const SHORTEST_WINDOW: u32 = 30;
 
 pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
-    let mut all = own();
+    let mut all = Vec::from(OWN);
     all.extend(connection_secret::rules());
     all.extend(database_name::rules());
     all.extend(engine_versions::rules());
@@ -59,84 +59,82 @@ pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     all
 }
 
-fn own() -> Vec<Rule<CloudDatabase>> {
-    vec![
-        Rule {
-            id: "username-reserved",
-            description: "The master username must not be reserved by the engine or by RDS.",
-            severity: Severity::Error,
-            reference: CREATE,
-            fields: &["spec.credentials.username", "spec.engine"],
-            validate: username_reserved,
-        },
-        // Not in CEL: the API server compares with the stored object. If that has a reserved name, because it was
-        // stored without the webhook, the name could never be corrected.
-        Rule {
-            id: "username-immutable",
-            description: "A master username in the spec is immutable: RDS sets it at creation only.",
-            severity: Severity::Error,
-            reference: CREATE,
-            fields: &["spec.credentials.username"],
-            validate: username_immutable,
-        },
-        Rule {
-            id: "engine-version-downgrade",
-            description: "The engine version must not be lowered: RDS cannot downgrade an instance.",
-            severity: Severity::Error,
-            reference: UPGRADES,
-            fields: &["spec.engine", "spec.engineVersion"],
-            validate: engine_version_only_rises,
-        },
-        Rule {
-            id: "backup-window-length",
-            description: "The backup window must last at least 30 minutes.",
-            severity: Severity::Error,
-            reference: CREATE,
-            fields: &["spec.backup.window"],
-            validate: backup_window_length,
-        },
-        Rule {
-            id: "maintenance-window-length",
-            description: "The maintenance window must last at least 30 minutes.",
-            severity: Severity::Error,
-            reference: CREATE,
-            fields: &["spec.maintenanceWindow"],
-            validate: maintenance_window_length,
-        },
-        Rule {
-            id: "overlapping-windows",
-            description: "The backup window and the maintenance window must not overlap.",
-            severity: Severity::Error,
-            reference: CREATE,
-            fields: &["spec.backup.window", "spec.maintenanceWindow"],
-            validate: windows_disjoint,
-        },
-        Rule {
-            id: "autoscaling-headroom",
-            description: "`maxSizeGib` should be at least 26 % above `sizeGib`, as RDS recommends.",
-            severity: Severity::Warning,
-            reference: AUTOSCALING,
-            fields: &["spec.storage.sizeGib", "spec.storage.maxSizeGib"],
-            validate: autoscaling_headroom,
-        },
-        Rule {
-            id: "publicly-accessible",
-            description: "The instance should not be publicly accessible.",
-            severity: Severity::Warning,
-            reference: PUBLIC_ACCESS,
-            fields: &["spec.network.publiclyAccessible"],
-            validate: publicly_accessible,
-        },
-        Rule {
-            id: "encryption-not-supported",
-            description: "The instance class must support encryption if encryption is enabled.",
-            severity: Severity::Error,
-            reference: ENCRYPTION,
-            fields: &["spec.encryption.enabled", "spec.instanceClass"],
-            validate: encryption_not_supported,
-        },
-    ]
-}
+const OWN: [Rule<CloudDatabase>; 9] = [
+    Rule {
+        id: "username-reserved",
+        description: "The master username must not be reserved by the engine or by RDS.",
+        severity: Severity::Error,
+        reference: CREATE,
+        fields: &["spec.credentials.username", "spec.engine"],
+        validate: username_reserved,
+    },
+    // Not in CEL: the API server compares with the stored object. If that has a reserved name, because it was
+    // stored without the webhook, the name could never be corrected.
+    Rule {
+        id: "username-immutable",
+        description: "A master username in the spec is immutable: RDS sets it at creation only.",
+        severity: Severity::Error,
+        reference: CREATE,
+        fields: &["spec.credentials.username"],
+        validate: username_immutable,
+    },
+    Rule {
+        id: "engine-version-downgrade",
+        description: "The engine version must not be lowered: RDS cannot downgrade an instance.",
+        severity: Severity::Error,
+        reference: UPGRADES,
+        fields: &["spec.engine", "spec.engineVersion"],
+        validate: engine_version_only_rises,
+    },
+    Rule {
+        id: "backup-window-length",
+        description: "The backup window must last at least 30 minutes.",
+        severity: Severity::Error,
+        reference: CREATE,
+        fields: &["spec.backup.window"],
+        validate: backup_window_length,
+    },
+    Rule {
+        id: "maintenance-window-length",
+        description: "The maintenance window must last at least 30 minutes.",
+        severity: Severity::Error,
+        reference: CREATE,
+        fields: &["spec.maintenanceWindow"],
+        validate: maintenance_window_length,
+    },
+    Rule {
+        id: "overlapping-windows",
+        description: "The backup window and the maintenance window must not overlap.",
+        severity: Severity::Error,
+        reference: CREATE,
+        fields: &["spec.backup.window", "spec.maintenanceWindow"],
+        validate: windows_disjoint,
+    },
+    Rule {
+        id: "autoscaling-headroom",
+        description: "`maxSizeGib` should be at least 26 % above `sizeGib`, as RDS recommends.",
+        severity: Severity::Warning,
+        reference: AUTOSCALING,
+        fields: &["spec.storage.sizeGib", "spec.storage.maxSizeGib"],
+        validate: autoscaling_headroom,
+    },
+    Rule {
+        id: "publicly-accessible",
+        description: "The instance should not be publicly accessible.",
+        severity: Severity::Warning,
+        reference: PUBLIC_ACCESS,
+        fields: &["spec.network.publiclyAccessible"],
+        validate: publicly_accessible,
+    },
+    Rule {
+        id: "encryption-not-supported",
+        description: "The instance class must support encryption if encryption is enabled.",
+        severity: Severity::Error,
+        reference: ENCRYPTION,
+        fields: &["spec.encryption.enabled", "spec.instanceClass"],
+        validate: encryption_not_supported,
+    },
+];
 
 fn username_reserved(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
     let spec = &context.object.spec;

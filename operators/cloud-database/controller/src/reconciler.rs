@@ -21,6 +21,7 @@ use crate::aws::rds_clients::RdsClients;
 use crate::aws::rds_events::RdsEvents;
 use crate::aws::rds_events::changed_instances::{Change, Owner};
 use crate::credentials;
+use crate::credentials::master_user::Credentials;
 use crate::credentials::owned_secrets;
 use crate::credentials::secrets::Secrets;
 use crate::deletion::deletion_policy;
@@ -120,6 +121,15 @@ impl CloudDatabaseReconciler {
     pub fn without_namespaces(mut self) -> Self {
         self.shared.watches_namespaces = false;
         self
+    }
+
+    async fn credentials(&self, request: &SyncRequest<'_, CloudDatabase>) -> Credentials {
+        let secrets = Secrets {
+            client: &self.shared.client,
+            access: &self.shared.secret_access,
+            needed: owned_secrets::needed_rights(request.raw_parent()),
+        };
+        credentials::read(secrets, request.parent()).await
     }
 
     /// Returns the reconciler for the region and the role of an object.
@@ -247,19 +257,13 @@ impl Reconciler for CloudDatabaseReconciler {
         let record = Record::of(request.raw_parent(), &identity.id);
         // The annotations may have changed since the identity was recorded: an instance in another region must not be created.
         let location = reconciler.locate(&identity.id, &record).await?;
-        let client = &self.shared.client;
-        let secrets = Secrets {
-            client,
-            access: &self.shared.secret_access,
-            needed: owned_secrets::needed_rights(request.raw_parent()),
-        };
-        let credentials = credentials::read(secrets, object).await;
+        let credentials = self.credentials(request).await;
         let is_stored = credentials.is_stored();
         let mut reads = credentials.reads;
         let source = match &object.spec.replica_of {
             Some(replica_of) => {
                 let (source, read) =
-                    replica_source::read(client, object, replica_of, &location).await;
+                    replica_source::read(&self.shared.client, object, replica_of, &location).await;
                 reads.extend(read);
                 Some(source)
             }

@@ -7,7 +7,7 @@ use lockstep_cloud_database_api::{
     CloudDatabase, ManagementPolicy, ROTATE_PASSWORD, check_password, generated_secret_name,
 };
 use rand::distr::{Alphanumeric, SampleString};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::credentials::master_user::{Credentials, KnownPassword, MasterPassword, MasterUser};
 use crate::credentials::secrets::{Secrets, read_secret, text};
@@ -70,26 +70,36 @@ pub(crate) async fn read(
         }
         None => (generate(), MasterPassword::NotStored),
     };
-    let mut secret = json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": secret_name},
-        "stringData": {USERNAME: name, PASSWORD: text},
-    });
     let rotation_done = if is_observed {
         rotation
     } else {
         requested.or(rotation)
     };
-    if let Some(rotation) = rotation_done {
-        secret["metadata"]["annotations"] = json!({ROTATE_PASSWORD: rotation});
-    }
     Credentials {
+        secret: Some(secret_with(&secret_name, &name, &text, rotation_done)),
         user: Ok(MasterUser { name, password }),
-        secret: Some(secret),
         // The children of the object are watched; a Secret that is in the way is none of them.
         reads: if is_ours { Vec::new() } else { vec![read] },
     }
+}
+
+/// Returns the Secret with a master user, and the last rotation that was requested.
+fn secret_with(
+    secret_name: &str,
+    username: &str,
+    password: &str,
+    rotation: Option<&String>,
+) -> Value {
+    let mut secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": secret_name},
+        "stringData": {USERNAME: username, PASSWORD: password},
+    });
+    if let Some(rotation) = rotation {
+        secret["metadata"]["annotations"] = json!({ROTATE_PASSWORD: rotation});
+    }
+    secret
 }
 
 /// Returns the valid password of a Secret that no other object controls.

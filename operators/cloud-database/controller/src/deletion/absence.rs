@@ -163,10 +163,7 @@ mod tests {
     fn is_end(decision: Decision<'_>) -> bool {
         matches!(
             decision,
-            Decision::Gone
-                | Decision::GoneUnrecorded
-                | Decision::GoneUnlisted
-                | Decision::Missing
+            Decision::Gone | Decision::GoneUnrecorded | Decision::GoneUnlisted | Decision::Missing
         )
     }
 

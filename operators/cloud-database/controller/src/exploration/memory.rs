@@ -60,11 +60,11 @@ impl Memory {
     }
 
     /// Returns a text that is equal for memories that lead to the same steps at their times.
-    pub(super) fn digest(&self, now: Instant) -> String {
+    pub(super) fn digest(&self, now: Instant, oldest: u64) -> String {
         let ages = |times: &HashMap<String, Instant>| {
             let mut ages: Vec<_> = times
                 .iter()
-                .map(|(id, since)| (id.clone(), now.duration_since(*since).as_secs().min(1_200)))
+                .map(|(id, since)| (id.clone(), now.duration_since(*since).as_secs().min(oldest)))
                 .collect();
             ages.sort();
             ages
@@ -76,7 +76,7 @@ impl Memory {
             ages(&self.unseen_since),
             ages(&self.unowned_since),
             ages(&self.failing_since),
-            self.requested.digest(now),
+            self.requested.digest(now, oldest),
             self.unaccepted.digest(),
         )
     }

@@ -132,7 +132,7 @@ explorations! {
         vec![json!({"instanceClass": "db.t4g.small"})],
     );
     gets_another_class_in_the_maintenance_window: scenario(
-        json!({"deletionPolicy": "Delete"}),
+        json!({"applyChanges": "MaintenanceWindow", "deletionPolicy": "Delete"}),
         vec![json!({"instanceClass": "db.t4g.small"})],
     );
     is_upgraded: scenario(
@@ -140,11 +140,15 @@ explorations! {
         vec![json!({"engineVersion": "17.2", "allowMajorVersionUpgrade": "17"})],
     );
     is_deleted_with_its_data: scenario(json!({"deletionPolicy": "Delete"}), Vec::new());
-    is_protected_and_retained: Scenario {
-        ends: &["as desired", "retained", "DeletionProtected"],
+    is_retained: Scenario {
+        ends: &["as desired", "retained"],
+        ..scenario(json!({"deletionPolicy": "Retain"}), Vec::new())
+    };
+    is_protected: Scenario {
+        ends: &["as desired", "gone", "DeletionProtected"],
         ..scenario(
-            json!({"deletionPolicy": "Retain", "deletionProtection": true}),
-            vec![json!({"deletionPolicy": "Snapshot"})],
+            json!({"deletionProtection": true}),
+            vec![json!({"deletionProtection": false})],
         )
     };
     is_restored: Scenario {

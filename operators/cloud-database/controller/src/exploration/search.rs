@@ -11,8 +11,14 @@ use crate::exploration::properties;
 use crate::exploration::rds::Disruption;
 use crate::exploration::world::{Step, Surroundings, World};
 
-/// Rounds without faults after which an object must be as desired.
-const ROUNDS: usize = 16;
+/// Rounds without faults after which an object must be as desired. The time in each of the last ones is a day: RDS does not show
+/// all that waits for the maintenance window.
+const ROUNDS: u32 = 24;
+const DAYS: u32 = 12;
+const DAY: Duration = Duration::from_hours(24);
+
+/// Ages that steps distinguish: some minutes, as long as RDS may need to show what it does.
+const OLDEST: Duration = Duration::from_mins(20);
 
 /// Search and its result.
 #[derive(Default)]
@@ -20,7 +26,7 @@ pub(super) struct Search {
     nodes: Vec<Node>,
     seen: HashSet<u64>,
     /// States from which an object comes to rest, as it should, without further faults.
-    resting: HashSet<u64>,
+    resting: HashSet<(bool, u64)>,
     pub(super) steps: usize,
     pub(super) depth: usize,
     /// Ends that were reached: what cannot be reached is not explored.
@@ -102,9 +108,10 @@ impl Search {
         let mut texts = vec!["from here on, without further faults:".to_owned()];
         let mut effects = Vec::new();
         let mut passed = Vec::new();
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             // What follows is determined by the state.
-            let state = hash(&world);
+            let is_long = round >= ROUNDS - DAYS;
+            let state = (is_long, hash(&world, DAY * DAYS));
             if world.object.is_none() || self.resting.contains(&state) {
                 break;
             }
@@ -117,6 +124,9 @@ impl Search {
                 let before = world.clone();
                 let log = if step == Step::Pass(false) {
                     world.step(&step, &[]);
+                    if is_long {
+                        world.time = world.time.after(DAY);
+                    }
                     Vec::new()
                 } else {
                     world.reconcile(surroundings, Vec::new()).await.1
@@ -128,7 +138,7 @@ impl Search {
                 effects.push(std::mem::take(&mut world.effects));
             }
         }
-        if passed.len() == ROUNDS
+        if passed.len() == ROUNDS as usize
             && let Some(problem) = properties::at_rest(&world, &effects)
         {
             return Err((texts, problem));
@@ -138,7 +148,7 @@ impl Search {
     }
 
     fn is_new(&mut self, world: &World) -> bool {
-        self.seen.insert(hash(world))
+        self.seen.insert(hash(world, OLDEST))
     }
 
     fn trace(&self, mut at: usize, last: &[String], problem: &str) -> String {
@@ -175,9 +185,9 @@ fn end(world: &World, edits: &[Value]) -> Option<String> {
     told.problem.clone().filter(|_| told.is_stalled)
 }
 
-fn hash(world: &World) -> u64 {
+fn hash(world: &World, oldest: Duration) -> u64 {
     let mut hasher = DefaultHasher::new();
-    world.digest().hash(&mut hasher);
+    world.digest(oldest).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -184,17 +184,17 @@ impl World {
         Some(serde_json::from_value(object).expect("a database"))
     }
 
-    /// Returns a text that is equal for worlds from which the same follows.
-    pub(super) fn digest(&self) -> String {
+    /// Returns a text that is equal for worlds from which the same follows. Longer ages than `oldest` are not distinguished.
+    pub(super) fn digest(&self, oldest: Duration) -> String {
         let status = self.object.as_ref().map(|object| {
             let mut status = object["status"].clone();
-            self.replace_times(&mut status);
+            self.replace_times(&mut status, oldest.as_secs());
             format!("{}{status}{}", object["spec"], is_deleting(object))
         });
         format!(
             "{status:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}|{}",
             self.rds,
-            self.memory.digest(self.time.instant),
+            self.memory.digest(self.time.instant, oldest.as_secs()),
             self.faults,
             self.edits,
             self.told,
@@ -206,16 +206,20 @@ impl World {
     }
 
     /// Replaces times by ages.
-    fn replace_times(&self, value: &mut Value) {
+    fn replace_times(&self, value: &mut Value, oldest: u64) {
         match value {
             Value::String(text) => {
                 if let Ok(time) = text.parse::<k8s_openapi::jiff::Timestamp>() {
                     let age = self.time.timestamp.duration_since(time).as_secs();
-                    *text = age.min(1_200).to_string();
+                    *text = age.unsigned_abs().min(oldest).to_string();
                 }
             }
-            Value::Array(values) => values.iter_mut().for_each(|it| self.replace_times(it)),
-            Value::Object(fields) => fields.values_mut().for_each(|it| self.replace_times(it)),
+            Value::Array(values) => values
+                .iter_mut()
+                .for_each(|it| self.replace_times(it, oldest)),
+            Value::Object(fields) => fields
+                .values_mut()
+                .for_each(|it| self.replace_times(it, oldest)),
             _ => {}
         }
     }

@@ -62,18 +62,8 @@ impl InstanceReconciler {
             Replication::Replica(_) => change.set::<Password>(None),
             Replication::None => {}
         }
-        // The tags that identify the owner are added at the adoption, and no difference.
         let is_owned = tags::is_owned_by(instance, object.uid().as_deref());
-        let expected = if is_owned {
-            tags::managed_tags(object, self.rds.cluster_name())
-        } else {
-            spec.tags.clone()
-        };
-        let tags = TagChange {
-            removed: applied_values::removed_tags(&expected, instance, &record.applied_tags),
-            set: drift::missing_tags(expected, instance.tag_list()),
-        };
-        change.set::<Tags>((tags != TagChange::default()).then_some(tags));
+        change.set::<Tags>(self.other_tags(described, is_owned));
         for group in change.groups() {
             outcomes.add(&group.fields(), Outcome::Observed);
         }
@@ -82,11 +72,27 @@ impl InstanceReconciler {
             let immutable = drift::immutable(spec, instance);
             let conflicts = adoption::conflicts(spec, instance).into_iter();
             outcomes.add_differences(conflicts.filter(|it| !immutable.contains(it)));
-            if tags::has_owner(instance) {
-                let owner = tags::owner(instance);
-                outcomes.add_differences([format!("it belongs to another object ({owner})")]);
-            }
+            let owner = tags::has_owner(instance).then(|| tags::owner(instance));
+            let owner = owner.map(|owner| format!("it belongs to another object ({owner})"));
+            outcomes.add_differences(owner);
         }
+    }
+
+    /// Returns the change of the tags that would be requested. Those that identify the owner are added at the adoption, and no
+    /// difference.
+    fn other_tags(&self, described: &Described<'_>, is_owned: bool) -> Option<TagChange> {
+        let instance = described.instance;
+        let expected = if is_owned {
+            tags::managed_tags(described.object, self.rds.cluster_name())
+        } else {
+            described.spec().tags.clone()
+        };
+        let before = &described.record.applied_tags;
+        let tags = TagChange {
+            removed: applied_values::removed_tags(&expected, instance, before),
+            set: drift::missing_tags(expected, instance.tag_list()),
+        };
+        (tags != TagChange::default()).then_some(tags)
     }
 
     /// Returns the change of the password that would be requested.

@@ -127,13 +127,7 @@ impl InstanceReconciler {
         let is_first = self.first_creations().remove(id) && record.listed_id().is_none();
         // An instance that this call makes has a grace period of its own.
         self.record_seen(id);
-        let created = match &origin {
-            Origin::Empty(user) => self.rds.create(id, object, user).await,
-            Origin::Snapshot(snapshot) => self.rds.restore_snapshot(id, object, snapshot).await,
-            Origin::PointInTime(source) => self.rds.restore_point_in_time(id, object, source).await,
-            Origin::Replica(source) => self.rds.create_replica(id, object, source).await,
-        };
-        let instance = match created {
+        let instance = match self.request_new(id, object, &origin).await {
             Ok(instance) => {
                 tracing::info!(instance = id, "requested a new instance from RDS");
                 let enforced = drift::enforced_at_creation().into_iter();
@@ -157,6 +151,20 @@ impl InstanceReconciler {
         record::observe(status, &instance);
         self.record_origin(id, object, &origin, status);
         Ok(progress)
+    }
+
+    async fn request_new(
+        &self,
+        id: &str,
+        object: &CloudDatabase,
+        origin: &Origin<'_>,
+    ) -> Result<DbInstance, CallError> {
+        match origin {
+            Origin::Empty(user) => self.rds.create(id, object, user).await,
+            Origin::Snapshot(snapshot) => self.rds.restore_snapshot(id, object, snapshot).await,
+            Origin::PointInTime(source) => self.rds.restore_point_in_time(id, object, source).await,
+            Origin::Replica(source) => self.rds.create_replica(id, object, source).await,
+        }
     }
 
     /// Returns the instance of an object that RDS says exists.

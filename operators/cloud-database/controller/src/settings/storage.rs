@@ -134,6 +134,30 @@ fn demanded(compared: &Compared<'_>) -> StorageChange {
     change(&compared.spec.storage, instance, pending, compared.record)
 }
 
+/// Storage of an instance.
+struct Actual<'a> {
+    size: i32,
+    storage_type: Option<&'a str>,
+    iops: Option<i32>,
+    throughput: Option<i32>,
+}
+
+impl<'a> Actual<'a> {
+    /// Returns the storage after what is `pending`.
+    fn of(instance: &'a DbInstance, pending: Option<&'a PendingModifiedValues>) -> Self {
+        let size = pending.and_then(|it| it.allocated_storage());
+        let storage_type = pending.and_then(|it| it.storage_type());
+        let iops = pending.and_then(|it| it.iops());
+        let throughput = pending.and_then(|it| it.storage_throughput());
+        Self {
+            size: size.or(instance.allocated_storage()).unwrap_or_default(),
+            storage_type: storage_type.or(instance.storage_type()),
+            iops: iops.or(instance.iops()),
+            throughput: throughput.or(instance.storage_throughput()),
+        }
+    }
+}
+
 /// Returns the change that makes the storage of an instance match the spec. What RDS has accepted and not applied yet, as
 /// `pending` says, counts as applied. `record` has the values of the spec that were in effect before: of those that the
 /// spec has no more, RDS' own are restored; and the growth that was requested and can be taken back while it is pending.
@@ -144,18 +168,7 @@ fn change(
     record: &Record,
 ) -> StorageChange {
     let applied = record.applied_storage.clone().unwrap_or_default();
-    let actual_size = pending
-        .and_then(|it| it.allocated_storage())
-        .or(instance.allocated_storage())
-        .unwrap_or_default();
-    let actual_type = pending
-        .and_then(|it| it.storage_type())
-        .or(instance.storage_type());
-    let actual_iops = pending.and_then(|it| it.iops()).or(instance.iops());
-    let actual_throughput = pending
-        .and_then(|it| it.storage_throughput())
-        .or(instance.storage_throughput());
-
+    let actual = Actual::of(instance, pending);
     // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows. Only a growth
     // that the spec has requested, and that waits, is taken back: its request names the allocated size again.
     let waiting = instance.pending_modified_values();
@@ -164,13 +177,13 @@ fn change(
     let least = if own_growth.is_some() {
         instance.allocated_storage().unwrap_or_default()
     } else {
-        actual_size
+        actual.size
     };
     let size = storage.size_gib.max(least);
     let is_gp3 = storage.storage_type == StorageType::Gp3;
     let is_provisioned = is_provisioned(storage.storage_type, size);
-    let type_differs = actual_type != Some(storage.storage_type.as_str());
-    let size_differs = size != actual_size || own_growth.is_some_and(|growth| growth != size);
+    let type_differs = actual.storage_type != Some(storage.storage_type.as_str());
+    let size_differs = size != actual.size || own_growth.is_some_and(|growth| growth != size);
 
     // The value of the spec, or the one that is in effect, if it fits, or RDS' own.
     let or_present = |wanted: Option<i32>, actual: Option<i32>, applied: Option<i32>, own: i32| {
@@ -178,12 +191,12 @@ fn change(
         let present = actual.filter(|actual| !is_removed && !type_differs && *actual >= own);
         wanted.or(present).or(is_gp3.then_some(own))
     };
-    let iops = or_present(storage.iops, actual_iops, applied.iops, GP3_IOPS)
-        .or(actual_iops)
+    let iops = or_present(storage.iops, actual.iops, applied.iops, GP3_IOPS)
+        .or(actual.iops)
         .filter(|_| is_provisioned);
     let throughput = or_present(
         storage.throughput_mibps,
-        actual_throughput,
+        actual.throughput,
         applied.throughput_mibps,
         GP3_THROUGHPUT,
     )
@@ -191,9 +204,8 @@ fn change(
     let differs = |wanted: Option<i32>, actual: Option<i32>| wanted.is_some() && wanted != actual;
     let is_changed = type_differs
         || size_differs
-        || differs(iops, actual_iops)
-        || differs(throughput, actual_throughput);
-
+        || differs(iops, actual.iops)
+        || differs(throughput, actual.throughput);
     let sends_all = is_changed && is_provisioned;
     StorageChange {
         storage_type: type_differs.then_some(storage.storage_type),

@@ -220,14 +220,12 @@ impl Inner {
         received.inspect_err(|_| self.metrics.count_error("ReceiveMessage"))
     }
 
-    /// Reconciles the objects that the messages of a batch concern, and deletes the messages.
-    async fn handle(
-        self,
+    /// Returns the messages by the instances that they are about. The others are done.
+    fn by_instance(
+        &self,
         messages: Vec<Message>,
-        _slot: OwnedSemaphorePermit,
-    ) -> Result<(), CallError> {
-        let deadline = Instant::now() + HANDLING_DEADLINE;
-        let mut done = Vec::new();
+        done: &mut Vec<String>,
+    ) -> BTreeMap<InstanceKey, OfInstance> {
         let mut by_instance: BTreeMap<InstanceKey, OfInstance> = BTreeMap::new();
         for message in messages {
             match event::read(&message.body) {
@@ -248,6 +246,18 @@ impl Inner {
                 }
             }
         }
+        by_instance
+    }
+
+    /// Reconciles the objects that the messages of a batch concern, and deletes the messages.
+    async fn handle(
+        self,
+        messages: Vec<Message>,
+        _slot: OwnedSemaphorePermit,
+    ) -> Result<(), CallError> {
+        let deadline = Instant::now() + HANDLING_DEADLINE;
+        let mut done = Vec::new();
+        let by_instance = self.by_instance(messages, &mut done);
         let mut waiting = Vec::new();
         for (instance, all) in by_instance {
             self.record_event(&instance);

@@ -163,7 +163,7 @@ impl RequestedModifications {
 
     /// Returns a text that is equal for equal answers that are valid for the same time.
     #[cfg(test)]
-    pub(crate) fn digest(&self, now: Instant) -> String {
+    pub(crate) fn digest(&self, now: Instant, longest: u64) -> String {
         let requested = self.lock();
         let mut texts: Vec<_> = requested
             .iter()
@@ -173,7 +173,7 @@ impl RequestedModifications {
                     .again_at
                     .saturating_duration_since(now)
                     .as_secs()
-                    .min(1_200);
+                    .min(longest);
                 let (fields, answer, busy) = (it.group.fields(), &it.answer, it.busy.min(3));
                 format!("{id}{fields:?}{answer:?}{left}{busy}")
             })

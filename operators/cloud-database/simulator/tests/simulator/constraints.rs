@@ -79,7 +79,7 @@ struct Constraint {
 type Key = (String, String);
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
 fn list() -> List {
