@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lockstep_envtest::aws_environment;
 use lockstep_sdk::{DevService, RunningService};
+use rds_catalogue::Catalogue;
 use rds_simulator::Simulator;
 
 /// Time for which an instance has a state, such as `creating`, so that it is seen.
@@ -29,6 +30,12 @@ impl Drop for Running {
 
 async fn start(_logs: PathBuf) -> anyhow::Result<RunningService> {
     let simulator = Simulator::start().await?;
+    // It knows an excerpt. A user tries whatever the rules accept.
+    for (engine, offers) in &Catalogue::shipped().engines {
+        for version in offers.versions.keys() {
+            simulator.add_engine_version(engine, version.as_str());
+        }
+    }
     simulator.set_timing(|timing| {
         timing.state = STATE;
         timing.snapshot = STATE;

@@ -72,17 +72,22 @@ impl Default for Catalogue {
     }
 }
 
+/// Returns the numbers in a version.
+fn numbers(version: &str) -> Vec<u64> {
+    let parts = version.split(|it: char| !it.is_ascii_digit());
+    parts.filter_map(|part| part.parse().ok()).collect()
+}
+
 impl Catalogue {
-    /// Adds a version behind those of its major version.
+    /// Adds a version in the order of the numbers in it, if it is new.
     pub(crate) fn add_version(&mut self, engine: &str, version: &str) {
         let known = self.versions.iter_mut().find(|(name, _)| name == engine);
         let (_, versions) = known.expect("an engine of the catalogue");
-        let major = major(engine, version);
-        let behind = versions
-            .iter()
-            .rposition(|other| self::major(engine, other) == major);
-        let position = behind.map_or(versions.len(), |position| position + 1);
-        versions.insert(position, version.to_owned());
+        if versions.iter().any(|other| other == version) {
+            return;
+        }
+        let later = versions.partition_point(|other| numbers(other) <= numbers(version));
+        versions.insert(later, version.to_owned());
     }
 
     /// Deprecates a version: it is neither offered for new instances nor chosen for a major version any more.
