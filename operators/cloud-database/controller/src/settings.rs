@@ -23,7 +23,7 @@ use crate::aws::rds_client::request::Request;
 pub(crate) use access::{PubliclyAccessible, SecurityGroups};
 #[cfg(test)]
 pub(crate) use backup::{CopyTagsToSnapshot, Port, RetentionDays};
-pub(crate) use backup::{DeletionProtection, RETENTION_DAYS, other_port};
+pub(crate) use backup::{DeletionProtection, RETENTION_DAYS, other_port, owned_by_backup_plan};
 pub(crate) use compute::{InstanceClass, MultiAz};
 pub(crate) use credentials::{Password, PasswordChange};
 pub(crate) use engine::{

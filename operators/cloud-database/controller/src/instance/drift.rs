@@ -106,6 +106,7 @@ pub(crate) fn unrepairable(
             "its port is not changed to {port} while `applyChanges` is MaintenanceWindow, because RDS restarts the database for that at once"
         ));
     }
+    differences.extend(settings::owned_by_backup_plan(spec, instance));
     differences.extend(immutable(spec, instance));
     differences
 }

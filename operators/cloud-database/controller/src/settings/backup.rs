@@ -4,7 +4,7 @@ use aws_sdk_rds::types::{DbInstance, PendingModifiedValues};
 use lockstep_cloud_database_api::CloudDatabaseSpec;
 
 use crate::aws::rds_client::request::Request;
-use crate::settings::setting::{Change, Compared, NewInstance, Setting};
+use crate::settings::setting::{Change, Compared, NewInstance, Setting, other_value};
 
 /// Number of days for which the automated backups of a new instance are retained if the spec does not say it. RDS' own
 /// default is one day.
@@ -27,6 +27,11 @@ impl Setting for RetentionDays {
 
     fn pending(pending: &PendingModifiedValues) -> Option<i32> {
         pending.backup_retention_period()
+    }
+
+    fn change(compared: &Compared<'_>) -> Option<i32> {
+        let is_open = backup_plan(compared.instance).is_none();
+        is_open.then(|| other_value::<Self>(compared)).flatten()
     }
 
     fn put(value: &i32, request: Request) -> Request {
@@ -60,12 +65,48 @@ impl Setting for Window {
     }
 
     fn change(compared: &Compared<'_>) -> Option<String> {
-        other_window::<Self>(compared)
+        let is_open = backup_plan(compared.instance).is_none();
+        is_open.then(|| other_window::<Self>(compared)).flatten()
     }
 
     fn put(value: &String, request: Request) -> Request {
         request.preferred_backup_window(value)
     }
+}
+
+/// Returns the recovery point of AWS Backup, if one of its plans keeps the automated backups of an instance. RDS accepts only
+/// the retention and the window of the plan then:
+/// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/AutomatedBackups.AWSBackup.html>.
+fn backup_plan(instance: &DbInstance) -> Option<&str> {
+    let recovery_point = instance.aws_backup_recovery_point_arn();
+    recovery_point.filter(|arn| !arn.is_empty())
+}
+
+/// Returns the difference of the backups that a plan of AWS Backup owns, and that is not requested.
+pub(crate) fn owned_by_backup_plan(
+    spec: &CloudDatabaseSpec,
+    instance: &DbInstance,
+) -> Option<String> {
+    let recovery_point = backup_plan(instance)?;
+    let days = RetentionDays::actual(instance).unwrap_or_default();
+    let window = Window::actual(instance).unwrap_or_default();
+    let wants_days = RetentionDays::desired(spec).is_some_and(|wanted| wanted != days);
+    let wants_window = Window::desired(spec).is_some_and(|it| !it.eq_ignore_ascii_case(&window));
+    let fields = [
+        (wants_days, RetentionDays::FIELD),
+        (wants_window, Window::FIELD),
+    ];
+    let fields: Vec<_> = fields
+        .iter()
+        .filter(|(wants, _)| *wants)
+        .map(|it| it.1)
+        .collect();
+    (!fields.is_empty()).then(|| {
+        format!(
+            "a plan of AWS Backup keeps its backups ('{recovery_point}') for {days} days, in the window '{window}', and {} is not changed, because RDS refuses it; remove it from the spec, or the instance from the plan",
+            fields.join(", ")
+        )
+    })
 }
 
 pub(super) struct MaintenanceWindow;

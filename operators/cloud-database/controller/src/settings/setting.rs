@@ -83,14 +83,7 @@ pub(crate) trait Setting: Sync + 'static {
     /// Returns the value to request: that of the spec, if it is neither in effect nor accepted in the way that the spec demands,
     /// or another value has been accepted.
     fn change(compared: &Compared<'_>) -> Option<Self::Value> {
-        let wanted = Self::desired(compared.spec)?;
-        let pending = compared.instance.pending_modified_values();
-        let differs = match pending.and_then(Self::pending) {
-            Some(pending) if pending == wanted => !compared.waits,
-            Some(_) => true,
-            None => Self::actual(compared.instance).is_some_and(|actual| actual != wanted),
-        };
-        differs.then_some(wanted)
+        other_value::<Self>(compared)
     }
 
     /// Returns the field with which a change to this value is requested: RDS rejects a call as a whole, so one setting that it
@@ -117,6 +110,18 @@ pub(crate) trait Setting: Sync + 'static {
     fn is_of_spec(spec: &CloudDatabaseSpec) -> bool {
         Self::desired(spec).is_some()
     }
+}
+
+/// Returns the value of the spec, if it is neither in effect nor accepted as the spec demands.
+pub(super) fn other_value<S: Setting + ?Sized>(compared: &Compared<'_>) -> Option<S::Value> {
+    let wanted = S::desired(compared.spec)?;
+    let pending = compared.instance.pending_modified_values();
+    let differs = match pending.and_then(S::pending) {
+        Some(pending) if pending == wanted => !compared.waits,
+        Some(_) => true,
+        None => S::actual(compared.instance).is_some_and(|actual| actual != wanted),
+    };
+    differs.then_some(wanted)
 }
 
 /// Any setting.

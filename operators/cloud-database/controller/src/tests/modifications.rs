@@ -342,3 +342,48 @@ async fn an_upgrade_that_the_spec_does_not_allow_is_a_difference_while_it_is_obs
     );
     assert!(synced.message.contains("17"), "{}", synced.message);
 }
+
+#[tokio::test]
+async fn backups_that_a_plan_of_aws_backup_owns_are_told_and_not_requested() {
+    let env = Environment::start().await;
+    let backup = json!({"retentionDays": 7, "window": "02:00-03:00"});
+    let maintenance = json!("sun:05:00-sun:06:00");
+    let fields = json!({"backup": backup, "maintenanceWindow": maintenance});
+    let id = env.create("orders", &fields).await;
+    let recovery_point =
+        "arn:aws:backup:eu-central-1:123456789012:recovery-point:continuous:db-orders";
+    env.rds.report(
+        &id,
+        json!({
+            "AwsBackupRecoveryPointArn": recovery_point,
+            "BackupRetentionPeriod": 8,
+            "PreferredBackupWindow": "04:00-04:30",
+        }),
+    );
+    for parameter in ["BackupRetentionPeriod", "PreferredBackupWindow"] {
+        let text = format!(
+            "Your RDS instance is associated with an AWS Backup resource. You can leave {parameter} blank"
+        );
+        let code = "InvalidParameterValue";
+        env.rds.refuse("ModifyDBInstance", parameter, code, &text);
+    }
+    env.rds.clear_journal();
+    let output = env.reconcile_repeatedly("orders").await;
+    assert!(env.calls("ModifyDBInstance").is_empty());
+    let synced = &output.conditions[0];
+    assert_eq!((synced.is_true, synced.reason), (false, "Different"));
+    for text in [
+        recovery_point,
+        "8 days",
+        "backup.retentionDays, backup.window",
+    ] {
+        assert!(synced.message.contains(text), "{}", synced.message);
+    }
+    // Other settings are changed nevertheless, and values of the plan are no difference.
+    env.edit("orders", |object| {
+        object["spec"]["backup"] = json!({"retentionDays": 8, "copyTagsToSnapshot": false});
+    });
+    let output = env.reconcile_repeatedly("orders").await;
+    assert!(output.conditions[0].is_true, "{output:?}");
+    assert_eq!(env.calls("ModifyDBInstance").len(), 1);
+}
