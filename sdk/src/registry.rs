@@ -45,7 +45,7 @@ impl Registry {
         Ok(all)
     }
 
-    /// Returns the rulesets of all kinds, each of which is compiled when it is needed: a webhook has reviews of few kinds.
+    /// Returns the rulesets of all kinds, each of which is compiled when it is needed: most processes need few of them.
     pub(crate) fn lazy_validators(&self) -> ValidatorRegistry {
         let rulesets = self
             .kinds()
@@ -118,21 +118,24 @@ impl Registry {
         subcommands.find(|subcommand| subcommand.name() == name)
     }
 
-    /// Returns the kinds that `is_chosen` accepts, with their rulesets.
+    /// Returns the kinds that `is_chosen` accepts, with their compiled rulesets.
     pub(crate) fn select(
         &self,
         is_chosen: impl Fn(&Registration, KindDefinition) -> bool,
     ) -> anyhow::Result<SelectedKinds<'_>> {
-        let all = self.validators()?;
-        let kinds = self
-            .kinds()
-            .filter(|(operator, kind)| is_chosen(operator, *kind));
-        let chosen = kinds
-            .filter_map(|(operator, registered)| {
-                let ruleset = all.get(registered.group, registered.kind)?;
-                Some((operator, registered, Arc::clone(ruleset)))
-            })
-            .collect();
+        let mut all = ValidatorRegistry::default();
+        let mut chosen = Vec::new();
+        for (operator, registered) in self.kinds() {
+            let extension = operator.extension.as_ref();
+            let ruleset = if is_chosen(operator, registered) {
+                let ruleset = (registered.compile)(extension)?;
+                chosen.push((operator, registered, Arc::clone(&ruleset)));
+                ruleset
+            } else {
+                (registered.lazy)(extension)
+            };
+            all = all.register(ruleset);
+        }
         let selected = SelectedKinds { all, chosen };
         selected.require_namespaced_for_tenants()?;
         Ok(selected)

@@ -1,6 +1,7 @@
 //! Rulesets of the offline check: those of the built-in kinds, and those of the given CRDs.
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use lockstep_shared_validation::{CrdValidator, Validator, ValidatorRegistry};
 use serde_json::Value;
@@ -12,8 +13,8 @@ use crate::check::yaml::document;
 /// All kinds that can be validated.
 pub(crate) struct CrdLookup {
     own: ValidatorRegistry,
-    /// Served versions of the built-in kinds other than the validated ones.
-    additional: Vec<AdditionalVersion>,
+    /// Served versions of built-in kinds other than the validated ones, by kind, compiled when they are needed.
+    additional: Vec<(Arc<dyn Validator>, OnceLock<Vec<AdditionalVersion>>)>,
     from_files: Vec<CrdValidator>,
 }
 
@@ -45,15 +46,25 @@ impl CrdLookup {
                 ));
             }
         }
-        let mut additional = Vec::new();
-        for ruleset in own.iter() {
-            let versions = AdditionalVersion::all_of(ruleset);
-            additional.extend(versions.map_err(|error| format!("{}: {error}", ruleset.kind()))?);
-        }
+        let rulesets = own.iter().map(Arc::clone);
         Ok(Self {
+            additional: rulesets.map(|it| (it, OnceLock::new())).collect(),
             own,
-            additional,
             from_files,
+        })
+    }
+
+    /// Returns the versions of a built-in kind other than the validated one.
+    fn additional(&self, group: &str, kind: &str) -> &[AdditionalVersion] {
+        let is_it =
+            |ruleset: &Arc<dyn Validator>| ruleset.group() == group && ruleset.kind() == kind;
+        let mut kinds = self.additional.iter();
+        let Some((ruleset, versions)) = kinds.find(|(ruleset, _)| is_it(ruleset)) else {
+            return &[];
+        };
+        versions.get_or_init(|| {
+            AdditionalVersion::all_of(ruleset)
+                .unwrap_or_else(|error| panic!("cannot compile the versions of {kind}: {error}"))
         })
     }
 
@@ -81,8 +92,11 @@ impl CrdLookup {
         };
         let from_files = self.from_files.iter().map(|one| one as &dyn Validator);
         let own = self.own.get(group, kind).map(AsRef::as_ref);
-        let additional = self.additional.iter().map(|one| one as &dyn Validator);
-        from_files.chain(own).chain(additional).find(is_it)
+        let found = from_files.chain(own).find(is_it);
+        found.or_else(|| {
+            let additional = self.additional(group, kind).iter();
+            additional.map(|one| one as &dyn Validator).find(is_it)
+        })
     }
 
     /// Returns the likely mistake behind an unknown kind: its group is a built-in one, or the group is missing and
@@ -130,8 +144,7 @@ impl CrdLookup {
             .own
             .get(group, kind)
             .map(|ruleset| ruleset.version().to_owned());
-        let additional = self.additional.iter();
-        let additional = additional.filter(|one| one.group() == group && one.kind() == kind);
+        let additional = self.additional(group, kind).iter();
         from_files
             .map(|one| one.version().to_owned())
             .chain(own)

@@ -79,10 +79,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
 }
 
 fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
-    let validators = environment
-        .registry()
-        .validators()
-        .map_err(|error| format!("{error:#}"))?;
+    let validators = environment.registry().lazy_validators();
     let policy = match &args.policy {
         Some(path) => policy::read(path, &validators).map_err(|error| error.to_string())?,
         None => Policy::default(),
