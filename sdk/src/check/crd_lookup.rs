@@ -14,9 +14,11 @@ use crate::check::yaml::document;
 pub(crate) struct CrdLookup {
     own: ValidatorRegistry,
     /// Served versions of built-in kinds other than the validated ones, by kind, compiled when they are needed.
-    additional: Vec<(Arc<dyn Validator>, OnceLock<Vec<AdditionalVersion>>)>,
+    additional: Vec<(Arc<dyn Validator>, LazyVersions)>,
     from_files: Vec<CrdValidator>,
 }
+
+type LazyVersions = OnceLock<Vec<AdditionalVersion>>;
 
 impl CrdLookup {
     /// Collects the built-in kinds and those of the CRDs in these files. A given CRD takes precedence over a

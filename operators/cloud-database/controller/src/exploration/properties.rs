@@ -1,6 +1,6 @@
 //! Properties of each step and of each state.
 
-use lockstep_cloud_database_api::{ApplyChanges, DeletionPolicy};
+use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec, DeletionPolicy};
 
 use crate::exploration::rds::{Disruption, Effect, Instance, Phase};
 use crate::exploration::scenarios::BACKUP;
@@ -28,48 +28,17 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
     let object = before.spec()?;
     let spec = &object.spec;
     match effect {
-        Effect::Create(instance) => {
-            if before.is_deleting() {
-                return Some("an instance is created for an object that is being deleted".into());
-            }
-            let listed = before.object.as_ref()?.pointer("/status/resourceId");
-            if listed.is_some_and(|id| id.is_string()) {
-                return Some("an empty instance takes the place of one that is missing".into());
-            }
-            if instance.is_public && !spec.network.publicly_accessible {
-                return Some("an instance is created that is public against the spec".into());
-            }
-            (!instance.is_encrypted && spec.encryption.enabled)
-                .then(|| "an instance is created that is not encrypted against the spec".into())
-        }
+        Effect::Create(instance) => by_creation(before, spec, instance),
         Effect::Modify {
             change,
             is_immediate,
             is_protected,
             ..
         } => {
-            let other = |changed: Option<&String>, wanted: Option<&str>| {
-                changed.is_some() && changed.map(String::as_str) != wanted
-            };
-            if other(change.class.as_ref(), Some(&spec.instance_class))
-                || other(change.version.as_ref(), spec.engine_version.as_deref())
-            {
-                return Some("a change is requested that the spec does not demand".into());
+            if *is_protected == Some(false) && spec.deletion_protection != Some(false) {
+                return Some("the deletion protection is removed without consent".into());
             }
-            let interrupts = *change != Disruption::default();
-            if interrupts && before.is_deleting() {
-                return Some("an instance of a deleted object is interrupted".into());
-            }
-            if interrupts && *is_immediate && spec.apply_changes != ApplyChanges::Immediately {
-                return Some("clients are interrupted before the maintenance window".into());
-            }
-            if after.disruptions > 1 && !after.has_lost_status {
-                return Some(
-                    "a change that interrupts clients is made twice for one consent".into(),
-                );
-            }
-            (*is_protected == Some(false) && spec.deletion_protection != Some(false))
-                .then(|| "the deletion protection is removed without consent".into())
+            by_change(before, after, change, *is_immediate)
         }
         Effect::Delete { final_snapshot, .. } => {
             if !before.is_deleting() {
@@ -94,6 +63,50 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
         Effect::Untag { .. } => (!before.is_deleting())
             .then(|| "the owner of an instance is removed although its object exists".into()),
     }
+}
+
+fn by_creation(before: &World, spec: &CloudDatabaseSpec, instance: &Instance) -> Option<String> {
+    if before.is_deleting() {
+        return Some("an instance is created for an object that is being deleted".into());
+    }
+    let listed = before.object.as_ref()?.pointer("/status/resourceId");
+    if listed.is_some_and(|id| id.is_string()) {
+        return Some("an empty instance takes the place of one that is missing".into());
+    }
+    if instance.is_public && !spec.network.publicly_accessible {
+        return Some("an instance is created that is public against the spec".into());
+    }
+    (!instance.is_encrypted && spec.encryption.enabled)
+        .then(|| "an instance is created that is not encrypted against the spec".into())
+}
+
+fn by_change(
+    before: &World,
+    after: &World,
+    change: &Disruption,
+    is_immediate: bool,
+) -> Option<String> {
+    if *change == Disruption::default() {
+        return None;
+    }
+    let object = before.spec()?;
+    let spec = &object.spec;
+    let other = |changed: Option<&String>, wanted: Option<&str>| {
+        changed.is_some() && changed.map(String::as_str) != wanted
+    };
+    if other(change.class.as_ref(), Some(&spec.instance_class))
+        || other(change.version.as_ref(), spec.engine_version.as_deref())
+    {
+        return Some("a change is requested that the spec does not demand".into());
+    }
+    if before.is_deleting() {
+        return Some("an instance of a deleted object is interrupted".into());
+    }
+    if is_immediate && spec.apply_changes != ApplyChanges::Immediately {
+        return Some("clients are interrupted before the maintenance window".into());
+    }
+    (after.disruptions > 1 && !after.has_lost_status)
+        .then(|| "a change that interrupts clients is made twice for one consent".into())
 }
 
 /// An object goes only with its instance, or with a report.

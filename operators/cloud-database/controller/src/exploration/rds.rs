@@ -157,22 +157,7 @@ impl Rds {
                     }
                 }
             }
-            Effect::Delete { id, final_snapshot } => {
-                let at = find(&mut self.instances, id)?;
-                let taken = |name: &String| self.snapshots.iter().any(|it| it.name == *name);
-                if final_snapshot.as_ref().is_some_and(taken) {
-                    return Err("DBSnapshotAlreadyExists");
-                }
-                let instance = &mut self.instances[at];
-                if instance.is_protected {
-                    return Err("InvalidParameterCombination");
-                }
-                if instance.phase != Phase::Available {
-                    return Err("InvalidDBInstanceState");
-                }
-                instance.phase = Phase::Deleting;
-                instance.final_snapshot.clone_from(final_snapshot);
-            }
+            Effect::Delete { id, final_snapshot } => self.delete(id, final_snapshot)?,
             Effect::Tag { id, owner, object } => {
                 let at = find(&mut self.instances, id)?;
                 let instance = &mut self.instances[at];
@@ -192,6 +177,25 @@ impl Rds {
                 instance.object.take_if(|_| has(OBJECT_TAG));
             }
         }
+        Ok(())
+    }
+
+    fn delete(&mut self, id: &str, final_snapshot: &Option<String>) -> Result<(), Refusal> {
+        let mut instances = self.instances.iter_mut();
+        let instance = instances.find(|instance| instance.id == id);
+        let instance = instance.ok_or("DBInstanceNotFound")?;
+        let taken = |name: &String| self.snapshots.iter().any(|it| it.name == *name);
+        if final_snapshot.as_ref().is_some_and(taken) {
+            return Err("DBSnapshotAlreadyExists");
+        }
+        if instance.is_protected {
+            return Err("InvalidParameterCombination");
+        }
+        if instance.phase != Phase::Available {
+            return Err("InvalidDBInstanceState");
+        }
+        instance.phase = Phase::Deleting;
+        instance.final_snapshot.clone_from(final_snapshot);
         Ok(())
     }
 

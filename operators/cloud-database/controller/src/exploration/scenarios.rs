@@ -43,9 +43,9 @@ fn with_backup(is_encrypted: bool) -> Rds {
     }
 }
 
-fn scenario(fields: Value, edits: Vec<Value>) -> Scenario {
+fn scenario(fields: &Value, edits: Vec<Value>) -> Scenario {
     Scenario {
-        spec: spec(&fields),
+        spec: spec(fields),
         edits,
         rds: Rds::default(),
         ends: &["as desired", "gone"],
@@ -128,48 +128,48 @@ macro_rules! explorations {
 
 explorations! {
     gets_another_class_and_is_deleted_after_a_final_snapshot: scenario(
-        json!({"applyChanges": "Immediately"}),
+        &json!({"applyChanges": "Immediately"}),
         vec![json!({"instanceClass": "db.t4g.small"})],
     );
     gets_another_class_in_the_maintenance_window: scenario(
-        json!({"applyChanges": "MaintenanceWindow", "deletionPolicy": "Delete"}),
+        &json!({"applyChanges": "MaintenanceWindow", "deletionPolicy": "Delete"}),
         vec![json!({"instanceClass": "db.t4g.small"})],
     );
     is_upgraded: scenario(
-        json!({"applyChanges": "Immediately", "deletionPolicy": "Delete"}),
+        &json!({"applyChanges": "Immediately", "deletionPolicy": "Delete"}),
         vec![json!({"engineVersion": "17.2", "allowMajorVersionUpgrade": "17"})],
     );
-    is_deleted_with_its_data: scenario(json!({"deletionPolicy": "Delete"}), Vec::new());
+    is_deleted_with_its_data: scenario(&json!({"deletionPolicy": "Delete"}), Vec::new());
     is_retained: Scenario {
         ends: &["as desired", "retained"],
-        ..scenario(json!({"deletionPolicy": "Retain"}), Vec::new())
+        ..scenario(&json!({"deletionPolicy": "Retain"}), Vec::new())
     };
     is_protected: Scenario {
         ends: &["as desired", "gone", "DeletionProtected"],
         ..scenario(
-            json!({"deletionProtection": true}),
+            &json!({"deletionProtection": true}),
             vec![json!({"deletionProtection": false})],
         )
     };
     is_restored: Scenario {
         rds: with_backup(true),
         ..scenario(
-            json!({"restoreFrom": {"snapshot": BACKUP}, "deletionPolicy": "Delete"}),
+            &json!({"restoreFrom": {"snapshot": BACKUP}, "deletionPolicy": "Delete"}),
             Vec::new(),
         )
     };
     is_not_restored_from_a_snapshot_without_encryption: Scenario {
         ends: &["SourceNotUsable", "gone"],
         rds: with_backup(false),
-        ..scenario(json!({"restoreFrom": {"snapshot": BACKUP}}), Vec::new())
+        ..scenario(&json!({"restoreFrom": {"snapshot": BACKUP}}), Vec::new())
     };
     is_adopted: Scenario {
         rds: existing(None),
-        ..scenario(adoption(), Vec::new())
+        ..scenario(&adoption(), Vec::new())
     };
     does_not_adopt_the_instance_of_another_object: Scenario {
         ends: &["InstanceOwned", "retained"],
         rds: existing(Some("uid-2")),
-        ..scenario(adoption(), Vec::new())
+        ..scenario(&adoption(), Vec::new())
     };
 }

@@ -299,7 +299,7 @@ impl World {
         std::mem::take(&mut self.memory).restore(&mut reconciler);
         let done = tokio::select! {
             biased;
-            done = run(&reconciler, &object, self.has_secret) => Some(done),
+            done = Box::pin(run(&reconciler, &object, self.has_secret)) => Some(done),
             () = rds.killed() => None,
         };
         let mut session = rds.session();

@@ -9,7 +9,7 @@ use crate::instance::modification::outcomes::Outcomes;
 /// Error of a step.
 pub(crate) struct StepError {
     /// What the status shows, if the instance is not what the object needs.
-    shown: Option<Shown>,
+    shown: Option<Box<Shown>>,
     /// Outcomes of the requests of the step, if the spec was compared with the instance.
     outcomes: Option<Box<Outcomes>>,
     /// Objects that were read, whose changes trigger the next reconciliation.
@@ -27,7 +27,8 @@ pub(crate) struct Shown {
 impl StepError {
     /// Returns the result that reports the error.
     pub(crate) fn into_output(self, status: &mut CloudDatabaseStatus) -> ReconcileOutput {
-        if let Some(Shown { phase, message }) = self.shown {
+        if let Some(shown) = self.shown {
+            let Shown { phase, message } = *shown;
             status.phase = phase;
             status.message = Some(message);
         }
@@ -46,7 +47,7 @@ impl StepError {
     /// Adds what the status shows.
     pub(crate) fn with_shown(self, shown: Shown) -> Self {
         Self {
-            shown: Some(shown),
+            shown: Some(Box::new(shown)),
             ..self
         }
     }

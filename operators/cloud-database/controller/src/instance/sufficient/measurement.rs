@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rds_simulator::Simulator;
 use serde_json::json;
 
 use super::tests::{CLASS, Objects};
@@ -96,7 +97,10 @@ async fn ten_thousand_objects() {
         println!("period: {single} single calls, {pages} pages: {hour} an hour");
     }
     println!("one call an object: {} an hour", OBJECTS * AN_HOUR);
+    changes_are_noticed(&rds, &objects).await;
+}
 
+async fn changes_are_noticed(rds: &Simulator, objects: &Arc<Objects>) {
     let changed_at: Arc<std::sync::Mutex<Vec<(usize, Instant)>>> = Arc::default();
     let delays: Arc<std::sync::Mutex<Vec<Duration>>> = Arc::default();
     let noticed: Arc<dyn Fn(usize) + Send + Sync> = {
@@ -125,7 +129,7 @@ async fn ten_thousand_objects() {
         }
     });
     for _ in 0..3 {
-        resync(&objects, &noticed).await;
+        resync(objects, &noticed).await;
     }
     changes.await.expect("the changes");
     let mut delays = delays.lock().expect("no panic").clone();
