@@ -1,4 +1,4 @@
-//! What a process remembers of an instance between two steps.
+//! Memory of a process about an instance, between two steps.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};

@@ -23,7 +23,7 @@ fn owned(world: &World) -> impl Iterator<Item = &Instance> {
     instances.filter(|instance| instance.owner.as_deref() == Some(UID))
 }
 
-/// What a call changes must be what the object says.
+/// Each change by a call must be what the object says.
 fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
     let object = before.spec()?;
     let spec = &object.spec;
@@ -144,7 +144,7 @@ fn of_state(after: &World) -> Option<String> {
     None
 }
 
-/// What the conditions say is true, unless an answer was wrong.
+/// The conditions tell the truth, unless an answer was wrong.
 fn of_report(before: &World, step: &Step, after: &World) -> Option<String> {
     let Step::Reconcile(answers) = step else {
         return None;

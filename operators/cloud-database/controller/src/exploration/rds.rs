@@ -21,7 +21,7 @@ pub(super) enum Phase {
     Deleting,
 }
 
-/// What a modification can interrupt clients for.
+/// Changes that can interrupt clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Disruption {
     pub(super) class: Option<String>,
@@ -157,7 +157,7 @@ impl Rds {
                     }
                 }
             }
-            Effect::Delete { id, final_snapshot } => self.delete(id, final_snapshot)?,
+            Effect::Delete { id, final_snapshot } => self.delete(id, final_snapshot.as_ref())?,
             Effect::Tag { id, owner, object } => {
                 let at = find(&mut self.instances, id)?;
                 let instance = &mut self.instances[at];
@@ -180,12 +180,12 @@ impl Rds {
         Ok(())
     }
 
-    fn delete(&mut self, id: &str, final_snapshot: &Option<String>) -> Result<(), Refusal> {
+    fn delete(&mut self, id: &str, final_snapshot: Option<&String>) -> Result<(), Refusal> {
         let mut instances = self.instances.iter_mut();
         let instance = instances.find(|instance| instance.id == id);
         let instance = instance.ok_or("DBInstanceNotFound")?;
         let taken = |name: &String| self.snapshots.iter().any(|it| it.name == *name);
-        if final_snapshot.as_ref().is_some_and(taken) {
+        if final_snapshot.is_some_and(taken) {
             return Err("DBSnapshotAlreadyExists");
         }
         if instance.is_protected {
@@ -195,7 +195,7 @@ impl Rds {
             return Err("InvalidDBInstanceState");
         }
         instance.phase = Phase::Deleting;
-        instance.final_snapshot.clone_from(final_snapshot);
+        instance.final_snapshot = final_snapshot.cloned();
         Ok(())
     }
 

@@ -58,7 +58,7 @@ pub(super) enum Step {
     LoseSecret,
 }
 
-/// What the last reconciliation told about the object.
+/// State of the object as the last reconciliation told it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Told {
     pub(super) is_ready: bool,

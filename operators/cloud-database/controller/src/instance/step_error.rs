@@ -8,7 +8,7 @@ use crate::instance::modification::outcomes::Outcomes;
 
 /// Error of a step.
 pub(crate) struct StepError {
-    /// What the status shows, if the instance is not what the object needs.
+    /// State for the status, if the instance is not what the object needs.
     shown: Option<Box<Shown>>,
     /// Outcomes of the requests of the step, if the spec was compared with the instance.
     outcomes: Option<Box<Outcomes>>,
