@@ -1,6 +1,7 @@
 //! Deletion: what happens to an instance when its object is deleted.
 
 pub(crate) mod absence;
+pub(crate) mod deleted;
 pub(crate) mod deleted_instance;
 pub(crate) mod deletion_policy;
 pub(crate) mod final_snapshot;

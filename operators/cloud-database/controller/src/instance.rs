@@ -12,6 +12,7 @@ pub(crate) mod instance_status;
 pub(crate) mod modification;
 pub(crate) mod modify;
 pub(crate) mod observation;
+pub(crate) mod observed_status;
 pub(crate) mod record;
 pub(crate) mod request;
 pub(crate) mod second_description;

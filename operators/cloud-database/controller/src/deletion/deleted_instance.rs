@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::aws::call_error::CallError;
 use crate::deletion::absence::{self, Decision, Evidence};
+use crate::deletion::deleted::Deleted;
 use crate::deletion::deletion_policy::deletion_began;
 use crate::deletion::final_snapshot;
-use crate::deletion::finalization::Deleted;
 use crate::instance::drift;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::record::Record;

@@ -20,6 +20,7 @@ use serde_json::Value;
 use crate::aws::call_error::{CallError, ROLE_NOT_ASSUMED};
 use crate::clock;
 use crate::deletion::absence::{Deletion, Requested};
+use crate::deletion::deleted::Deleted;
 use crate::deletion::deleted_instance::Found;
 use crate::deletion::deletion_policy;
 use crate::deletion::final_snapshot;
@@ -28,30 +29,11 @@ use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::{InstanceReconciler, require_ours};
 use crate::instance::instance_status;
 use crate::instance::modification::Modification;
-use crate::instance::record::{self, Record};
+use crate::instance::observed_status;
+use crate::instance::record::Record;
 use crate::instance::step_error::StepError;
 use crate::instance::tags;
 use crate::settings::DeletionProtection;
-
-/// Object that is being deleted.
-pub(crate) struct Deleted<'a> {
-    pub(crate) request: &'a FinalizeRequest<'a>,
-    pub(crate) identity: &'a Identity,
-    /// Status before this step.
-    pub(crate) record: &'a Record,
-    pub(crate) policy: DeletionPolicy,
-}
-
-impl<'a> Deleted<'a> {
-    pub(crate) fn id(&self) -> &'a str {
-        &self.identity.id
-    }
-
-    pub(crate) fn uid(&self) -> Option<&'a str> {
-        let uid = self.request.object.pointer("/metadata/uid");
-        uid.and_then(Value::as_str)
-    }
-}
 
 impl InstanceReconciler {
     /// Performs the next step of the finalization of an object, and records it in the status, also before an error.
@@ -108,7 +90,7 @@ impl InstanceReconciler {
         self.record_seen(id);
         self.record_owned(id);
         let progress = self.delete(&deleted, &instance, status).await;
-        record::observe(status, &instance);
+        observed_status::record(status, &instance);
         progress.map(FinalizeOutcome::Waiting)
     }
 

@@ -1,12 +1,13 @@
 //! Instance as RDS describes it, beside its object.
 
 use aws_sdk_rds::types::DbInstance;
-use lockstep_cloud_database_api::{ApplyChanges, CloudDatabase, CloudDatabaseSpec};
+use lockstep_cloud_database_api::{
+    ApplyChanges, CloudDatabase, CloudDatabaseSpec, ManagementPolicy,
+};
 use lockstep_controller::ReconcileError;
 
 use crate::credentials::master_user::MasterUser;
 use crate::instance::instance_status::{self, Accepts, Meaning};
-use crate::instance::observation::is_observed;
 use crate::instance::record::Record;
 
 /// Instance that RDS lists, beside what its object says of it.
@@ -47,4 +48,9 @@ impl<'a> Described<'a> {
 
 pub(crate) fn meaning_of(instance: &DbInstance) -> Meaning {
     instance_status::meaning(instance.db_instance_status().unwrap_or_default())
+}
+
+/// Returns true if the instance of an object is only observed.
+pub(crate) fn is_observed(object: &CloudDatabase) -> bool {
+    object.spec.management_policy == ManagementPolicy::Observe
 }

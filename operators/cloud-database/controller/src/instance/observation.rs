@@ -2,7 +2,7 @@
 
 use aws_sdk_rds::types::DbInstance;
 use kube::ResourceExt;
-use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus, ManagementPolicy};
+use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus};
 
 use crate::credentials::master_user::{MasterPassword, MasterUser};
 use crate::instance::applied_values;
@@ -15,11 +15,6 @@ use crate::instance::tags;
 use crate::origin::adoption;
 use crate::origin::replication::Replication;
 use crate::settings::{self, Password, PasswordChange, TagChange, Tags};
-
-/// Returns true if the instance of an object is only observed.
-pub(crate) fn is_observed(object: &CloudDatabase) -> bool {
-    object.spec.management_policy == ManagementPolicy::Observe
-}
 
 impl InstanceReconciler {
     /// Adds what would be requested if the instance were managed, and what could not be changed then.

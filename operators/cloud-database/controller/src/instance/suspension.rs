@@ -11,7 +11,8 @@ use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::{InstanceReconciler, require_ours};
 use crate::instance::instance_status;
 use crate::instance::modification::outcomes::SYNCED;
-use crate::instance::record::{self, Record};
+use crate::instance::observed_status;
+use crate::instance::record::Record;
 use crate::instance::tags;
 
 impl InstanceReconciler {
@@ -70,7 +71,7 @@ impl InstanceReconciler {
             return not_ready(error.reason(), error.to_string(), period);
         }
         let meaning = instance_status::meaning(phase);
-        record::observe(status, instance);
+        observed_status::record(status, instance);
         match meaning.problem {
             Some(problem) => not_ready(problem.reason, problem.of_instance(id, phase), period),
             None if meaning.serves => {

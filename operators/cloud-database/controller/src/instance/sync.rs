@@ -17,11 +17,12 @@ use crate::credentials::master_user::MasterUser;
 use crate::credentials::owned_secrets;
 use crate::instance::certificate::{self, CertificateLabels};
 use crate::instance::described::Described;
+use crate::instance::described::is_observed;
 use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::{InstanceReconciler, require_ours};
 use crate::instance::modification::outcomes::Outcomes;
-use crate::instance::observation::is_observed;
-use crate::instance::record::{self, Record};
+use crate::instance::observed_status;
+use crate::instance::record::Record;
 use crate::instance::step_error::StepError;
 use crate::instance::tags;
 use crate::origin::replacement::replaced;
@@ -78,7 +79,7 @@ impl InstanceReconciler {
         } else if !is_observed && !tags::is_owned_by(&instance, uid.as_deref()) {
             return Box::pin(self.adopt(&described, status)).await;
         }
-        record::observe(status, &instance);
+        observed_status::record(status, &instance);
         let mut outcomes = Outcomes::default();
         let published = if is_observed {
             self.observe(&described, status, &mut outcomes);

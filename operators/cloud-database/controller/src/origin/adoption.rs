@@ -14,7 +14,8 @@ use lockstep_controller::{OperatorEvent, ReconcileOutput};
 use crate::instance::described::Described;
 use crate::instance::drift;
 use crate::instance::instance_reconciler::InstanceReconciler;
-use crate::instance::record::{self, Record};
+use crate::instance::observed_status;
+use crate::instance::record::Record;
 use crate::instance::step_error::StepError;
 use crate::instance::tags::{self, OWNER_TAG};
 use crate::origin::source_owner::{FoundSource, SourceName};
@@ -51,7 +52,7 @@ impl InstanceReconciler {
         let owner_tags = tags::of_owner(object, self.rds.cluster_name());
         self.rds.tag(arn, &owner_tags).await?;
         tracing::info!(instance = id, "adopted an instance of RDS");
-        record::observe(status, instance);
+        observed_status::record(status, instance);
         // The status has the resource ID of this instance from now on.
         if let Some(version) = self.credentials_version(id, object, instance, record) {
             status.credentials_version = Some(version);

@@ -24,7 +24,7 @@ use crate::credentials::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSIO
 use crate::instance::applied_values;
 use crate::instance::drift;
 use crate::instance::instance_reconciler::{InstanceReconciler, require_ours};
-use crate::instance::record;
+use crate::instance::observed_status;
 use crate::instance::step_error::{Shown, StepError};
 use crate::instance::sync::Subject;
 use crate::origin::replacement::replaced;
@@ -148,7 +148,7 @@ impl InstanceReconciler {
             Err(error) => return Err(error.into()),
         };
         let progress = self.waiting(status, instance.db_instance_status().unwrap_or("creating"));
-        record::observe(status, &instance);
+        observed_status::record(status, &instance);
         self.record_origin(id, object, &origin, status);
         Ok(progress)
     }
