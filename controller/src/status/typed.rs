@@ -36,7 +36,7 @@ pub fn read_status<S: DeserializeOwned + Default>(status: &Value) -> S {
             Value::Array(elements) => {
                 let elements = elements.iter();
                 let readable =
-                    elements.filter(|it| is_readable(&Value::Array(vec![(*it).clone()])));
+                    elements.filter(|element| is_readable(&Value::Array(vec![(*element).clone()])));
                 Value::Array(readable.cloned().collect())
             }
             value => Some(value.clone()).filter(is_readable)?,

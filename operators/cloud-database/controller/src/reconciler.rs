@@ -202,10 +202,13 @@ impl Reconciler for CloudDatabaseReconciler {
     ) -> Result<Map<String, Value>, ReconcileError> {
         let id = Identity::of(request.parent())?.id;
         let reconciler = self.reconciler_of(request.raw_parent(), request.related());
-        let record = Record::of(request.raw_parent(), &id);
+        let record = Record::from_object(request.raw_parent(), &id);
         reconciler.await?.locate(&id, &record).await?;
         let before: CloudDatabaseStatus = read_status(&request.raw_parent()["status"]);
-        let is_copied = before.instance_id.as_ref().is_some_and(|it| *it != id);
+        let is_copied = before
+            .instance_id
+            .as_ref()
+            .is_some_and(|recorded| *recorded != id);
         let after = CloudDatabaseStatus {
             instance_id: Some(id),
             complete_for: before.complete_for.clone(),
@@ -219,7 +222,7 @@ impl Reconciler for CloudDatabaseReconciler {
     async fn observe_suspended(&self, suspended: &SuspendedRequest<'_>) -> Option<ReconcileOutput> {
         let object = suspended.object;
         let identity = Identity::of_stored(object, suspended.last_validated).ok()?;
-        let record = Record::of(object, &identity.id);
+        let record = Record::from_object(object, &identity.id);
         // There is nothing to observe before.
         record.listed_id()?;
         let owner = owner(object);
@@ -254,7 +257,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let identity = Identity::of(object)?;
         let reconciler = self.reconciler_of(request.raw_parent(), request.related());
         let reconciler = reconciler.await?;
-        let record = Record::of(request.raw_parent(), &identity.id);
+        let record = Record::from_object(request.raw_parent(), &identity.id);
         // The annotations may have changed since the identity was recorded: an instance in another region must not be created.
         let location = reconciler.locate(&identity.id, &record).await?;
         let credentials = self.credentials(request).await;
@@ -342,7 +345,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let changed = &self.shared.events.changed;
         let change = changed.take(&owner);
         let identity = Identity::of_deleted(deleted)?;
-        let record = Record::of(deleted.object, &identity.id);
+        let record = Record::from_object(deleted.object, &identity.id);
         let mut status = record.next(&identity.id);
         let done = match self.reconciler_of(deleted.object, deleted.related).await {
             Ok(reconciler) => reconciler

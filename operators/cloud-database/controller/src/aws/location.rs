@@ -59,7 +59,7 @@ mod tests {
         };
         let reason = |status: serde_json::Value| {
             let object = json!({"status": status});
-            match here.require("cdb-1", &Record::of(&object, "cdb-1")) {
+            match here.require("cdb-1", &Record::from_object(&object, "cdb-1")) {
                 Err(ReconcileError::Permanent { reason, .. }) => Some(reason),
                 _ => None,
             }

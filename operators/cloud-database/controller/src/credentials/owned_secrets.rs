@@ -77,7 +77,7 @@ pub(crate) fn add(
         }
     }
     let names = output.children.iter();
-    let names = names.filter_map(|it| it["metadata"]["name"].as_str());
+    let names = names.filter_map(|child| child["metadata"]["name"].as_str());
     status.owned_secrets = names.map(String::from).collect();
     Ok(())
 }

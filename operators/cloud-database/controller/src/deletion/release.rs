@@ -109,7 +109,7 @@ pub(crate) fn without_access(
 ) -> Result<FinalizeOutcome, ReconcileError> {
     let identity = Identity::of_deleted(deleted)?;
     let id = &identity.id;
-    let record = Record::of(deleted.object, id);
+    let record = Record::from_object(deleted.object, id);
     if deletion_policy::is_observed(deleted) {
         return Ok(FinalizeOutcome::Retained(format!(
             "the RDS instance '{id}' is retained: it was only observed"

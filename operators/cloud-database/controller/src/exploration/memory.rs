@@ -38,7 +38,7 @@ fn copy<T: Clone>(value: &Mutex<T>) -> T {
 
 impl Memory {
     /// Returns what a reconciler remembers.
-    pub(super) fn of(reconciler: &InstanceReconciler) -> Self {
+    pub(super) fn from_reconciler(reconciler: &InstanceReconciler) -> Self {
         Self {
             requested: reconciler.requested.copy(),
             unaccepted: reconciler.unaccepted.copy(),

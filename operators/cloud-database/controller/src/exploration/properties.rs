@@ -115,7 +115,11 @@ fn of_end(before: &World, after: &World) -> Option<String> {
         return None;
     }
     let object = before.spec()?;
-    let has_snapshot = after.rds.snapshots.iter().any(|it| it.name != BACKUP);
+    let has_snapshot = after
+        .rds
+        .snapshots
+        .iter()
+        .any(|snapshot| snapshot.name != BACKUP);
     if object.spec.deletion_policy == DeletionPolicy::Snapshot
         && after.rds.created > 0
         && !has_snapshot
@@ -156,7 +160,7 @@ fn of_report(before: &World, step: &Step, after: &World) -> Option<String> {
     let object = after.spec()?;
     let instance = owned(after).next();
     if after.told.is_ready
-        && instance.is_none_or(|it| matches!(it.phase, Phase::Creating | Phase::Deleting))
+        && instance.is_none_or(|found| matches!(found.phase, Phase::Creating | Phase::Deleting))
     {
         return Some("the object is Ready without an instance that serves".into());
     }

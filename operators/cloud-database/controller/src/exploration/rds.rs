@@ -184,7 +184,7 @@ impl Rds {
         let mut instances = self.instances.iter_mut();
         let instance = instances.find(|instance| instance.id == id);
         let instance = instance.ok_or("DBInstanceNotFound")?;
-        let taken = |name: &String| self.snapshots.iter().any(|it| it.name == *name);
+        let taken = |name: &String| self.snapshots.iter().any(|other| other.name == *name);
         if final_snapshot.is_some_and(taken) {
             return Err("DBSnapshotAlreadyExists");
         }

@@ -252,7 +252,7 @@ fn steps_without_calls(world: &World, edits: &[Value]) -> Vec<Step> {
     if has_faults
         && instances
             .iter()
-            .any(|it| it.change != Disruption::default())
+            .any(|instance| instance.change != Disruption::default())
     {
         steps.push(Step::Pass(true));
     }

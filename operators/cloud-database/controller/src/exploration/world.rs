@@ -216,10 +216,10 @@ impl World {
             }
             Value::Array(values) => values
                 .iter_mut()
-                .for_each(|it| self.replace_times(it, oldest)),
+                .for_each(|value| self.replace_times(value, oldest)),
             Value::Object(fields) => fields
                 .values_mut()
-                .for_each(|it| self.replace_times(it, oldest)),
+                .for_each(|value| self.replace_times(value, oldest)),
             _ => {}
         }
     }
@@ -310,7 +310,7 @@ impl World {
         let is_disruption = |effect: &&Effect| matches!(effect, Effect::Modify { change, .. } if *change != Default::default());
         self.disruptions += self.effects.iter().filter(is_disruption).count();
         if done.is_some() {
-            self.memory = Memory::of(&reconciler);
+            self.memory = Memory::from_reconciler(&reconciler);
         }
         match done {
             Some(Done::Output(output)) => {
@@ -381,7 +381,7 @@ async fn run(reconciler: &InstanceReconciler, object: &Value, has_secret: bool) 
     }
     let database: CloudDatabase = serde_json::from_value(object.clone()).expect("a database");
     let identity = Identity::of(&database).expect("an identity");
-    let record = Record::of(object, &identity.id);
+    let record = Record::from_object(object, &identity.id);
     let request = SyncRequest::of(&database, object);
     let mut status = record.next(&identity.id);
     let subject = Subject {
@@ -425,7 +425,7 @@ async fn finalize(reconciler: &InstanceReconciler, object: &Value) -> Done {
         related: RelatedObjects::default(),
     };
     let identity = Identity::of_deleted(&request).expect("an identity");
-    let record = Record::of(object, &identity.id);
+    let record = Record::from_object(object, &identity.id);
     let mut status = record.next(&identity.id);
     let done = reconciler.finalize(&request, &identity, &record, &mut status);
     match done.await {

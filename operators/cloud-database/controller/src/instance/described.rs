@@ -1,5 +1,7 @@
 //! Instance as RDS describes it, beside its object.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{
     ApplyChanges, CloudDatabase, CloudDatabaseSpec, ManagementPolicy,
@@ -9,6 +11,8 @@ use lockstep_controller::ReconcileError;
 use crate::credentials::master_user::MasterUser;
 use crate::instance::instance_status::{self, Accepts, Meaning};
 use crate::instance::record::Record;
+use crate::instance::{applied_values, drift};
+use crate::settings::TagChange;
 
 /// Instance that RDS lists, beside what its object says of it.
 #[derive(Clone, Copy)]
@@ -35,6 +39,16 @@ impl<'a> Described<'a> {
     /// Returns what the status of the instance means.
     pub(crate) fn meaning(&self) -> Meaning {
         meaning_of(self.instance)
+    }
+
+    /// Returns the tags to add, to correct and to remove, so that the instance has the expected ones.
+    pub(crate) fn tags_to_change(&self, expected: BTreeMap<String, String>) -> Option<TagChange> {
+        let before = &self.record.applied_tags;
+        let change = TagChange {
+            removed: applied_values::removed_tags(&expected, self.instance, before),
+            set: drift::missing_tags(expected, self.instance.tag_list()),
+        };
+        (change != TagChange::default()).then_some(change)
     }
 
     /// Returns when RDS is to apply changes. Full storage does not wait for the maintenance window.

@@ -12,9 +12,9 @@ use crate::instance::described::Described;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::modification::Modification;
 use crate::instance::modification::outcomes::Outcomes;
-use crate::instance::{applied_values, drift, tags};
+use crate::instance::{drift, tags};
 use crate::origin::replication::Replication;
-use crate::settings::{self, Password, TagChange, Tags};
+use crate::settings::{self, Password, Tags};
 
 /// Differences between an instance and its object.
 pub(crate) struct Diff<'a> {
@@ -64,7 +64,8 @@ impl InstanceReconciler {
         let notes_password =
             password.is_some() && !is_noted && accepts_password(&described.meaning());
         change.set::<Password>(password);
-        change.set::<Tags>(self.tags_to_change(described));
+        let expected = tags::managed_tags(object, self.rds.cluster_name());
+        change.set::<Tags>(described.tags_to_change(expected));
         let is_settled = !change.has::<Password>()
             && !is_changing_password(instance)
             && !is_unknown_password(spec, &replication);
@@ -99,18 +100,6 @@ impl InstanceReconciler {
         tags::is_owned_by(instance, described.object.uid().as_deref())
             && !matches!(diff.replication, Replication::ToPromote(_))
             && diff.change.is_empty()
-    }
-
-    /// Returns the tags to add, to correct and to remove.
-    fn tags_to_change(&self, described: &Described<'_>) -> Option<TagChange> {
-        let instance = described.instance;
-        let expected = tags::managed_tags(described.object, self.rds.cluster_name());
-        let before = &described.record.applied_tags;
-        let change = TagChange {
-            removed: applied_values::removed_tags(&expected, instance, before),
-            set: drift::missing_tags(expected, instance.tag_list()),
-        };
-        (change != TagChange::default()).then_some(change)
     }
 }
 

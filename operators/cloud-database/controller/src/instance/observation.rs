@@ -5,7 +5,6 @@ use kube::ResourceExt;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus};
 
 use crate::credentials::master_user::{MasterPassword, MasterUser};
-use crate::instance::applied_values;
 use crate::instance::described::Described;
 use crate::instance::drift;
 use crate::instance::instance_reconciler::InstanceReconciler;
@@ -14,7 +13,7 @@ use crate::instance::record::Record;
 use crate::instance::tags;
 use crate::origin::adoption;
 use crate::origin::replication::Replication;
-use crate::settings::{self, Password, PasswordChange, TagChange, Tags};
+use crate::settings::{self, Password, PasswordChange, Tags};
 
 impl InstanceReconciler {
     /// Adds what would be requested if the instance were managed, and what could not be changed then.
@@ -58,7 +57,13 @@ impl InstanceReconciler {
             Replication::None => {}
         }
         let is_owned = tags::is_owned_by(instance, object.uid().as_deref());
-        change.set::<Tags>(self.other_tags(described, is_owned));
+        // The tags that identify the owner are added at the adoption, and no difference.
+        let expected = if is_owned {
+            tags::managed_tags(object, self.rds.cluster_name())
+        } else {
+            spec.tags.clone()
+        };
+        change.set::<Tags>(described.tags_to_change(expected));
         for group in change.groups() {
             outcomes.add(&group.fields(), Outcome::Observed);
         }
@@ -66,28 +71,11 @@ impl InstanceReconciler {
         if !is_owned {
             let immutable = drift::immutable(spec, instance);
             let conflicts = adoption::conflicts(spec, instance).into_iter();
-            outcomes.add_differences(conflicts.filter(|it| !immutable.contains(it)));
+            outcomes.add_differences(conflicts.filter(|conflict| !immutable.contains(conflict)));
             let owner = tags::has_owner(instance).then(|| tags::owner(instance));
             let owner = owner.map(|owner| format!("it belongs to another object ({owner})"));
             outcomes.add_differences(owner);
         }
-    }
-
-    /// Returns the change of the tags that would be requested. Those that identify the owner are added at the adoption, and no
-    /// difference.
-    fn other_tags(&self, described: &Described<'_>, is_owned: bool) -> Option<TagChange> {
-        let instance = described.instance;
-        let expected = if is_owned {
-            tags::managed_tags(described.object, self.rds.cluster_name())
-        } else {
-            described.spec().tags.clone()
-        };
-        let before = &described.record.applied_tags;
-        let tags = TagChange {
-            removed: applied_values::removed_tags(&expected, instance, before),
-            set: drift::missing_tags(expected, instance.tag_list()),
-        };
-        (tags != TagChange::default()).then_some(tags)
     }
 
     /// Returns the change of the password that would be requested.

@@ -38,7 +38,7 @@ impl From<CloudDatabaseStatus> for Record {
 impl Record {
     /// Reads the status of an object whose instance has an identifier. A status that was copied from another object, for
     /// example by a restore, records another instance and is ignored.
-    pub(crate) fn of(object: &Value, id: &str) -> Self {
+    pub(crate) fn from_object(object: &Value, id: &str) -> Self {
         let mut status: CloudDatabaseStatus = read_status(&object["status"]);
         for identity in [
             &mut status.instance_id,
@@ -129,17 +129,19 @@ mod tests {
     fn a_status_that_was_copied_from_another_object_is_ignored() {
         let object = json!({"status": {"instanceId": "cdb-1", "resourceId": "db-A", "region": "eu-central-1"}});
         assert_eq!(
-            Record::of(&object, "cdb-1").resource_id,
+            Record::from_object(&object, "cdb-1").resource_id,
             Some("db-A".to_owned())
         );
-        assert_eq!(Record::of(&object, "cdb-2"), Record::default());
+        assert_eq!(Record::from_object(&object, "cdb-2"), Record::default());
     }
 
     #[test]
     fn an_instance_that_an_earlier_release_has_recorded_counts_as_listed() {
         let shown = |status: &Value| {
             let object = json!({"status": status});
-            Record::of(&object, "cdb-1").listed_id().map(String::from)
+            Record::from_object(&object, "cdb-1")
+                .listed_id()
+                .map(String::from)
         };
         let endpoint = json!({"host": "h", "port": 1});
         assert_eq!(shown(&json!({"instanceId": "cdb-1"})), None);
@@ -153,7 +155,7 @@ mod tests {
     fn only_a_status_that_was_not_erased_proves_that_nothing_was_requested() {
         let requested = |status: &Value| {
             let object = json!({"metadata": {"uid": "1"}, "status": status});
-            Record::of(&object, "cdb-1").requested()
+            Record::from_object(&object, "cdb-1").requested()
         };
         assert_eq!(requested(&json!({})), Requested::Unknown);
         assert_eq!(requested(&json!({"completeFor": "2"})), Requested::Unknown);
@@ -170,7 +172,7 @@ mod tests {
     fn region_and_account_are_read_from_the_arn() {
         let arn = "arn:aws:rds:eu-central-1:123456789012:db:cdb-1";
         let object = json!({"status": {"arn": arn}});
-        let record = Record::of(&object, "cdb-1");
+        let record = Record::from_object(&object, "cdb-1");
         assert_eq!(record.region.as_deref(), Some("eu-central-1"));
         assert_eq!(record.account_id.as_deref(), Some("123456789012"));
     }

@@ -75,7 +75,11 @@ impl InstanceReconciler {
         storage_record::record(described, status, outcomes);
         let tags = applied_values::tags(spec, instance, &record.applied_tags);
         status.applied_tags = tags.into_iter().map(String::from).collect();
-        status.enforced_fields = diff.enforced.iter().map(|it| (*it).to_owned()).collect();
+        status.enforced_fields = diff
+            .enforced
+            .iter()
+            .map(|field| (*field).to_owned())
+            .collect();
         status.replica_of = diff.replication.recorded().map(String::from);
     }
 
@@ -143,14 +147,18 @@ impl InstanceReconciler {
         let before = record.accepted_changes.iter();
         // A user asks for another attempt.
         let before: Vec<_> = before
-            .filter(|it| !(is_requested && it.failed))
+            .filter(|change| !(is_requested && change.failed))
             .cloned()
             .collect();
         let reviewed = comparison.review(&before, &unaccepted, is_requested);
         let failed = reviewed.settled.iter().filter(|change| change.failed);
         let failed = failed.map(|change| change.field.as_str());
-        let was_failed = |field: &str| before.iter().any(|it| it.failed && it.field == field);
-        let newly: Vec<_> = failed.filter(|it| !was_failed(it)).collect();
+        let was_failed = |field: &str| {
+            before
+                .iter()
+                .any(|change| change.failed && change.field == field)
+        };
+        let newly: Vec<_> = failed.filter(|field| !was_failed(field)).collect();
         self.requested.forget_accepted(id, &newly);
         reviewed
     }

@@ -42,7 +42,7 @@ pub(crate) fn record(
     let mut applied =
         applied_values::storage(spec, instance, &before, is_settled(instance, record));
     applied_values::add_requested(&mut applied, spec, &changed);
-    status.applied_storage = Some(applied).filter(|it| *it != AppliedStorage::default());
+    status.applied_storage = Some(applied).filter(|applied| *applied != AppliedStorage::default());
     if !changed.is_empty() {
         status.last_change = Some(LastChange {
             time: now,
@@ -58,8 +58,10 @@ fn is_cancelled(instance: &DbInstance, record: &Record) -> bool {
         return false;
     };
     let pending = instance.pending_modified_values();
-    let is_pending = pending.is_some_and(|it| it.allocated_storage().is_some());
-    let is_allocated = instance.allocated_storage().is_none_or(|it| it >= accepted);
+    let is_pending = pending.is_some_and(|values| values.allocated_storage().is_some());
+    let is_allocated = instance
+        .allocated_storage()
+        .is_none_or(|allocated| allocated >= accepted);
     let is_idle = meaning_of(instance).accepts == Accepts::All;
     is_idle && !is_pending && !is_allocated && !is_recent(record)
 }
@@ -67,7 +69,7 @@ fn is_cancelled(instance: &DbInstance, record: &Record) -> bool {
 /// Returns true unless RDS may be changing the storage, or may not report a change yet.
 fn is_settled(instance: &DbInstance, record: &Record) -> bool {
     let pending = drift::pending(instance);
-    let is_pending = pending.iter().any(|it| it.starts_with("storage."));
+    let is_pending = pending.iter().any(|field| field.starts_with("storage."));
     meaning_of(instance).accepts == Accepts::All && !is_pending && !is_recent(record)
 }
 

@@ -43,7 +43,7 @@ impl InstanceReconciler {
         let max_age = self.max_age(record.phase.as_deref());
         let max_age = change.map_or(max_age, |change| max_age.min(change.max_age()));
         match self.rds.recent(id, max_age).await? {
-            Description::Single(instance) => Ok(instance.map(|it| *it)),
+            Description::Single(instance) => Ok(instance.map(|instance| *instance)),
             Description::Swept(instance) => {
                 let described = Described {
                     id,

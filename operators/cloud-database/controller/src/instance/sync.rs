@@ -148,7 +148,7 @@ impl InstanceReconciler {
         } = *described;
         Ok(published
             .or(before)
-            .and_then(|it| connection_secret::of_instance(object, instance, &it, ca_bundle)))
+            .and_then(|shown| connection_secret::of_instance(object, instance, &shown, ca_bundle)))
     }
 
     /// Reports the instance: `Ready` tells whether clients are served, and `Synced` whether the spec is applied.

@@ -91,16 +91,11 @@ pub(crate) fn owned_by_backup_plan(
     let days = RetentionDays::actual(instance).unwrap_or_default();
     let window = Window::actual(instance).unwrap_or_default();
     let wants_days = RetentionDays::desired(spec).is_some_and(|wanted| wanted != days);
-    let wants_window = Window::desired(spec).is_some_and(|it| !it.eq_ignore_ascii_case(&window));
-    let fields = [
-        (wants_days, RetentionDays::FIELD),
-        (wants_window, Window::FIELD),
-    ];
-    let fields: Vec<_> = fields
-        .iter()
-        .filter(|(wants, _)| *wants)
-        .map(|it| it.1)
-        .collect();
+    let wants_window =
+        Window::desired(spec).is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&window));
+    let mut fields = Vec::new();
+    fields.extend(wants_days.then_some(RetentionDays::FIELD));
+    fields.extend(wants_window.then_some(Window::FIELD));
     (!fields.is_empty()).then(|| {
         format!(
             "a plan of AWS Backup keeps its backups ('{recovery_point}') for {days} days, in the window '{window}', and {} is not changed, because RDS refuses it; remove it from the spec, or the instance from the plan",

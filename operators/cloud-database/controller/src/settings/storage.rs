@@ -144,11 +144,11 @@ struct Actual<'a> {
 
 impl<'a> Actual<'a> {
     /// Returns the storage after what is `pending`.
-    fn of(instance: &'a DbInstance, pending: Option<&'a PendingModifiedValues>) -> Self {
-        let size = pending.and_then(|it| it.allocated_storage());
-        let storage_type = pending.and_then(|it| it.storage_type());
-        let iops = pending.and_then(|it| it.iops());
-        let throughput = pending.and_then(|it| it.storage_throughput());
+    fn new(instance: &'a DbInstance, pending: Option<&'a PendingModifiedValues>) -> Self {
+        let size = pending.and_then(PendingModifiedValues::allocated_storage);
+        let storage_type = pending.and_then(PendingModifiedValues::storage_type);
+        let iops = pending.and_then(PendingModifiedValues::iops);
+        let throughput = pending.and_then(PendingModifiedValues::storage_throughput);
         Self {
             size: size.or(instance.allocated_storage()).unwrap_or_default(),
             storage_type: storage_type.or(instance.storage_type()),
@@ -168,7 +168,7 @@ fn change(
     record: &Record,
 ) -> StorageChange {
     let applied = record.applied_storage.clone().unwrap_or_default();
-    let actual = Actual::of(instance, pending);
+    let actual = Actual::new(instance, pending);
     // Storage never shrinks. If it is larger than in the spec, RDS has increased it, as `maxSizeGib` allows. Only a growth
     // that the spec has requested, and that waits, is taken back: its request names the allocated size again.
     let waiting = instance.pending_modified_values();

@@ -167,7 +167,7 @@ impl RequestedModifications {
         let requested = self.lock();
         let mut texts: Vec<_> = requested
             .iter()
-            .flat_map(|(id, all)| all.iter().map(move |it| (id, it)))
+            .flat_map(|(id, all)| all.iter().map(move |requested| (id, requested)))
             .map(|(id, it)| {
                 let left = it
                     .again_at

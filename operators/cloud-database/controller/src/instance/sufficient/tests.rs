@@ -82,7 +82,7 @@ impl Objects {
             },
         });
         let object = serde_json::from_value(object).expect("a database");
-        let record = Record::of(&self.statuses[number], &id);
+        let record = Record::from_object(&self.statuses[number], &id);
         let user = Err(ReconcileError::Permanent {
             reason: "SecretNotFound",
             message: String::new(),
@@ -144,7 +144,7 @@ async fn descriptions_of_instances_that_are_changing_are_younger() {
     let (_rds, client) = start(0).await;
     let reconciler = Objects::of(&client, RdsConfig::default()).await.reconciler;
     let nothing = json!({});
-    let record = Record::of(&nothing, "cdb-1");
+    let record = Record::from_object(&nothing, "cdb-1");
     let location = reconciler.locate("cdb-1", &record).await;
     tokio::time::pause();
     let age = |phase: Option<&str>| reconciler.max_age(phase).as_secs();
