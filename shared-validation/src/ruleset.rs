@@ -93,7 +93,7 @@ pub(crate) use crate::validator::Validator;
 /// # Ok::<(), lockstep_shared_validation::CompileError>(())
 /// ```
 pub struct Ruleset<K: ValidatedResource> {
-    compiled: OnceLock<Compiled<K>>,
+    compiled: OnceLock<Result<Compiled<K>, CompileError>>,
     /// Value that the Rust rules get once they are compiled.
     extension: Option<Extension>,
 }
@@ -117,7 +117,7 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// the id of another rule: metrics, policies and test cases could not tell them apart.
     pub fn compile() -> Result<Self, CompileError> {
         Ok(Self {
-            compiled: Compiled::new()?.into(),
+            compiled: Ok(Compiled::new()?).into(),
             extension: None,
         })
     }
@@ -129,8 +129,8 @@ impl<K: ValidatedResource> Ruleset<K> {
     ///
     /// # Panics
     ///
-    /// Each use of a ruleset that cannot be compiled panics. A test of the kind should call [`compile`](Self::compile), which
-    /// returns the error.
+    /// Each use of a ruleset that cannot be compiled panics. [`Validator::ensure_compiled`] returns the error, and so does
+    /// [`compile`](Self::compile), which a test of the kind should call.
     ///
     /// # Examples
     ///
@@ -156,20 +156,25 @@ impl<K: ValidatedResource> Ruleset<K> {
     /// they need besides the object, such as a cache. It must not change the result of a validation.
     #[must_use]
     pub fn with_extension(mut self, extension: Extension) -> Self {
-        if let Some(compiled) = self.compiled.get_mut() {
+        if let Some(Ok(compiled)) = self.compiled.get_mut() {
             compiled.typed.extension = Some(Arc::clone(&extension));
         }
         self.extension = Some(extension);
         self
     }
 
-    fn compiled(&self) -> &Compiled<K> {
-        self.compiled.get_or_init(|| {
-            let mut compiled = Compiled::new()
-                .unwrap_or_else(|error| panic!("cannot compile the rules of {}: {error}", K::KIND));
+    fn try_compiled(&self) -> Result<&Compiled<K>, &CompileError> {
+        let compiled = self.compiled.get_or_init(|| {
+            let mut compiled = Compiled::new()?;
             compiled.typed.extension.clone_from(&self.extension);
-            compiled
-        })
+            Ok(compiled)
+        });
+        compiled.as_ref()
+    }
+
+    fn compiled(&self) -> &Compiled<K> {
+        self.try_compiled()
+            .unwrap_or_else(|error| panic!("cannot compile the rules of {}: {error}", K::KIND))
     }
 }
 
@@ -307,8 +312,8 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         self.compiled.get().is_some()
     }
 
-    fn ensure_compiled(&self) {
-        self.compiled();
+    fn ensure_compiled(&self) -> Result<(), &CompileError> {
+        self.try_compiled().map(drop)
     }
 
     fn convert(&self, object: &Value, to: &str) -> Result<Value, ConversionError> {
@@ -442,6 +447,9 @@ mod tests {
         assert_eq!(error(compiled), twice("first"));
         let compiled = Ruleset::<InCelAndRust>::compile().err();
         assert_eq!(error(compiled), twice("from-cel"));
+        let lazy = Ruleset::<InCelAndRust>::lazy();
+        let told = lazy.ensure_compiled().map_err(ToString::to_string);
+        assert_eq!(told.err(), twice("from-cel"));
     }
 
     /// Number of compilations.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crd_validation::CompileError;
 use crd_validation::conversion::{ConversionError, Versions};
 use crd_validation::json::RawObject;
 use json_patch::Patch;
@@ -59,7 +60,9 @@ pub trait Validator: Send + Sync {
         true
     }
     /// Compiles the rules now, unless they are compiled.
-    fn ensure_compiled(&self) {}
+    fn ensure_compiled(&self) -> Result<(), &CompileError> {
+        Ok(())
+    }
     /// Validates an object.
     fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult;
     /// Returns the default patch for an object.

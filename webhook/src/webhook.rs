@@ -273,7 +273,7 @@ mod tests {
     use axum::body::to_bytes;
     use axum::http::StatusCode;
     use lockstep_shared_validation::{
-        CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,
+        CompileError, CrdValidator, RuleInfo, ValidationRequest, ValidationResult, Validator,
     };
     use serde_json::{Value, json};
     use tower::ServiceExt;
@@ -316,11 +316,12 @@ mod tests {
             self.1.is_none()
         }
 
-        fn ensure_compiled(&self) {
+        fn ensure_compiled(&self) -> Result<(), &CompileError> {
             let compilation = self.1.as_ref().expect("it is not compiled");
             let ended = compilation.lock().expect("one review");
             let ended = ended.recv_timeout(Duration::from_secs(10));
             ended.expect("the runtime does something else in the meantime");
+            Ok(())
         }
 
         fn validate(&self, request: &ValidationRequest<'_>) -> ValidationResult {

@@ -13,9 +13,10 @@ use crate::cases::Case;
 use crate::counts::{Costs, Counts};
 use crate::environment::PROFILE;
 
-/// Program in which the instructions are counted, with its arguments. The package is its working directory.
-const CALLGRIND: &str = "valgrind --quiet --tool=callgrind --collect-atstart=no \
-    --toggle-collect=*instructions::counted* --dump-before=*instructions::finished* \
+/// Program in which the instructions are counted, with its arguments. The package is its working directory. The counts of all
+/// threads are zero when a case begins: `check` validates on threads of its own.
+const CALLGRIND: &str = "valgrind --quiet --tool=callgrind \
+    --zero-before=*instructions::counted* --dump-before=*instructions::finished* \
     --callgrind-out-file=../../target/costs/callgrind.out";
 
 /// Counts the costs of all cases.

@@ -114,7 +114,11 @@ impl Checker {
             let message = on_one_line(&message);
             report.problems.push(ParseError { location, message });
         };
-        let Some(ruleset) = self.kinds.find(api_version, kind) else {
+        let found = match self.kinds.find(api_version, kind) {
+            Ok(found) => found,
+            Err(error) => return problem("kind", error),
+        };
+        let Some(ruleset) = found else {
             let served = self.kinds.versions(api_version, kind);
             if !served.is_empty() {
                 let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

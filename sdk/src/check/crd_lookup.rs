@@ -14,11 +14,15 @@ use crate::check::yaml::document;
 pub(crate) struct CrdLookup {
     own: ValidatorRegistry,
     /// Served versions of built-in kinds other than the validated ones, by kind, compiled when they are needed.
-    additional: Vec<(Arc<dyn Validator>, LazyVersions)>,
+    additional: Vec<LazyVersions>,
     from_files: Vec<CrdValidator>,
 }
 
-type LazyVersions = OnceLock<Vec<AdditionalVersion>>;
+/// Versions of a kind other than the validated one.
+struct LazyVersions {
+    ruleset: Arc<dyn Validator>,
+    compiled: OnceLock<Result<Vec<AdditionalVersion>, String>>,
+}
 
 impl CrdLookup {
     /// Collects the built-in kinds and those of the CRDs in these files. A given CRD takes precedence over a
@@ -48,33 +52,38 @@ impl CrdLookup {
                 ));
             }
         }
-        let rulesets = own.iter().map(Arc::clone);
+        let additional = own.iter().map(|ruleset| LazyVersions {
+            ruleset: Arc::clone(ruleset),
+            compiled: OnceLock::new(),
+        });
         Ok(Self {
-            additional: rulesets.map(|it| (it, OnceLock::new())).collect(),
+            additional: additional.collect(),
             own,
             from_files,
         })
     }
 
     /// Returns the versions of a built-in kind other than the validated one.
-    fn additional(&self, group: &str, kind: &str) -> &[AdditionalVersion] {
-        let is_it =
-            |ruleset: &Arc<dyn Validator>| ruleset.group() == group && ruleset.kind() == kind;
+    fn additional(&self, group: &str, kind: &str) -> Result<&[AdditionalVersion], String> {
         let mut kinds = self.additional.iter();
-        let Some((ruleset, versions)) = kinds.find(|(ruleset, _)| is_it(ruleset)) else {
-            return &[];
+        let found = kinds
+            .find(|versions| versions.ruleset.group() == group && versions.ruleset.kind() == kind);
+        let Some(versions) = found else {
+            return Ok(&[]);
         };
-        versions.get_or_init(|| {
-            AdditionalVersion::all_of(ruleset)
-                .unwrap_or_else(|error| panic!("cannot compile the versions of {kind}: {error}"))
-        })
+        let compiled = versions.compiled.get_or_init(|| {
+            ensure_compiled(&versions.ruleset)?;
+            AdditionalVersion::all_of(&versions.ruleset)
+                .map_err(|error| format!("cannot compile the versions of {kind}: {error}"))
+        });
+        compiled.as_deref().map_err(Clone::clone)
     }
 
     /// Returns the validator for an object.
     pub(crate) fn get(&self, object: &Value) -> Result<&dyn Validator, String> {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let kind = object["kind"].as_str().unwrap_or_default();
-        match self.find(api_version, kind) {
+        match self.find(api_version, kind)? {
             Some(ruleset) => Ok(ruleset),
             // If only one CRD is given, an object of an unknown kind is validated by it, as one with a wrong kind.
             None => match self.from_files.as_slice() {
@@ -87,18 +96,30 @@ impl CrdLookup {
     }
 
     /// Returns the validator for a kind in this version.
-    pub(crate) fn find(&self, api_version: &str, kind: &str) -> Option<&dyn Validator> {
+    ///
+    /// # Errors
+    ///
+    /// Its rules cannot be compiled.
+    pub(crate) fn find(
+        &self,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Option<&dyn Validator>, String> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is_it = |one: &&dyn Validator| {
             one.group() == group && one.version() == version && one.kind() == kind
         };
-        let from_files = self.from_files.iter().map(|one| one as &dyn Validator);
-        let own = self.own.get(group, kind).map(AsRef::as_ref);
-        let found = from_files.chain(own).find(is_it);
-        found.or_else(|| {
-            let additional = self.additional(group, kind).iter();
-            additional.map(|one| one as &dyn Validator).find(is_it)
-        })
+        let mut from_files = self.from_files.iter().map(|one| one as &dyn Validator);
+        if let Some(found) = from_files.find(is_it) {
+            return Ok(Some(found));
+        }
+        let own = self.own.get(group, kind);
+        if let Some(own) = own.filter(|ruleset| is_it(&ruleset.as_ref())) {
+            ensure_compiled(own)?;
+            return Ok(Some(own.as_ref()));
+        }
+        let additional = self.additional(group, kind)?.iter();
+        Ok(additional.map(|one| one as &dyn Validator).find(is_it))
     }
 
     /// Returns the likely mistake behind an unknown kind: its group is a built-in one, or the group is missing and
@@ -146,13 +167,19 @@ impl CrdLookup {
             .own
             .get(group, kind)
             .map(|ruleset| ruleset.version().to_owned());
-        let additional = self.additional(group, kind).iter();
+        let additional = self.additional(group, kind).unwrap_or_default().iter();
         from_files
             .map(|one| one.version().to_owned())
             .chain(own)
             .chain(additional.map(|one| one.version().to_owned()))
             .collect()
     }
+}
+
+/// Compiles the rules of a kind, unless they are compiled.
+pub(crate) fn ensure_compiled(ruleset: &Arc<dyn Validator>) -> Result<(), String> {
+    let compiled = ruleset.ensure_compiled();
+    compiled.map_err(|error| format!("cannot compile the rules of {}: {error}", ruleset.kind()))
 }
 
 /// Calls `each` for every CRD in a document, which may be a list of CRDs.
@@ -167,4 +194,50 @@ fn definitions(
     items
         .into_iter()
         .try_for_each(|item| definitions(item, each))
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_shared_validation::{Ruleset, ValidatedResource};
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::operator::test_kinds::Lamp;
+
+    /// Kind whose schema cannot be compiled.
+    #[derive(Deserialize)]
+    struct Broken {}
+
+    impl ValidatedResource for Broken {
+        const GROUP: &'static str = "example.com";
+        const VERSION: &'static str = "v1";
+        const KIND: &'static str = "Broken";
+
+        fn crd() -> Value {
+            json!({})
+        }
+
+        fn example() -> Value {
+            json!({})
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_be_compiled_are_an_error_of_their_kind_alone() {
+        let own = ValidatorRegistry::default()
+            .register(Arc::new(Ruleset::<Lamp>::lazy()))
+            .register(Arc::new(Ruleset::<Broken>::lazy()));
+        let kinds = CrdLookup::new(own, &[]).expect("no rules are compiled yet");
+        let found = kinds.find("example.com/v1", "Lamp");
+        assert_eq!(
+            found.map(|lamp| lamp.map(Validator::kind)),
+            Ok(Some("Lamp"))
+        );
+        for version in ["example.com/v1", "example.com/v2"] {
+            let error = kinds.find(version, "Broken").err().expect("an error");
+            let beginning = "cannot compile the rules of Broken: ";
+            assert!(error.starts_with(beginning), "{error}");
+        }
+    }
 }

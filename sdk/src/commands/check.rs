@@ -13,7 +13,7 @@ use crate::args::input_format::InputFormat;
 use crate::args::policy;
 use crate::check::checker::{Checker, OldObject};
 use crate::check::cluster;
-use crate::check::crd_lookup::CrdLookup;
+use crate::check::crd_lookup::{self, CrdLookup};
 use crate::check::diagnostic::FileReport;
 use crate::check::inputs::Source;
 use crate::check::render::{Format, Tool, Writer};
@@ -81,7 +81,13 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> ExitCode {
 fn check(args: &Args, environment: &Environment) -> Result<ExitCode, String> {
     let validators = environment.registry().lazy_validators();
     let policy = match &args.policy {
-        Some(path) => policy::read(path, &validators).map_err(|error| error.to_string())?,
+        Some(path) => {
+            // A policy names rules of any kind.
+            validators
+                .iter()
+                .try_for_each(crd_lookup::ensure_compiled)?;
+            policy::read(path, &validators).map_err(|error| error.to_string())?
+        }
         None => Policy::default(),
     };
     let kinds = CrdLookup::new(validators, &args.crds)?;
