@@ -57,6 +57,44 @@ async fn a_deletion_tells_its_final_snapshot_which_has_the_tags() {
     );
 }
 
+/// No watch reports that a permission was granted. Each deletion alone would wait for minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_accepted_deletion_makes_all_others_try_again_that_were_refused() {
+    let options = EnvOptions {
+        controller_args: vec!["--rds-resync-period=10m".to_owned()],
+        ..EnvOptions::default()
+    };
+    let (env, rds) = TestEnv::start_on_simulator_with(options).await;
+    let names = ["orders", "billing", "stock"];
+    for name in names {
+        let mut object = database(name);
+        object["spec"]["deletionPolicy"] = json!("Delete");
+        env.kubectl_apply(&object)
+            .unwrap_or_else(|error| env.fail(&error));
+    }
+    for name in names {
+        env.condition(name, "Ready", "True").await;
+    }
+    let denied = Disturbance::access_denied("DeleteDBInstance");
+    rds.inject("DeleteDBInstance", denied, 1_000);
+    for name in names {
+        let target = format!("cdb/{name}");
+        env.kubectl(&["delete", &target, "--wait=false"])
+            .unwrap_or_else(|error| env.fail(&error));
+    }
+    for name in names {
+        env.condition_because(name, "Ready", "AccessDenied").await;
+    }
+    rds.clear_injections();
+    let annotation = "lockstep.dev/reconcile-requested-at=now";
+    env.kubectl(&["annotate", "cdb/stock", annotation])
+        .unwrap_or_else(|error| env.fail(&error));
+    for name in names {
+        env.gone(name).await;
+    }
+    assert_eq!(rds.instance_ids(), Vec::<String>::new());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_without_an_instance_goes_at_once() {
     let options = EnvOptions {

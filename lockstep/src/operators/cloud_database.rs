@@ -312,6 +312,7 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
     .with_ca_bundle(rds.ca_bundle.clone())
     .with_source_policy(rds.source_policy.clone())
     .with_offer_refresh(rds.offers.clone())
+    .with_controllers(context.controllers.clone())
     .with_events(rds.events.clone());
     if context.namespaces.is_empty() {
         reconciler

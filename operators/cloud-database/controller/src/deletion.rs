@@ -6,4 +6,6 @@ pub(crate) mod deleted_instance;
 pub(crate) mod deletion_policy;
 pub(crate) mod final_snapshot;
 pub(crate) mod finalization;
+pub(crate) mod refused;
 pub(crate) mod release;
+pub(crate) mod retry;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use kube::Client;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus, FINALIZER};
 use lockstep_controller::{
-    DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
+    ControllerRegistry, DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
     ReconcileOutput, Reconciler, RelatedObjects, SecretAccess, SuspendedRequest, SyncRequest,
     Watch, read_status, replace_status,
 };
@@ -24,8 +24,10 @@ use crate::credentials;
 use crate::credentials::master_user::Credentials;
 use crate::credentials::owned_secrets;
 use crate::credentials::secrets::Secrets;
+use crate::deletion::deleted::Deleted;
 use crate::deletion::deletion_policy;
 use crate::deletion::release;
+use crate::deletion::retry::Enqueue;
 use crate::instance::certificate::{CertificateExpiry, CertificateLabels};
 use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
@@ -70,6 +72,7 @@ impl CloudDatabaseReconciler {
                 ca_bundle: None,
                 certificate_expiry,
                 source_policy: SourcePolicy::default(),
+                enqueue: Enqueue::default(),
                 events: RdsEvents::default(),
                 clients,
                 watches_namespaces: true,
@@ -112,6 +115,13 @@ impl CloudDatabaseReconciler {
     pub fn with_events(mut self, events: RdsEvents) -> Self {
         events.changed.clear();
         self.shared.events = events;
+        self
+    }
+
+    /// Sets the running controllers, which reconcile objects whose deletion may have become possible.
+    #[must_use]
+    pub fn with_controllers(mut self, controllers: ControllerRegistry) -> Self {
+        self.shared.enqueue = Enqueue::in_controllers(controllers);
         self
     }
 
@@ -348,15 +358,18 @@ impl Reconciler for CloudDatabaseReconciler {
         let record = Record::from_object(deleted.object, &identity.id);
         let mut status = record.next(&identity.id);
         let done = match self.reconciler_of(deleted.object, deleted.related).await {
-            Ok(reconciler) => reconciler
-                .finalize(deleted, &identity, &record, &mut status)
-                .await
-                .unwrap_or_else(|error| {
-                    FinalizeOutcome::Waiting(reconciler.output_of(error, &mut status))
-                }),
-            Err(error) => release::without_access(deleted, error).unwrap_or_else(|error| {
-                FinalizeOutcome::Waiting(StepError::from(error).into_output(&mut status))
-            }),
+            Ok(reconciler) => {
+                let step = reconciler.finalize(deleted, &identity, &record, &mut status);
+                let step = step.await;
+                reconciler.retry_refused(&owner, step, &mut status)
+            }
+            Err(error) => {
+                let deleted = Deleted::new(deleted, &identity, &record);
+                let done = release::without_access(&deleted, &error);
+                done.unwrap_or_else(|| {
+                    FinalizeOutcome::Waiting(StepError::from(error).into_output(&mut status))
+                })
+            }
         };
         // Each step describes the instance anew.
         if let Some(mut change) = change {

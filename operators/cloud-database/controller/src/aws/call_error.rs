@@ -93,6 +93,15 @@ impl CallError {
         matches!(self.class(), Class::Object | Class::Outside | Class::Access)
     }
 
+    /// Returns the code of a refusal for a reason outside of the object, which can concern other objects as well.
+    pub(crate) fn code_of_refusal(&self) -> Option<&str> {
+        match self.class() {
+            Class::Access if self.is_role_denied => Some(ROLE_NOT_ASSUMED),
+            Class::Access | Class::Outside => self.code.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns true if RDS accepts the call when a resource has another state.
     pub(crate) fn is_busy(&self) -> bool {
         self.class() == Class::Busy

@@ -4,6 +4,7 @@ use lockstep_cloud_database_api::DeletionPolicy;
 use lockstep_controller::FinalizeRequest;
 use serde_json::Value;
 
+use crate::deletion::deletion_policy;
 use crate::instance::identity::Identity;
 use crate::instance::record::Record;
 
@@ -17,6 +18,19 @@ pub(crate) struct Deleted<'a> {
 }
 
 impl<'a> Deleted<'a> {
+    pub(crate) fn new(
+        request: &'a FinalizeRequest<'a>,
+        identity: &'a Identity,
+        record: &'a Record,
+    ) -> Self {
+        Self {
+            request,
+            identity,
+            record,
+            policy: deletion_policy::safer_policy(request),
+        }
+    }
+
     pub(crate) fn id(&self) -> &'a str {
         &self.identity.id
     }

@@ -11,6 +11,7 @@ use crate::deletion::absence::{self, Decision, Evidence};
 use crate::deletion::deleted::Deleted;
 use crate::deletion::deletion_policy::deletion_began;
 use crate::deletion::final_snapshot;
+use crate::deletion::refused::DeletionCall;
 use crate::instance::drift;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::record::Record;
@@ -54,7 +55,10 @@ impl InstanceReconciler {
         }
         evidence.second = second.as_ref();
         if absence::decide(&evidence) == Decision::FindFinalSnapshot {
-            evidence.has_final_snapshot = Some(self.has_final_snapshot(id, request, record).await?);
+            let found = self.has_final_snapshot(id, request, record).await;
+            let found = found.map_err(|error| error.during(DeletionCall::FindSnapshot))?;
+            self.accepted_call(DeletionCall::FindSnapshot);
+            evidence.has_final_snapshot = Some(found);
         }
         let outcome = match absence::decide(&evidence) {
             Decision::Listed(instance) => return Ok(Found::Instance(Box::new(instance.clone()))),
@@ -83,7 +87,7 @@ impl InstanceReconciler {
         id: &str,
         deleted: &FinalizeRequest<'_>,
         record: &Record,
-    ) -> Result<bool, ReconcileError> {
+    ) -> Result<bool, StepError> {
         let deletion_time = deletion_began(deleted);
         let request = record.deletion_request.as_ref();
         let mut snapshots = self.rds.snapshots(id).await?;

@@ -24,6 +24,7 @@ use crate::deletion::deleted::Deleted;
 use crate::deletion::deleted_instance::Found;
 use crate::deletion::deletion_policy;
 use crate::deletion::final_snapshot;
+use crate::deletion::refused::DeletionCall;
 use crate::deletion::release::{self, deletion_age};
 use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::{InstanceReconciler, require_ours};
@@ -51,12 +52,7 @@ impl InstanceReconciler {
                 "the RDS instance '{id}' is retained: it was only observed"
             )));
         }
-        let deleted = Deleted {
-            request,
-            identity,
-            record,
-            policy: deletion_policy::safer_policy(request),
-        };
+        let deleted = Deleted::new(request, identity, record);
         if deleted.policy == DeletionPolicy::Retain {
             return Ok(self.release(&deleted).await?);
         }
@@ -66,14 +62,7 @@ impl InstanceReconciler {
                 Found::Instance(instance) => *instance,
                 Found::Nothing(outcome) => return Ok(*outcome),
             },
-            Err(error) if error.reason() == ROLE_NOT_ASSUMED => {
-                let done = release::without_access(request, error);
-                return Ok(done.map_err(|error| self.requeue(error))?);
-            }
-            Err(error) if record.requested() == Requested::Never => {
-                return self.leave_unrequested(&deleted, error);
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => return self.without_description(&deleted, error),
         };
         if identity.is_adopted && !tags::is_owned_by(&instance, deleted.uid()) {
             // One list of tags can be older than the adoption.
@@ -94,26 +83,46 @@ impl InstanceReconciler {
         progress.map(FinalizeOutcome::Waiting)
     }
 
+    /// Returns what follows if RDS does not describe the instance.
+    fn without_description(
+        &self,
+        deleted: &Deleted<'_>,
+        error: StepError,
+    ) -> Result<FinalizeOutcome, StepError> {
+        let error = error.during(DeletionCall::Describe);
+        if error.reason() == ROLE_NOT_ASSUMED {
+            let done = release::without_access(deleted, error.error());
+            return done.ok_or_else(|| error.map(|error| self.requeue(error)));
+        }
+        if deleted.record.requested() == Requested::Never {
+            return self.leave_unrequested(deleted, error);
+        }
+        Err(error)
+    }
+
     /// Ends the finalization of an object for which no instance was requested, as its complete status proves, although RDS
     /// does not answer. It is waited for, as an answer costs nothing.
     fn leave_unrequested(
         &self,
         deleted: &Deleted<'_>,
-        error: ReconcileError,
+        error: StepError,
     ) -> Result<FinalizeOutcome, StepError> {
         let id = deleted.id();
         if deletion_age(deleted.request) < self.shared.config.not_found_grace_period {
-            return Err(error.into());
+            return Err(error);
         }
         self.forget(id);
         Ok(FinalizeOutcome::Retained(format!(
-            "no RDS instance was requested for the object, as its status says, and RDS could not be asked for '{id}': {error}"
+            "no RDS instance was requested for the object, as its status says, and RDS could not be asked for '{id}': {}",
+            error.error()
         )))
     }
 
-    async fn find(&self, id: &str, record: &Record) -> Result<Option<DbInstance>, ReconcileError> {
+    async fn find(&self, id: &str, record: &Record) -> Result<Option<DbInstance>, StepError> {
         self.rds.location().await?.require(id, record)?;
-        Ok(self.rds.describe(id).await?)
+        let instance = self.rds.describe(id).await?;
+        self.accepted_call(DeletionCall::Describe);
+        Ok(instance)
     }
 
     /// Performs the next step of the deletion of an instance that RDS lists.
@@ -158,8 +167,13 @@ impl InstanceReconciler {
             .pointer("/spec/retainAutomatedBackups");
         let retain_backups = retain_backups.and_then(Value::as_bool);
         match self.rds.delete(id, snapshot.clone(), retain_backups).await {
-            Ok(()) => Ok(self.accepted(deleted, snapshot, status)),
-            Err(error) => self.not_deleted(deleted, phase, error, status),
+            Ok(()) => {
+                self.accepted_call(DeletionCall::Delete);
+                Ok(self.accepted(deleted, snapshot, status))
+            }
+            Err(error) => self
+                .not_deleted(deleted, phase, error, status)
+                .map_err(|error| error.during(DeletionCall::Delete)),
         }
     }
 
@@ -178,7 +192,9 @@ impl InstanceReconciler {
         }
         let lift = Modification::with::<DeletionProtection>(false);
         let when = ApplyChanges::MaintenanceWindow;
-        self.rds.modify(deleted.id(), &lift, when).await?;
+        let lifted = self.rds.modify(deleted.id(), &lift, when).await;
+        lifted.map_err(|error| StepError::from(error).during(DeletionCall::LiftProtection))?;
+        self.accepted_call(DeletionCall::LiftProtection);
         Ok(self.waiting(status, phase))
     }
 

@@ -11,7 +11,6 @@ use crate::deletion::absence::Requested;
 use crate::deletion::absence::SecondDescription;
 use crate::deletion::deleted::Deleted;
 use crate::deletion::deletion_policy::{self, deletion_began};
-use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::record::Record;
 use crate::instance::tags::{self, ObjectTags};
@@ -101,29 +100,27 @@ impl InstanceReconciler {
     }
 }
 
-/// Returns the end of the finalization of an object without access to its region and role, for this error. An object whose
-/// instance is to be retained goes without it, and so does one for which no instance was ever requested.
+/// Returns the end of the finalization of an object without access to its region and role, because of this error. An object
+/// whose instance is to be retained goes without it, and so does one for which no instance was ever requested. All others
+/// wait.
 pub(crate) fn without_access(
-    deleted: &FinalizeRequest<'_>,
-    error: ReconcileError,
-) -> Result<FinalizeOutcome, ReconcileError> {
-    let identity = Identity::of_deleted(deleted)?;
-    let id = &identity.id;
-    let record = Record::from_object(deleted.object, id);
-    if deletion_policy::is_observed(deleted) {
-        return Ok(FinalizeOutcome::Retained(format!(
+    deleted: &Deleted<'_>,
+    error: &ReconcileError,
+) -> Option<FinalizeOutcome> {
+    let id = deleted.id();
+    if deletion_policy::is_observed(deleted.request) {
+        return Some(FinalizeOutcome::Retained(format!(
             "the RDS instance '{id}' is retained: it was only observed"
         )));
     }
-    if record.requested() == Requested::Never {
-        return Ok(FinalizeOutcome::Done);
+    if deleted.record.requested() == Requested::Never {
+        return Some(FinalizeOutcome::Done);
     }
-    if deletion_policy::safer_policy(deleted) == DeletionPolicy::Retain {
-        return Ok(FinalizeOutcome::Retained(format!(
+    (deleted.policy == DeletionPolicy::Retain).then(|| {
+        FinalizeOutcome::Retained(format!(
             "the RDS instance '{id}' is retained. Its tags are kept, if it has any, so that no other object can adopt it before they are removed in RDS: {error}"
-        )));
-    }
-    Err(error)
+        ))
+    })
 }
 
 /// Returns the time since the deletion of an object began.

@@ -22,6 +22,8 @@ use crate::aws::rds_events::RdsEvents;
 use crate::aws::shared_list::SharedList;
 use crate::clock;
 use crate::credentials::known_passwords::KnownPasswords;
+use crate::deletion::refused::RefusedDeletions;
+use crate::deletion::retry::Enqueue;
 use crate::instance::certificate::CertificateExpiry;
 use crate::instance::modification::outcomes::SYNCED;
 use crate::instance::modification::requested::RequestedModifications;
@@ -72,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) ca_bundle: Option<Arc<str>>,
     pub(crate) certificate_expiry: CertificateExpiry,
     pub(crate) source_policy: SourcePolicy,
+    /// Has an object reconciled.
+    pub(crate) enqueue: Enqueue,
     pub(crate) events: RdsEvents,
     pub(crate) clients: RdsClients,
     /// If true, the annotations of Namespaces count.
@@ -93,6 +97,8 @@ pub(crate) struct InstanceReconciler {
     pub(crate) unseen_since: Mutex<HashMap<String, Instant>>,
     /// Adopted instances of objects that are being deleted, without the owner tag, with the time since then.
     pub(crate) unowned_since: Mutex<HashMap<String, Instant>>,
+    /// Objects whose deletion is refused for a reason outside of their instances.
+    pub(crate) refused: RefusedDeletions,
     /// Instances for which calls fail, with the time since then.
     pub(crate) failing_since: Mutex<HashMap<String, Instant>>,
     /// Instances whose region this process has recorded, and whose creation it has not requested since then.
@@ -119,6 +125,7 @@ impl InstanceReconciler {
             location: Mutex::default(),
             unseen_since: Mutex::default(),
             unowned_since: Mutex::default(),
+            refused: RefusedDeletions::default(),
             failing_since: Mutex::default(),
             first_creations: Mutex::default(),
             listed_instances: SharedList::default(),

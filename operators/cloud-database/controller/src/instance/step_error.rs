@@ -3,7 +3,8 @@
 use lockstep_cloud_database_api::CloudDatabaseStatus;
 use lockstep_controller::{ReadObject, ReconcileError, ReconcileOutput};
 
-use crate::aws::call_error::CallError;
+use crate::aws::call_error::{CallError, ROLE_NOT_ASSUMED};
+use crate::deletion::refused::{Cause, DeletionCall};
 use crate::instance::modification::outcomes::Outcomes;
 
 /// Error of a step.
@@ -14,6 +15,10 @@ pub(crate) struct StepError {
     outcomes: Option<Box<Outcomes>>,
     /// Objects that were read, whose changes trigger the next reconciliation.
     reads: Vec<ReadObject>,
+    /// Code of a refusal for a reason outside of the object.
+    code: Option<String>,
+    /// Refused call of a deletion, for a reason outside of the object.
+    cause: Option<Box<Cause>>,
     error: ReconcileError,
 }
 
@@ -44,6 +49,35 @@ impl StepError {
         }
     }
 
+    /// Returns the reason of the error.
+    pub(crate) fn reason(&self) -> &'static str {
+        self.error.reason()
+    }
+
+    /// Returns the error without what the step has done before.
+    pub(crate) fn error(&self) -> &ReconcileError {
+        &self.error
+    }
+
+    /// Replaces the error by another one for the same step.
+    pub(crate) fn map(self, replace: impl FnOnce(ReconcileError) -> ReconcileError) -> Self {
+        Self {
+            error: replace(self.error),
+            ..self
+        }
+    }
+
+    /// Returns the refused call of a deletion, if its reason is outside of the object.
+    pub(crate) fn cause(&self) -> Option<&Cause> {
+        self.cause.as_deref()
+    }
+
+    /// Adds the call of a deletion that has ended with the error.
+    pub(crate) fn during(self, call: DeletionCall) -> Self {
+        let cause = self.code.clone().map(|code| Box::new(Cause { call, code }));
+        Self { cause, ..self }
+    }
+
     /// Adds what the status shows.
     pub(crate) fn with_shown(self, shown: Shown) -> Self {
         Self {
@@ -72,6 +106,8 @@ impl From<ReconcileError> for StepError {
             shown: None,
             outcomes: None,
             reads: Vec::new(),
+            code: (error.reason() == ROLE_NOT_ASSUMED).then(|| ROLE_NOT_ASSUMED.to_owned()),
+            cause: None,
             error,
         }
     }
@@ -79,6 +115,10 @@ impl From<ReconcileError> for StepError {
 
 impl From<CallError> for StepError {
     fn from(error: CallError) -> Self {
-        ReconcileError::from(error).into()
+        let code = error.code_of_refusal().map(String::from);
+        Self {
+            code,
+            ..ReconcileError::from(error).into()
+        }
     }
 }

@@ -1,9 +1,15 @@
 //! Deletions of an instance by its status.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use lockstep_controller::ReconcileOutput;
-use rds_simulator::{End, Outcome};
+use rds_simulator::{Disturbance, End, Outcome};
 use serde_json::{Value, json};
 
+use crate::aws::call_error::OTHERS_AGAIN_AFTER;
+use crate::deletion::refused::PROBE_INTERVAL;
+use crate::deletion::retry::Enqueue;
 use crate::instance::instance_status::{self, STATUSES};
 use crate::tests::environment::{Environment, Told};
 
@@ -107,4 +113,118 @@ async fn an_instance_is_deleted_in_each_status_and_never_without_the_snapshot_of
             env.rds.remove_instance(&id);
         }
     }
+}
+
+/// Names of the objects that were enqueued.
+#[derive(Clone, Default)]
+struct Enqueued(Arc<Mutex<BTreeSet<String>>>);
+
+impl Enqueued {
+    fn record(&self, env: &mut Environment) {
+        let names = self.clone();
+        let enqueue = Enqueue::new(move |owner| {
+            let mut names = names.0.lock().unwrap_or_else(PoisonError::into_inner);
+            names.insert(owner.name.clone());
+        });
+        env.set(|shared| shared.enqueue = enqueue);
+    }
+
+    fn take(&self) -> Vec<String> {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *names).into_iter().collect()
+    }
+}
+
+/// Prepares objects whose next finalization sends a call to delete.
+async fn prepare(env: &Environment, names: &[&str]) {
+    for name in names {
+        env.create(name, &json!({"deletionPolicy": "Delete"})).await;
+        env.finalize(name).await.expect("more to do");
+    }
+}
+
+#[tokio::test]
+async fn one_deletion_tries_a_refused_call_again_soon_and_the_others_follow_its_success() {
+    let mut env = Environment::start().await;
+    let enqueued = Enqueued::default();
+    enqueued.record(&mut env);
+    prepare(&env, &["a", "b", "c", "d"]).await;
+    let denied = Disturbance::access_denied("DeleteDBInstance");
+    let outside = Disturbance::Error("SnapshotQuotaExceeded".to_owned(), "full".to_owned());
+    env.rds.inject("DeleteDBInstance", denied, 4);
+    // Each attempt records the request anew, and then sends it.
+    let refused = async |name: &str| {
+        env.finalize(name).await.expect("more to do");
+        let output = env.finalize(name).await.expect("more to do");
+        Told::of(&output).again_after
+    };
+    let first = env.finalize("b").await.expect("more to do");
+    assert_eq!(Told::of(&first).again_after, Some(PROBE_INTERVAL));
+    for name in ["a", "c"] {
+        let output = env.finalize(name).await.expect("more to do");
+        assert_eq!(Told::of(&output).again_after, Some(OTHERS_AGAIN_AFTER));
+    }
+    // Another reason has a probe of its own.
+    env.rds.clear_injections();
+    env.rds.inject("DeleteDBInstance", outside, 1);
+    let output = env.finalize("d").await.expect("more to do");
+    assert_eq!(Told::of(&output).again_after, Some(PROBE_INTERVAL));
+    assert!(enqueued.take().is_empty());
+    // The one that has waited longest stays the probe.
+    env.rds
+        .inject("DeleteDBInstance", Disturbance::access_denied(""), 2);
+    assert_eq!(refused("c").await, Some(OTHERS_AGAIN_AFTER));
+    assert_eq!(refused("b").await, Some(PROBE_INTERVAL));
+    assert!(enqueued.take().is_empty());
+    env.rds.clear_injections();
+    env.finalize("b").await.expect("more to do");
+    assert!(enqueued.take().is_empty(), "the call was not sent yet");
+    env.finalize("b").await.expect("more to do");
+    let names = enqueued.take();
+    assert!(
+        ["a", "c", "d"]
+            .iter()
+            .all(|it| names.contains(&(*it).to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn another_deletion_becomes_the_probe_of_one_that_is_given_up() {
+    let mut env = Environment::start().await;
+    let enqueued = Enqueued::default();
+    enqueued.record(&mut env);
+    prepare(&env, &["a", "b", "c"]).await;
+    let denied = Disturbance::access_denied("DeleteDBInstance");
+    env.rds.inject("DeleteDBInstance", denied, 4);
+    for name in ["a", "b", "c"] {
+        env.finalize(name).await.expect("more to do");
+    }
+    env.edit("a", |object| {
+        object["spec"]["deletionPolicy"] = json!("Retain");
+    });
+    assert!(env.finalize("a").await.is_none(), "it is retained");
+    assert_eq!(enqueued.take(), ["b"]);
+    env.finalize("b").await.expect("more to do");
+    let output = env.finalize("b").await.expect("more to do");
+    assert_eq!(Told::of(&output).again_after, Some(PROBE_INTERVAL));
+}
+
+/// The state of an instance is no reason for which others wait.
+#[tokio::test]
+async fn a_deletion_that_is_refused_because_of_its_own_instance_is_no_probe() {
+    let mut env = Environment::start().await;
+    let enqueued = Enqueued::default();
+    enqueued.record(&mut env);
+    let protected = json!({"deletionPolicy": "Delete", "deletionProtection": true});
+    for name in ["a", "b"] {
+        env.create(name, &protected).await;
+        let output = env.finalize(name).await.expect("more to do");
+        let told = Told::of(&output);
+        assert_eq!((told.reason, told.again_after), ("DeletionProtected", None));
+    }
+    env.edit("a", |object| {
+        object["spec"]["deletionProtection"] = json!(false);
+    });
+    env.finalize("a").await.expect("more to do");
+    assert!(enqueued.take().is_empty());
 }

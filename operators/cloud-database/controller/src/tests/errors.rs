@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::aws::call_error::OTHERS_AGAIN_AFTER;
 use crate::aws::error_code::{self, Class};
+use crate::deletion::refused::PROBE_INTERVAL;
 use crate::tests::environment::{Environment, Told};
 
 /// Returns the codes that an operation can answer, with their meanings.
@@ -37,11 +38,27 @@ fn inject(env: &Environment, operation: &str, code: &str) {
 
 /// Checks the error of a call that has failed.
 fn check(output: &ReconcileOutput, code: &str, class: Class, about: &str) {
+    check_again_after(output, code, class, OTHERS_AGAIN_AFTER, about);
+}
+
+/// Checks the error of a call of the only deletion that waits for its reason.
+fn check_deletion(output: &ReconcileOutput, code: &str, class: Class) {
+    check_again_after(output, code, class, PROBE_INTERVAL, code);
+}
+
+/// Checks the error of a call that has failed, and when it is repeated if its reason is outside of the object.
+fn check_again_after(
+    output: &ReconcileOutput,
+    code: &str,
+    class: Class,
+    time: Duration,
+    about: &str,
+) {
     let told = Told::of(output);
     let (is_stalled, reason, again_after) = match class {
         Class::Object => (true, "RejectedByRds", None),
-        Class::Outside => (true, "RejectedByRds", Some(OTHERS_AGAIN_AFTER)),
-        Class::Access => (true, "AccessDenied", Some(OTHERS_AGAIN_AFTER)),
+        Class::Outside => (true, "RejectedByRds", Some(time)),
+        Class::Access => (true, "AccessDenied", Some(time)),
         Class::Busy | Class::Unavailable | Class::Repeated => (false, "RdsCallFailed", None),
     };
     assert_eq!(
@@ -247,7 +264,7 @@ async fn a_deletion_that_fails_is_reported_and_repeated() {
                 assert!(request.is_object(), "{code}");
             }
             _ => {
-                check(&output, &code, class, &code);
+                check_deletion(&output, &code, class);
                 // It may have been carried out unless RDS has rejected it.
                 assert_eq!(request.is_null(), Told::of(&output).is_stalled, "{code}");
             }
@@ -288,7 +305,7 @@ async fn an_instance_that_is_not_described_counts_as_ready_for_a_limited_time() 
         if code != "DBInstanceNotFound" {
             inject(&env, "DescribeDBInstances", &code);
             let output = env.finalize("orders").await.expect("more to do");
-            check(&output, &code, class, &code);
+            check_deletion(&output, &code, class);
         }
     }
 }
@@ -306,7 +323,7 @@ async fn a_final_snapshot_that_is_not_found_out_keeps_the_object() {
             "DBInstanceNotFound" | "DBSnapshotNotFound" => {
                 assert!(Told::of(&output).is_stalled, "{code}");
             }
-            _ => check(&output, &code, class, &code),
+            _ => check_deletion(&output, &code, class),
         }
         assert_eq!(env.requests("DescribeDBSnapshots", &code), 1, "{code}");
     }

@@ -21,7 +21,7 @@ use crate::aws::rds_events::metrics::{LocationLabels, QueueLabels, RdsEventsMetr
 use crate::aws::rds_events::queue::{EventsQueue, Message, VISIBILITY_TIMEOUT};
 
 /// Name of the controller of the objects with instances.
-const CONTROLLER: &str = "clouddatabase";
+pub(crate) const CONTROLLER: &str = "clouddatabase";
 
 /// Maximum number of batches, each of at most ten messages, that wait for reconciliations.
 const MAX_BATCHES: usize = 50;

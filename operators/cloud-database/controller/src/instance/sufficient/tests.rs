@@ -50,6 +50,7 @@ impl Objects {
             ca_bundle: None,
             certificate_expiry: Default::default(),
             source_policy: Default::default(),
+            enqueue: Default::default(),
             events: Default::default(),
             clients: RdsClients::of(
                 config_at("http://127.0.0.1:1").await,
