@@ -1,8 +1,6 @@
 //! The `lockstep` program: the SDK with three operators.
 
-mod catalogue_output;
 mod operators;
-mod rds;
 #[cfg(test)]
 mod reference_pages;
 mod scaffold;

@@ -62,6 +62,7 @@ mod installation;
 mod json_folders;
 mod logging;
 mod operator;
+mod output_file;
 mod printer;
 mod program;
 mod read_error;
@@ -93,6 +94,7 @@ pub use crate::operator::context::OperatorContext;
 #[cfg(feature = "dev")]
 pub use crate::operator::dev_service::{DevService, RunningService};
 pub use crate::operator::extension_files::{ExtensionReload, RulesetExtension};
+pub use crate::output_file::{exit_code_of_output, write_output};
 pub use crate::program::Program;
 pub use crate::read_error::describe_read_error;
 pub use crate::server::runtime::{MAX_WAITING_THREADS, duration, run_server};

@@ -20,6 +20,9 @@ const ROLE_A: &str = "arn:aws:iam::111111111111:role/team-a";
 /// Role that objects in the Namespace `team-b` may use.
 const ROLE_B: &str = "arn:aws:iam::222222222222:role/team-b";
 
+/// Role of the Namespace `team-d`, which demands the external ID of its annotation.
+const ROLE_D: &str = "arn:aws:iam::333333333333:role/team-d";
+
 struct Teams {
     env: TestEnv,
     rds: Simulator,
@@ -29,11 +32,14 @@ impl Teams {
     async fn start() -> Self {
         let options = EnvOptions {
             // What happens after the start is triggered by watches.
-            controller_args: vec!["--rds-resync-period=1h".to_owned()],
+            controller_args: vec![
+                "--rds-resync-period=1h".to_owned(),
+                "--external-ids=annotation".to_owned(),
+            ],
             ..EnvOptions::default()
         };
         let (env, rds) = TestEnv::start_on_simulator_with(options).await;
-        let roles = [ROLE_A, ROLE_B].map(|role| format!("--assume-role={role}"));
+        let roles = [ROLE_A, ROLE_B, ROLE_D].map(|role| format!("--assume-role={role}"));
         let policy = iam_policy(&roles.each_ref().map(String::as_str));
         rds.set_policy(Simulator::ACCESS_KEY, &policy);
         let teams = Self { env, rds };
@@ -120,6 +126,30 @@ fn in_namespace(namespace: &str, name: &str, annotations: Value) -> Value {
     object
 }
 
+/// Uses a role whose trust policy demands the external ID of an annotation, which survives the loss of the cluster, and gives the
+/// same to another Namespace.
+async fn use_external_id_of_annotation(teams: &Teams) {
+    let external_id = "lockstep-team-d";
+    let annotations = json!({ROLE: ROLE_D, "database.example.com/external-id": external_id});
+    let policy = iam_policy(&["--account=333333333333"]);
+    teams.rds.add_role(ROLE_D, external_id, Some(&policy));
+    let apply = |object: &Value| {
+        let applied = teams.env.kubectl_apply(object);
+        applied.unwrap_or_else(|error| teams.env.fail(&error));
+    };
+    teams.namespace("team-d", &annotations).await;
+    apply(&in_namespace("team-d", "orders", json!({})));
+    teams.is("team-d", "orders", "Ready", "Available").await;
+    teams.namespace("team-e", &annotations).await;
+    apply(&in_namespace("team-e", "theft", json!({})));
+    let message = teams
+        .is("team-e", "theft", "Stalled", "ExternalIdInUse")
+        .await;
+    assert!(message.contains("'team-d'"), "{message}");
+    let account = teams.rds.at("333333333333", Simulator::REGION);
+    assert_eq!(account.instance_ids().len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_are_managed_in_the_regions_and_accounts_of_their_teams() {
     let mut teams = Teams::start().await;
@@ -190,6 +220,8 @@ async fn instances_are_managed_in_the_regions_and_accounts_of_their_teams() {
         .await;
     assert_eq!(teams.instances(), expected);
 
+    use_external_id_of_annotation(&teams).await;
+
     // The same after a restart, and when everything is as it was.
     teams.env.installation.controller().kill();
     teams
@@ -215,6 +247,15 @@ async fn instances_are_managed_in_the_regions_and_accounts_of_their_teams() {
     }
     assert_eq!(teams.instances(), expected);
     assert_eq!(teams.rds.writes(), []);
+    // The status of its objects tells which Namespace had the external ID first.
+    let later = |namespace: &str| in_namespace(namespace, "later", json!({}));
+    for namespace in ["team-d", "team-e"] {
+        apply(&teams, &later(namespace)).unwrap_or_else(|error| fail(&teams, error));
+    }
+    teams.is("team-d", "later", "Ready", "Available").await;
+    teams
+        .is("team-e", "later", "Stalled", "ExternalIdInUse")
+        .await;
 
     // Deletions take place where the instances are.
     for namespace in ["team-a", "team-b"] {

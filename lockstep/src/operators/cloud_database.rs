@@ -2,7 +2,6 @@
 
 #[cfg(feature = "dev")]
 mod dev;
-mod iam_policy;
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
+use lockstep_cloud_database_cli::{catalogue_files, iam_policy, rds};
 use lockstep_cloud_database_controller::{
     ALLOWED_SOURCES, AWS_REQUESTS, AWS_REQUESTS_HELP, AccessCheck, AwsRequests, CERTIFICATE_EXPIRY,
     CERTIFICATE_EXPIRY_HELP, CertificateExpiry, CloudDatabaseReconciler, EventsQueue,
@@ -26,9 +26,6 @@ use lockstep_sdk::{
     AdmissionCheck, AdmissionCheckRequest, AdmissionCheckResult, Audience, Finding, Operator,
     OperatorContext, duration,
 };
-
-use crate::rds;
-use crate::rds::catalogue_files;
 
 /// Argument with the folders of catalogues.
 const CATALOGUES: &str = "--rds-catalogues";
@@ -77,6 +74,10 @@ struct CloudDatabaseArgs {
     /// separated by commas. Default: that of the controller.
     #[arg(long, value_name = "REGIONS", value_delimiter = ',')]
     rds_regions: Vec<String>,
+    /// External ID with which the roles of a Namespace are assumed: its UID, or with `annotation` the value of its annotation
+    /// `database.example.com/external-id`, if it has one, which stays the same when the Namespace is created again.
+    #[arg(long, value_enum, default_value = "uid")]
+    external_ids: ExternalIds,
     /// Name of this cluster, with which RDS instances are tagged. Set it if several clusters share an AWS account
     /// and region. Without it, an instance of another cluster counts as an instance of this cluster if its object
     /// has the same namespace and name, and may be used as a source of data in the namespace of that name if that cluster has no
@@ -97,6 +98,13 @@ struct CloudDatabaseArgs {
     /// the key `ca.crt`. Without it, they have no such key. The file is read once.
     #[arg(long, value_name = "FILE")]
     rds_ca_bundle: Option<PathBuf>,
+}
+
+/// Values of `--external-ids`.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ExternalIds {
+    Uid,
+    Annotation,
 }
 
 /// Values of `--unowned-sources`.
@@ -175,6 +183,7 @@ async fn connect(args: CloudDatabaseArgs, context: OperatorContext) -> anyhow::R
     let leadership = context.leadership.clone();
     let clients = RdsClients::from_environment(leadership, limits, args.cluster_name, requests);
     let clients = clients.await.with_allowed_regions(args.rds_regions);
+    let clients = clients.with_external_ids(args.external_ids == ExternalIds::Annotation);
     let interval = args.catalogue_refresh_interval;
     let own_client = clients.default_client().await;
     let offers = (!interval.is_zero()).then(|| {

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use lockstep_sdk::{exit_code_of_output, write_output};
 use lockstep_vector_api::{Catalogue, VectorVersion};
 use serde_json::Value;
-
-use crate::catalogue_output;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -28,7 +27,7 @@ fn version(text: &str) -> Result<VectorVersion, String> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    catalogue_output::exit_code(write(args))
+    exit_code_of_output(write(args))
 }
 
 fn write(args: &Args) -> anyhow::Result<()> {
@@ -52,5 +51,5 @@ fn write(args: &Args) -> anyhow::Result<()> {
             made.unmeasured.join(", ")
         );
     }
-    catalogue_output::write(args.output_file.as_deref(), &made.text)
+    write_output(args.output_file.as_deref(), &made.text)
 }

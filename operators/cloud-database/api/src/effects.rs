@@ -158,7 +158,7 @@ fn circumstances(old: &CloudDatabaseSpec, new: &CloudDatabaseSpec) -> Vec<Circum
         ),
         (
             Circumstance::AutomaticUpgradesEnabled,
-            new.auto_minor_version_upgrade == Some(true),
+            new.lets_rds_upgrade(),
         ),
         (Circumstance::RestartsAnyway, restarts),
         (

@@ -31,7 +31,10 @@ pub use connection_secret::ConnectionSecret;
 pub use credentials::{Credentials, GeneratedPassword, ManagedPassword, SecretSelectors};
 pub use engine::{Engine, EngineLifecycleSupport, compare_versions, version_matches};
 pub use kind::ruleset;
-pub use location::{ALLOWED_REGIONS, ALLOWED_ROLE_ARNS, REGION, ROLE_ARN, is_region, is_role_arn};
+pub use location::{
+    ALLOWED_REGIONS, ALLOWED_ROLE_ARNS, EXTERNAL_ID, EXTERNAL_ID_PREFIX, REGION, ROLE_ARN,
+    is_external_id, is_region, is_role_arn,
+};
 pub use monitoring::{DatabaseInsights, EnhancedMonitoring, Monitoring, PerformanceInsights};
 pub use network::{Network, NetworkType};
 pub use offers::{OfferCatalogues, OfferContext};

@@ -13,6 +13,16 @@ pub const ALLOWED_ROLE_ARNS: &str = "database.example.com/allowed-role-arns";
 /// Annotation of a Namespace with the regions that its objects may choose, separated by commas.
 pub const ALLOWED_REGIONS: &str = "database.example.com/allowed-regions";
 
+/// Annotation of a Namespace with the external ID with which the controller assumes the roles of its objects, instead of the UID
+/// of the Namespace. It has an effect only if the controller allows it.
+pub const EXTERNAL_ID: &str = "database.example.com/external-id";
+
+/// Prefix of the external IDs of annotations, which no UID of a Namespace has.
+pub const EXTERNAL_ID_PREFIX: &str = "lockstep-";
+
+/// Maximum length of an external ID in an annotation. STS allows more.
+const MAX_EXTERNAL_ID: usize = 128;
+
 /// Maximum length of the name of a region. It becomes a part of the names of hosts.
 const MAX_REGION: usize = 32;
 
@@ -46,6 +56,14 @@ pub fn is_role_arn(text: &str) -> bool {
         && !name.is_empty()
         && !name.ends_with('/')
         && name.chars().all(is_name)
+}
+
+/// Returns true if a text has the form of an external ID in an annotation, such as `lockstep-shop-7f3a`.
+#[must_use]
+pub fn is_external_id(text: &str) -> bool {
+    let own = text.strip_prefix(EXTERNAL_ID_PREFIX).unwrap_or_default();
+    let is_part = |it: u8| it.is_ascii_alphanumeric() || b"._-".contains(&it);
+    !own.is_empty() && text.len() <= MAX_EXTERNAL_ID && own.bytes().all(is_part)
 }
 
 /// Returns the ID of the account in the ARN of a role.
@@ -100,6 +118,26 @@ mod tests {
             "arn:aws:sts::123456789012:role/databases",
         ] {
             assert!(!is_role_arn(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn external_ids_of_annotations_are_no_uids_of_namespaces() {
+        for text in ["lockstep-shop", "lockstep-Shop_7.f"] {
+            assert!(is_external_id(text), "{text}");
+        }
+        let long = format!("lockstep-{}", "a".repeat(128));
+        let uid = "0c7e8f1a-4a2c-4b7e-9a57-2f6d1f0a3c11";
+        for text in [
+            "",
+            "lockstep-",
+            "shop",
+            uid,
+            "lockstep-a b",
+            "lockstep-a/b",
+            &long,
+        ] {
+            assert!(!is_external_id(text), "{text}");
         }
     }
 }

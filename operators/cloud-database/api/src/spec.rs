@@ -255,6 +255,12 @@ impl CloudDatabaseSpec {
     pub fn allows_major_version(&self, version: &str) -> bool {
         self.allow_major_version_upgrade.as_deref() == Some(self.engine.major_version(version))
     }
+
+    /// Returns true if the spec lets RDS upgrade the instance to later minor versions.
+    #[must_use]
+    pub fn lets_rds_upgrade(&self) -> bool {
+        self.auto_minor_version_upgrade == Some(true)
+    }
 }
 
 /// Storage of an instance.

@@ -8,6 +8,7 @@ pub(crate) mod call_error;
 pub(crate) mod descriptions;
 pub(crate) mod environment;
 pub(crate) mod error_code;
+pub(crate) mod external_ids;
 pub(crate) mod iam_policy;
 pub(crate) mod location;
 pub(crate) mod metrics;

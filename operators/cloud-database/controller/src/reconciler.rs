@@ -8,14 +8,15 @@ use async_trait::async_trait;
 use kube::Client;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus, FINALIZER};
 use lockstep_controller::{
-    ControllerRegistry, DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
-    ReconcileOutput, Reconciler, RelatedObjects, SecretAccess, SuspendedRequest, SyncRequest,
-    Watch, read_status, replace_status,
+    ControllerRegistry, DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition,
+    OwnedType, ReconcileError, ReconcileOutput, Reconciler, RelatedObjects, SecretAccess,
+    SuspendedRequest, SyncRequest, Watch, read_status, replace_status,
 };
 use serde_json::{Map, Value, json};
 
 use crate::aws::access::NamespaceAccess;
 use crate::aws::access_pool::AccessPool;
+use crate::aws::external_ids::ExternalIds;
 use crate::aws::namespaces;
 use crate::aws::rds_clients::RdsClients;
 use crate::aws::rds_events::RdsEvents;
@@ -51,6 +52,7 @@ use crate::origin::source_policy::SourcePolicy;
 pub struct CloudDatabaseReconciler {
     pub(crate) shared: Shared,
     pub(crate) reconcilers: AccessPool<Owner, Arc<InstanceReconciler>>,
+    external_ids: ExternalIds,
     /// Refresh of the catalogue of what RDS offers, unless it is disabled.
     offers: Option<OfferRefresh>,
 }
@@ -78,6 +80,7 @@ impl CloudDatabaseReconciler {
                 watches_namespaces: true,
             },
             reconcilers: AccessPool::new(),
+            external_ids: ExternalIds::default(),
             offers: None,
         }
     }
@@ -148,11 +151,11 @@ impl CloudDatabaseReconciler {
         object: &Value,
         related: RelatedObjects<'_>,
     ) -> Result<Arc<InstanceReconciler>, ReconcileError> {
-        let regions = self.shared.clients.allowed_regions();
+        let rules = self.shared.clients.access_rules();
         let access = if self.shared.watches_namespaces {
-            namespaces::access(object, related, regions)?
+            namespaces::access(object, related, rules, &self.external_ids)?
         } else {
-            NamespaceAccess::default().for_object(object, regions)?
+            NamespaceAccess::default().for_object(object, rules)?
         };
         let access = self.shared.clients.normalized(&access);
         let owner = owner(object);
@@ -294,6 +297,7 @@ impl Reconciler for CloudDatabaseReconciler {
             source,
         };
         let mut status = record.next(&identity.id);
+        status.external_id = reconciler.access.own_external_id().map(String::from);
         let done = Box::pin(reconciler.sync(subject, change, &mut status)).await;
         let mut output = done.unwrap_or_else(|error| reconciler.output_of(error, &mut status));
         if output.error.is_none()
@@ -322,7 +326,8 @@ impl Reconciler for CloudDatabaseReconciler {
             return Vec::new();
         }
         let (offers, clients) = (self.offers.clone(), self.shared.clients.clone());
-        let namespaces = namespaces::watch(move |access| {
+        let rules = self.shared.clients.access_rules().clone();
+        let namespaces = namespaces::watch(rules, move |access| {
             if let Some(offers) = &offers {
                 offers.add_access(&clients.normalized(access));
             }

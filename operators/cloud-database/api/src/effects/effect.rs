@@ -45,6 +45,12 @@ impl Effect {
         }
     }
 
+    /// Returns true if the change is requested from RDS.
+    #[must_use]
+    pub fn is_applied(self) -> bool {
+        !matches!(self, Self::NotRequested | Self::Denied)
+    }
+
     /// Returns true if clients are or may be interrupted.
     #[must_use]
     pub fn interrupts(self) -> bool {

@@ -98,7 +98,7 @@ fn upgrade_not_allowed(context: &RuleContext<'_, CloudDatabase>, diagnostics: &m
 fn automatic_upgrade(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagnostics) {
     let spec = &context.object.spec;
     if let Some(version) = spec.engine_version.as_deref()
-        && spec.auto_minor_version_upgrade == Some(true)
+        && spec.lets_rds_upgrade()
         && spec.engine.is_minor_version(version)
     {
         let major = spec.engine.major_version(version);

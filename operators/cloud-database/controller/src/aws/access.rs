@@ -3,13 +3,15 @@
 //!
 //! A user who may write objects and no Namespaces can choose a role only if the Namespace lists it: otherwise each user of
 //! the cluster could use the roles of all others. The external ID, which the trust policy of a role demands, is the UID of
-//! the Namespace, so that a Namespace cannot even use a role that was not made for it. Regions, in which objects use the
+//! the Namespace, or one that [no other Namespace](crate::aws::external_ids) has, so that a Namespace cannot even use a role that was
+//! not made for it. Regions, in which objects use the
 //! credentials of the controller, have to be allowed likewise.
 
 use std::sync::Arc;
 
 use lockstep_cloud_database_api::{
-    ALLOWED_REGIONS, ALLOWED_ROLE_ARNS, REGION, ROLE_ARN, is_region, is_role_arn,
+    ALLOWED_REGIONS, ALLOWED_ROLE_ARNS, EXTERNAL_ID, EXTERNAL_ID_PREFIX, REGION, ROLE_ARN,
+    is_external_id, is_region, is_role_arn,
 };
 use lockstep_controller::ReconcileError;
 use serde_json::Value;
@@ -22,6 +24,14 @@ const MAX_SESSION_NAME: usize = 64;
 pub struct Access {
     pub(crate) region: Option<String>,
     pub(crate) role: Option<AssumedRole>,
+}
+
+impl Access {
+    /// Returns the external ID of the role, if it is not the UID of a Namespace.
+    pub(crate) fn own_external_id(&self) -> Option<&str> {
+        let external_id = self.role.as_ref().map(|role| role.external_id.as_str());
+        external_id.filter(|it| is_external_id(it))
+    }
 }
 
 /// Role that the controller assumes.
@@ -40,17 +50,22 @@ impl AssumedRole {
     }
 }
 
-/// Regions that the objects of all Namespaces may choose.
+/// What the controller allows the Namespaces of all objects.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AllowedRegions(Arc<[String]>);
+pub(crate) struct AccessRules {
+    /// Regions that objects may choose.
+    regions: Arc<[String]>,
+    /// If true, an annotation of a Namespace sets the external ID of its roles.
+    pub(crate) allows_external_ids: bool,
+}
 
-impl AllowedRegions {
-    pub(crate) fn new(regions: Vec<String>) -> Self {
-        Self(regions.into())
-    }
-
-    fn contains(&self, region: &String) -> bool {
-        self.0.contains(region)
+impl AccessRules {
+    /// Returns rules with regions that objects may choose.
+    pub(crate) fn with_regions(self, regions: Vec<String>) -> Self {
+        Self {
+            regions: regions.into(),
+            ..self
+        }
     }
 }
 
@@ -65,6 +80,8 @@ pub(crate) struct NamespaceAccess {
     role: Option<String>,
     /// Roles that objects may choose.
     allowed_roles: Vec<String>,
+    /// External ID of the roles, instead of the UID.
+    external_id: Option<String>,
 }
 
 impl NamespaceAccess {
@@ -78,7 +95,21 @@ impl NamespaceAccess {
             role: annotation(namespace, ROLE_ARN),
             allowed_regions: list(namespace, ALLOWED_REGIONS),
             allowed_roles: list(namespace, ALLOWED_ROLE_ARNS),
+            external_id: annotation(namespace, EXTERNAL_ID),
         }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Returns the external ID that an annotation sets.
+    pub(crate) fn own_external_id(&self) -> Option<&str> {
+        self.external_id.as_deref()
     }
 
     /// Returns the access of an object in the Namespace.
@@ -89,7 +120,7 @@ impl NamespaceAccess {
     pub(crate) fn for_object(
         &self,
         object: &Value,
-        regions: &AllowedRegions,
+        rules: &AccessRules,
     ) -> Result<Access, ReconcileError> {
         let own_region = annotation(object, REGION);
         let region = own_region.as_ref().or(self.region.as_ref()).cloned();
@@ -99,7 +130,7 @@ impl NamespaceAccess {
         if let Some(region) = &own_region
             && self.region.as_ref() != Some(region)
             && !self.allowed_regions.contains(region)
-            && !regions.contains(region)
+            && !rules.regions.contains(region)
         {
             return Err(ReconcileError::Permanent {
                 reason: "RegionNotAllowed",
@@ -124,12 +155,37 @@ impl NamespaceAccess {
                 ),
             });
         }
-        let role = role.map(|arn| AssumedRole {
-            arn: arn.clone(),
-            external_id: self.uid.clone(),
+        let Some(arn) = role.cloned() else {
+            return Ok(Access { region, role: None });
+        };
+        let role = Some(AssumedRole {
+            arn,
+            external_id: self.external_id(rules)?,
             session_name: session_name(&self.name),
         });
         Ok(Access { region, role })
+    }
+
+    /// Returns the external ID of the roles.
+    fn external_id(&self, rules: &AccessRules) -> Result<String, ReconcileError> {
+        let Some(own) = self.own_external_id() else {
+            return Ok(self.uid.clone());
+        };
+        if !rules.allows_external_ids {
+            return Err(ReconcileError::Permanent {
+                reason: "ExternalIdNotAllowed",
+                message: format!(
+                    "the controller does not use the annotation {EXTERNAL_ID} of the Namespace; AWS was not called. Remove it, so that the external ID is the UID of the Namespace, or set the argument --external-ids=annotation of the controller"
+                ),
+            });
+        }
+        if is_external_id(own) {
+            return Ok(own.to_owned());
+        }
+        let expected = format!(
+            "'{EXTERNAL_ID_PREFIX}', which no UID begins with, and up to 119 letters, digits, '.', '_' and '-'"
+        );
+        Err(invalid(EXTERNAL_ID, own, &expected))
     }
 }
 
@@ -176,16 +232,16 @@ mod tests {
     }
 
     fn access(namespace: &Value, object: &Value) -> Result<(String, String), &'static str> {
-        access_in(namespace, object, &AllowedRegions::default())
+        access_in(namespace, object, &AccessRules::default())
     }
 
     fn access_in(
         namespace: &Value,
         object: &Value,
-        regions: &AllowedRegions,
+        rules: &AccessRules,
     ) -> Result<(String, String), &'static str> {
         let namespace = NamespaceAccess::of(&annotated(namespace));
-        match namespace.for_object(&annotated(object), regions) {
+        match namespace.for_object(&annotated(object), rules) {
             Ok(access) => Ok((
                 access.region.unwrap_or_default(),
                 access.role.map(|it| it.arn).unwrap_or_default(),
@@ -243,7 +299,7 @@ mod tests {
             let denied = access(namespace, &wants("sa-east-1"));
             assert_eq!(denied, Err("RegionNotAllowed"));
         }
-        let regions = AllowedRegions::new(vec!["eu-west-1".to_owned()]);
+        let regions = AccessRules::default().with_regions(vec!["eu-west-1".to_owned()]);
         let of_all = |namespace: &Value, object: &Value| access_in(namespace, object, &regions);
         assert_eq!(of_all(&none, &none), Ok(pair("", "")));
         let allowed = of_all(&none, &wants("eu-west-1"));
@@ -282,9 +338,35 @@ mod tests {
         let mut namespace = annotated(&json!({ROLE_ARN: TEAM}));
         namespace["metadata"]["name"] = json!("a".repeat(63));
         let access = NamespaceAccess::of(&namespace);
-        let access = access.for_object(&json!({}), &AllowedRegions::default());
+        let access = access.for_object(&json!({}), &AccessRules::default());
         let role = access.ok().and_then(|it| it.role).expect("a role");
         assert_eq!(role.external_id, "u1");
         assert_eq!(role.session_name.len(), MAX_SESSION_NAME);
+    }
+
+    #[test]
+    fn the_external_id_of_an_annotation_has_to_be_allowed() {
+        let external_id = |value: &str, allows_external_ids: bool| {
+            let namespace = annotated(&json!({ROLE_ARN: TEAM, EXTERNAL_ID: value}));
+            let rules = AccessRules {
+                allows_external_ids,
+                ..AccessRules::default()
+            };
+            let access = NamespaceAccess::of(&namespace).for_object(&json!({}), &rules);
+            access
+                .map(|access| access.role.map(|role| role.external_id).unwrap_or_default())
+                .map_err(|error| error.reason())
+        };
+        let own = "lockstep-shop";
+        assert_eq!(external_id(own, true).as_deref(), Ok(own));
+        assert_eq!(external_id(own, false), Err("ExternalIdNotAllowed"));
+        assert_eq!(external_id("u2", true), Err("InvalidAnnotation"));
+        // Without a role, it has no effect.
+        let namespace = NamespaceAccess::of(&annotated(&json!({EXTERNAL_ID: "u2"})));
+        assert!(
+            namespace
+                .for_object(&json!({}), &AccessRules::default())
+                .is_ok()
+        );
     }
 }

@@ -6,7 +6,7 @@ use kube::Client;
 use lockstep_cloud_database_api::{REGION, ROLE_ARN};
 use serde_json::Value;
 
-use crate::aws::access::{Access, AllowedRegions, AssumedRole, NamespaceAccess};
+use crate::aws::access::{Access, AccessRules, AssumedRole, NamespaceAccess};
 use crate::aws::namespaces;
 use crate::aws::rds_clients::RdsClients;
 
@@ -24,7 +24,7 @@ pub struct AccessCheck {
     client: Client,
     /// Region of the controller.
     region: Option<String>,
-    regions: AllowedRegions,
+    rules: AccessRules,
     watches_namespaces: bool,
 }
 
@@ -34,7 +34,7 @@ impl AccessCheck {
         Self {
             client,
             region: clients.region(),
-            regions: clients.allowed_regions().clone(),
+            rules: clients.access_rules().clone(),
             watches_namespaces,
         }
     }
@@ -59,7 +59,7 @@ impl AccessCheck {
             object,
             old,
             &namespace,
-            (self.region.as_deref(), &self.regions),
+            (self.region.as_deref(), &self.rules),
         ))
     }
 }
@@ -69,7 +69,7 @@ fn error(
     object: &Value,
     old: Option<&Value>,
     namespace: &NamespaceAccess,
-    (own_region, regions): (Option<&str>, &AllowedRegions),
+    (own_region, rules): (Option<&str>, &AccessRules),
 ) -> Option<AccessError> {
     let annotations = |object: &Value| {
         [REGION, ROLE_ARN].map(|name| object["metadata"]["annotations"][name].clone())
@@ -77,11 +77,12 @@ fn error(
     if old.is_some_and(|old| annotations(old) == annotations(object)) {
         return None;
     }
-    match namespace.for_object(object, regions) {
+    match namespace.for_object(object, rules) {
         Err(error) => Some(AccessError {
             rule: match error.reason() {
                 "RegionNotAllowed" => "region-not-allowed",
                 "RoleNotAllowed" => "role-not-allowed",
+                "ExternalIdNotAllowed" => "external-id-not-allowed",
                 _ => "invalid-annotation",
             },
             message: error.to_string(),
@@ -142,7 +143,7 @@ mod tests {
             &object(annotations),
             old.as_ref(),
             &namespace,
-            (Some("eu-central-1"), &AllowedRegions::default()),
+            (Some("eu-central-1"), &AccessRules::default()),
         );
         error.map(|error| error.rule)
     }

@@ -138,7 +138,7 @@ impl From<CallError> for ReconcileError {
         let reason = match error.class() {
             Class::Access if error.is_role_denied => {
                 message = format!(
-                    "STS denies the role of the object to the controller; RDS was not called. The trust policy of the role must name the controller's role, and the UID of the Namespace as the external ID: {}",
+                    "STS denies the role of the object to the controller; RDS was not called. The trust policy of the role must name the controller's role, and the external ID of the Namespace, which is its UID unless an annotation sets it: {}",
                     error.message
                 );
                 ROLE_NOT_ASSUMED

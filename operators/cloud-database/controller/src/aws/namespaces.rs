@@ -1,15 +1,18 @@
 //! Watch on the metadata of Namespaces, whose annotations choose the region and the role of their objects.
 
+use std::iter;
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, ApiResource};
 use lockstep_controller::{ReconcileError, Reference, RelatedObjects, Watch};
 use serde_json::{Value, json};
 
-use crate::aws::access::{Access, AllowedRegions, NamespaceAccess};
+use crate::aws::access::{Access, AccessRules, NamespaceAccess};
+use crate::aws::external_ids::ExternalIds;
 
 /// Returns the watch. An object refers to its Namespace. The access of each Namespace is passed to `record`.
-pub(crate) fn watch(record: impl Fn(&Access) + Send + Sync + 'static) -> Watch {
+pub(crate) fn watch(rules: AccessRules, record: impl Fn(&Access) + Send + Sync + 'static) -> Watch {
     Watch::new::<Namespace>(|object| {
         let namespace = object["metadata"]["namespace"].as_str();
         let key = namespace.map(|namespace| Reference::IndexKey(namespace.to_owned()));
@@ -20,11 +23,18 @@ pub(crate) fn watch(record: impl Fn(&Access) + Send + Sync + 'static) -> Watch {
         let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
         let access = NamespaceAccess::of(namespace);
         // Without annotations of its own, an object has the access of its Namespace.
-        if let Ok(access) = access.for_object(&Value::Null, &AllowedRegions::default()) {
+        if let Ok(access) = access.for_object(&Value::Null, &rules) {
             record(&access);
         }
-        (vec![name.to_owned()], access)
+        let external_id = access.own_external_id().map(key_of_external_id);
+        let keys = iter::once(name.to_owned()).chain(external_id);
+        (keys.collect(), access)
     })
+}
+
+/// Returns the key by which the Namespaces with an external ID are found. It is no name of a Namespace.
+fn key_of_external_id(external_id: &str) -> String {
+    format!("external-id/{external_id}")
 }
 
 /// Reads a Namespace from the API server.
@@ -44,12 +54,13 @@ pub(crate) fn rbac_rule_of_check() -> Value {
 ///
 /// # Errors
 ///
-/// The errors of [`NamespaceAccess::for_object`], and a transient one if the Namespace is not cached yet: without its
-/// annotations, an instance could be created in a wrong account.
+/// The errors of [`NamespaceAccess::for_object`] and [`ExternalIds::take`], and a transient one if the Namespace is not cached yet:
+/// without its annotations, an instance could be created in a wrong account.
 pub(crate) fn access(
     object: &Value,
     related: RelatedObjects<'_>,
-    regions: &AllowedRegions,
+    rules: &AccessRules,
+    external_ids: &ExternalIds,
 ) -> Result<Access, ReconcileError> {
     let name = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let resource = ApiResource::erase::<Namespace>(&());
@@ -60,5 +71,14 @@ pub(crate) fn access(
             message: format!("the watch has not delivered the Namespace '{name}' yet"),
         });
     };
-    namespace.for_object(object, regions)
+    let access = namespace.for_object(object, rules)?;
+    if access.role.is_some()
+        && let Some(external_id) = namespace.own_external_id()
+    {
+        let key = key_of_external_id(external_id);
+        let all = related.by_index::<NamespaceAccess>(&resource, &[key])?;
+        let is_recorded = object["status"]["externalId"] == external_id;
+        external_ids.take(namespace, &all, is_recorded)?;
+    }
+    Ok(access)
 }

@@ -9,7 +9,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use lockstep_controller::Leadership;
 use tokio::sync::OnceCell;
 
-use crate::aws::access::{Access, AllowedRegions, AssumedRole};
+use crate::aws::access::{Access, AccessRules, AssumedRole};
 use crate::aws::environment;
 use crate::aws::metrics::AwsRequests;
 use crate::aws::rate_limits::RateLimits;
@@ -23,7 +23,7 @@ pub struct RdsClients {
     limits: RateLimits,
     cluster_name: Option<String>,
     requests: AwsRequests,
-    regions: AllowedRegions,
+    rules: AccessRules,
     /// Client with the region and the credentials of the controller.
     default_client: Arc<OnceCell<RdsClient>>,
 }
@@ -57,7 +57,7 @@ impl RdsClients {
             limits,
             cluster_name,
             requests,
-            regions: AllowedRegions::default(),
+            rules: AccessRules::default(),
             default_client: Arc::default(),
         }
         .with_allowed_regions(Vec::new())
@@ -67,12 +67,19 @@ impl RdsClients {
     #[must_use]
     pub fn with_allowed_regions(mut self, mut regions: Vec<String>) -> Self {
         regions.extend(self.region());
-        self.regions = AllowedRegions::new(regions);
+        self.rules = self.rules.with_regions(regions);
         self
     }
 
-    pub(crate) fn allowed_regions(&self) -> &AllowedRegions {
-        &self.regions
+    /// Uses the annotations of Namespaces with the external IDs of their roles.
+    #[must_use]
+    pub fn with_external_ids(mut self, are_allowed: bool) -> Self {
+        self.rules.allows_external_ids = are_allowed;
+        self
+    }
+
+    pub(crate) fn access_rules(&self) -> &AccessRules {
+        &self.rules
     }
 
     /// Returns the client with the region and the credentials of the controller. All reconcilers of the process share its

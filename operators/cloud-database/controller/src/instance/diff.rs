@@ -1,7 +1,8 @@
 //! Differences between an instance and its object: the changes to request, and what no request can change.
 
 use kube::ResourceExt;
-use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec};
+use lockstep_cloud_database_api::ApplyChanges;
+use lockstep_cloud_database_api::effects::effect_of;
 
 use crate::credentials::connection_secret::Published;
 use crate::credentials::master_password::{
@@ -11,8 +12,8 @@ use crate::credentials::master_password::{
 use crate::instance::described::Described;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::modification::Modification;
-use crate::instance::modification::outcomes::Outcomes;
-use crate::instance::{drift, tags};
+use crate::instance::modification::outcomes::{Outcomes, PendingChange};
+use crate::instance::{circumstances, drift, tags};
 use crate::origin::replication::Replication;
 use crate::settings::{self, Password, Tags};
 
@@ -71,7 +72,7 @@ impl InstanceReconciler {
             && !is_unknown_password(spec, &replication);
         let published = user.as_ref().ok().filter(|_| is_settled);
         let published = published.and_then(|user| published_by(&user.password, instance));
-        let pending = pending_of_spec(spec, described, &change.fields());
+        let pending = pending_of_spec(described, when, &change);
         let window = Some(instance.preferred_maintenance_window().unwrap_or_default());
         let window = window.filter(|_| spec.apply_changes == ApplyChanges::MaintenanceWindow);
         outcomes.add_pending(pending, window);
@@ -103,13 +104,26 @@ impl InstanceReconciler {
     }
 }
 
-/// Returns the fields of the spec that RDS has accepted and not applied yet, but for those that are requested now.
+/// Returns the changes of the spec that RDS has accepted and not applied yet, but for those that are requested now.
 fn pending_of_spec(
-    spec: &CloudDatabaseSpec,
     described: &Described<'_>,
-    requested: &[&str],
-) -> Vec<String> {
-    let mut pending = drift::pending(described.instance);
+    when: ApplyChanges,
+    change: &Modification,
+) -> Vec<PendingChange> {
+    let (spec, instance) = (described.spec(), described.instance);
+    let requested = change.fields();
+    let mut pending = drift::pending(instance);
     pending.retain(|field| !requested.contains(&field.as_str()) && drift::is_of_spec(spec, field));
-    pending
+    if pending.is_empty() {
+        return Vec::new();
+    }
+    let circumstances = circumstances::of(spec, when, instance, change);
+    let pending = pending.into_iter().map(|field| {
+        let effect = effect_of(&field, when, &circumstances).map(|effect| effect.effect);
+        PendingChange {
+            effect: effect.filter(|effect| effect.is_applied()),
+            field,
+        }
+    });
+    pending.collect()
 }

@@ -53,7 +53,7 @@ impl InstanceReconciler {
             NamespaceAccess::default()
         };
         let metadata = json!({"metadata": metadata});
-        let access = namespace.for_object(&metadata, self.shared.clients.allowed_regions())?;
+        let access = namespace.for_object(&metadata, self.shared.clients.access_rules())?;
         if self.shared.clients.normalized(&access) == self.access {
             return Ok(());
         }

@@ -61,7 +61,9 @@ async fn a_growth_that_waits_for_the_maintenance_window_can_be_taken_back() {
     let instance = env.rds.instance(&id).expect("the instance");
     assert_eq!(instance["PendingModifiedValues"]["AllocatedStorage"], 100);
     assert_eq!(env.object("orders")["status"]["acceptedStorageGib"], 100);
-    env.reconcile("orders").await;
+    let output = env.reconcile("orders").await;
+    let message = &synced(&output).message;
+    assert!(message.ends_with(", without an outage"), "{message}");
     with_size(&env, 20);
     env.reconcile("orders").await;
     let output = env.reconcile("orders").await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockstep_cloud_database_api::effects::Effect;
 use lockstep_controller::{OperatorCondition, OperatorEvent, Stalled};
 
 use crate::settings::{EngineVersion, Setting};
@@ -62,6 +63,14 @@ pub(crate) enum Outcome {
     Next,
 }
 
+/// Change that RDS has accepted and applies later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PendingChange {
+    pub(crate) field: String,
+    /// What it does to clients, if that is known.
+    pub(crate) effect: Option<Effect>,
+}
+
 /// Outcomes of the groups of fields that differ, and everything else that keeps the instance from matching the spec.
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
@@ -74,8 +83,8 @@ pub(crate) struct Outcomes {
     not_allowed: Option<String>,
     /// Settings that RDS applies at the next restart.
     waiting_for_restart: Vec<String>,
-    /// Fields whose change RDS has accepted and applies later.
-    pending: Vec<String>,
+    /// Changes that RDS has accepted and applies later.
+    pending: Vec<PendingChange>,
     /// Maintenance window in which RDS applies it, if the spec demands that.
     window: Option<String>,
     /// Fields whose change waited for the maintenance window, and which RDS applies with one that does not wait.
@@ -147,13 +156,9 @@ impl Outcomes {
         self.waiting_for_restart.extend(settings);
     }
 
-    /// Adds fields that RDS applies later: in this maintenance window, if the spec demands that.
-    pub(crate) fn add_pending(
-        &mut self,
-        fields: impl IntoIterator<Item = String>,
-        window: Option<&str>,
-    ) {
-        self.pending.extend(fields);
+    /// Adds changes that RDS applies later: in this maintenance window, if the spec demands that.
+    pub(crate) fn add_pending(&mut self, changes: Vec<PendingChange>, window: Option<&str>) {
+        self.pending.extend(changes);
         self.window = window.map(String::from);
     }
 
@@ -243,8 +248,10 @@ impl Outcomes {
             format!("in the maintenance window {window}")
         });
         let pending = self.pending.iter();
-        let pending = pending.map(move |field| {
-            format!("RDS has accepted the change of {field} and applies it {when}")
+        let pending = pending.map(move |change| {
+            let PendingChange { field, effect } = change;
+            let effect = effect.map_or(String::new(), |effect| format!(", {}", effect.words()));
+            format!("RDS has accepted the change of {field} and applies it {when}{effect}")
         });
         fields
             .chain(pending)
@@ -449,14 +456,21 @@ mod tests {
         assert!(!restart.is_in_progress(), "no restart is requested");
         restart.add_not_allowed(Some("it runs version 16".to_owned()));
         assert_eq!(restart.condition().reason, "UpgradeNotAllowed");
+        let change = |effect| PendingChange {
+            field: "multiAz".to_owned(),
+            effect,
+        };
         let mut pending = Outcomes::default();
-        pending.add_pending(["multiAz".to_owned()], None);
+        pending.add_pending(vec![change(None)], None);
         assert_eq!(pending.condition().reason, "Pending");
         assert!(pending.is_in_progress());
         let mut waiting = Outcomes::default();
-        waiting.add_pending(["multiAz".to_owned()], Some("sun:05:00-sun:06:00"));
+        let failover = change(Some(Effect::Failover));
+        waiting.add_pending(vec![failover], Some("sun:05:00-sun:06:00"));
         let message = waiting.condition().message;
-        assert!(message.ends_with("in the maintenance window sun:05:00-sun:06:00"));
+        let expected =
+            "in the maintenance window sun:05:00-sun:06:00, with a failover to the standby";
+        assert!(message.ends_with(expected), "{message}");
         assert!(!waiting.is_in_progress(), "it may take a week");
     }
 

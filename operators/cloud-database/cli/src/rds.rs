@@ -1,7 +1,6 @@
 //! `lockstep rds`: what RDS offers, without a cluster and without AWS.
 
 mod catalogue;
-pub(crate) mod catalogue_files;
 
 use std::process::ExitCode;
 
@@ -10,7 +9,7 @@ use clap::{Parser, Subcommand};
 /// Work with catalogues of what RDS offers.
 #[derive(Parser)]
 #[command(name = "rds")]
-pub(crate) struct Args {
+pub struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -22,7 +21,8 @@ enum Command {
     Catalogue(catalogue::Args),
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+/// Runs the subcommand.
+pub fn run(args: &Args) -> ExitCode {
     match &args.command {
         Command::Catalogue(catalogue) => catalogue::run(catalogue),
     }

@@ -1,4 +1,4 @@
-//! Output of the subcommands that write a catalogue.
+//! Output of subcommands that write a file, or print what would be in it.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,8 +12,13 @@ use flate2::write::GzEncoder;
 /// Exit code if an input cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Writes a catalogue to a file, or without one to standard output. The file is compressed if its name ends with `.gz`.
-pub(crate) fn write(output_file: Option<&Path>, text: &str) -> anyhow::Result<()> {
+/// Writes the output of a subcommand to a file, or without one to standard output. The file is compressed if its name ends with
+/// `.gz`.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub fn write_output(output_file: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match output_file {
         Some(path) => {
             let content = content(path, text)?;
@@ -34,8 +39,8 @@ fn content(path: &Path, text: &str) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Reports an error, and returns the exit code.
-pub(crate) fn exit_code(result: anyhow::Result<()>) -> ExitCode {
+/// Reports an error on standard error, and returns the exit code: 2 if there is one.
+pub fn exit_code_of_output(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

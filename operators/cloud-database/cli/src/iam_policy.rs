@@ -7,7 +7,7 @@ use lockstep_cloud_database_controller::{IamPolicyScope, QueueAddress, iam_polic
 /// Print the IAM policy that the controller needs for databases in RDS
 #[derive(clap::Parser)]
 #[command(name = "iam-policy")]
-pub(crate) struct Args {
+pub struct Args {
     /// AWS partition, such as aws-cn or aws-us-gov. Default: that of the region.
     #[arg(long)]
     partition: Option<String>,
@@ -57,7 +57,8 @@ pub(crate) struct Args {
     kms_keys: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args) -> ExitCode {
+/// Runs the subcommand.
+pub fn run(args: &Args) -> ExitCode {
     let partition = match args.partition() {
         Ok(partition) => partition,
         Err(problem) => {

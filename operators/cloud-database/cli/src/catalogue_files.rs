@@ -18,7 +18,7 @@ const NEVER: &str = "9999-12-31";
 /// Catalogues of accounts and regions.
 #[derive(clap::Args)]
 #[command(next_help_heading = "CloudDatabase")]
-pub(crate) struct RdsCatalogueArgs {
+pub struct RdsCatalogueArgs {
     /// Folder with catalogues of what RDS offers in an account and region, which the controller and `lockstep rds catalogue`
     /// write: the files `*.json` and `*.json.gz`. Webhook and controller read them again when they change. Can be repeated.
     /// Manifests set the folder of the `ConfigMap` `lockstep-rds-catalogue`.
@@ -28,10 +28,11 @@ pub(crate) struct RdsCatalogueArgs {
 
 /// Creates the extension of the rules for a subcommand. Webhook and controller read the catalogues again when they change; for
 /// other subcommands, a catalogue that cannot be read is an error.
-pub(crate) fn extension(
-    args: &RdsCatalogueArgs,
-    command: &str,
-) -> anyhow::Result<RulesetExtension> {
+///
+/// # Errors
+///
+/// A catalogue cannot be read, or is invalid.
+pub fn extension(args: &RdsCatalogueArgs, command: &str) -> anyhow::Result<RulesetExtension> {
     let context = Arc::new(OfferContext::default());
     let folders = args.rds_catalogues.clone();
     let mut files = JsonFolders::new(folders, "catalogue", parse);

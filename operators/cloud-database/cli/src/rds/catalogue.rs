@@ -8,11 +8,9 @@ use anyhow::Context;
 use k8s_openapi::jiff::Timestamp;
 use k8s_openapi::jiff::civil::Date;
 use k8s_openapi::jiff::tz::TimeZone;
-use lockstep_sdk::describe_read_error;
+use lockstep_sdk::{describe_read_error, exit_code_of_output, write_output};
 use rds_catalogue::{CatalogueBuilder, Origin};
 use serde::de::DeserializeOwned;
-
-use crate::catalogue_output;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -39,7 +37,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    catalogue_output::exit_code(write(args))
+    exit_code_of_output(write(args))
 }
 
 fn write(args: &Args) -> anyhow::Result<()> {
@@ -54,7 +52,7 @@ fn write(args: &Args) -> anyhow::Result<()> {
         builder.add_options(read(file, "describe-orderable-db-instance-options")?);
     }
     let text = builder.finish().text();
-    catalogue_output::write(args.output_file.as_deref(), &text)
+    write_output(args.output_file.as_deref(), &text)
 }
 
 fn read<T: DeserializeOwned>(file: &Path, command: &str) -> anyhow::Result<T> {
