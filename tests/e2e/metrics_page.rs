@@ -141,6 +141,7 @@ fn every_metric_of_the_page_exists_in_the_program() {
         "controller",
         "http-server",
         "lockstep",
+        "operators/cloud-database/cli",
         "operators/cloud-database/controller",
         "sdk",
         "watch",

@@ -1,12 +1,11 @@
 //! Runs of the two benchmarks that count.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use bench_harness::root;
+use bench_harness::{cargo, root};
 use serde_json::Value;
 
 use crate::cases::Case;
@@ -76,8 +75,7 @@ fn instructions() -> anyhow::Result<BTreeMap<String, u64>> {
 ///
 /// The whole workspace is selected, so that its libraries have the features with which the tests have compiled them.
 fn run(benchmark: &str, runner: Option<&str>) -> anyhow::Result<String> {
-    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command
         .args(["bench", "--workspace", "--locked", "--profile", PROFILE])
         .args(["--bench", benchmark]);

@@ -26,21 +26,26 @@ pub fn release(package: &str) -> anyhow::Result<PathBuf> {
     build(package, "release")
 }
 
+/// Returns a call of cargo, as from a shell. `cargo run` and `cargo bench` set variables about the benchmark, whose change makes
+/// some build scripts run again, and everything that depends on them.
+pub fn cargo() -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&*name);
+        }
+    }
+    cargo
+}
+
 /// Builds the program of a package and returns its path. Its dependencies have only the features that this package needs.
 fn build(package: &str, profile: &str) -> anyhow::Result<PathBuf> {
-    let cargo = env::var_os("CARGO").unwrap_or("cargo".into());
-    let mut build = Command::new(cargo);
+    let mut build = cargo();
     build
         .current_dir(root())
         .args(["build", "--locked", "--profile", profile])
         .args(["--package", package]);
-    // `cargo run` sets variables about the benchmark, whose change makes some build scripts run again.
-    for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            build.env_remove(&*name);
-        }
-    }
     run(&mut build)?;
     Ok(target().join(profile).join(package))
 }

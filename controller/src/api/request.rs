@@ -65,6 +65,12 @@ impl<'a, K> SyncRequest<'a, K> {
         }
     }
 
+    /// Returns the same request with another policy: for tests.
+    #[must_use]
+    pub fn with_policy(self, policy: &'a Policy) -> Self {
+        Self { policy, ..self }
+    }
+
     /// Returns the object.
     pub fn parent(&self) -> &'a K {
         self.parent

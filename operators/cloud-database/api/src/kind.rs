@@ -1,7 +1,7 @@
 //! CloudDatabase as a validated kind.
 
 use lockstep_shared_validation::{
-    CompileError, DynamicDefault, Rule, Ruleset, ValidatedResource, VersionMapping,
+    CompileError, DynamicDefault, Rule, Ruleset, Settings, ValidatedResource, VersionMapping,
 };
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::references::CREATE;
 use crate::spec::CloudDatabase;
 use crate::versions::V1BETA1;
-use crate::{crd, validation};
+use crate::{crd, tenancy, validation};
 
 const STORAGE: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Storage.html";
 const TAGS: &str = "https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_Tagging.html";
@@ -108,6 +108,10 @@ impl ValidatedResource for CloudDatabase {
 
     fn rules() -> Vec<Rule<Self>> {
         validation::all()
+    }
+
+    fn settings() -> Option<Settings> {
+        Some(tenancy::settings())
     }
 
     fn dynamic_defaults() -> Vec<DynamicDefault> {

@@ -22,6 +22,7 @@ mod schemas;
 mod secret_names;
 mod spec;
 mod status;
+mod tenancy;
 mod validation;
 mod versions;
 mod window;
@@ -48,6 +49,8 @@ pub use status::{
     AcceptedChange, AppliedStorage, Certificate, CloudDatabaseStatus, DeletionRequest, Endpoint,
     LastChange, MasterUserSecret,
 };
+
+pub use tenancy::{NamespacePolicy, POLICY_SECTION, Quota, matches_pattern};
 
 /// Finalizer that keeps an object until its instance is deleted.
 pub const FINALIZER: &str = "database.example.com/finalizer";

@@ -1,5 +1,6 @@
 //! Validation rules of CloudDatabase that neither the schema nor CEL can express.
 
+mod allowed;
 mod computed;
 mod connection_secret;
 mod database_name;
@@ -43,6 +44,7 @@ const SHORTEST_WINDOW: u32 = 30;
 
 pub(crate) fn all() -> Vec<Rule<CloudDatabase>> {
     let mut all = Vec::from(OWN);
+    all.extend(allowed::rules());
     all.extend(connection_secret::rules());
     all.extend(database_name::rules());
     all.extend(engine_versions::rules());

@@ -6,6 +6,7 @@ pub(crate) mod circumstances;
 pub(crate) mod described;
 pub(crate) mod diff;
 pub(crate) mod drift;
+pub(crate) mod enqueue;
 pub(crate) mod identity;
 pub(crate) mod instance_reconciler;
 pub(crate) mod instance_status;

@@ -11,6 +11,7 @@ mod exploration;
 mod instance;
 mod offers;
 mod origin;
+mod quota;
 mod reconciler;
 mod settings;
 #[cfg(test)]

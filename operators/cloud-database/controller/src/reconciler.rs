@@ -28,8 +28,8 @@ use crate::credentials::secrets::Secrets;
 use crate::deletion::deleted::Deleted;
 use crate::deletion::deletion_policy;
 use crate::deletion::release;
-use crate::deletion::retry::Enqueue;
 use crate::instance::certificate::{CertificateExpiry, CertificateLabels};
+use crate::instance::enqueue::Enqueue;
 use crate::instance::identity::Identity;
 use crate::instance::instance_reconciler::{InstanceReconciler, RdsConfig, Shared};
 use crate::instance::modification::outcomes::SYNCED;
@@ -40,6 +40,7 @@ use crate::instance::sync::Subject;
 use crate::offers::OfferRefresh;
 use crate::origin::replica_source;
 use crate::origin::source_policy::SourcePolicy;
+use crate::quota::ledger::Ledger;
 
 /// Reconciler of CloudDatabase.
 ///
@@ -75,6 +76,7 @@ impl CloudDatabaseReconciler {
                 certificate_expiry,
                 source_policy: SourcePolicy::default(),
                 enqueue: Enqueue::default(),
+                quotas: Ledger::default(),
                 events: RdsEvents::default(),
                 clients,
                 watches_namespaces: true,
@@ -158,7 +160,7 @@ impl CloudDatabaseReconciler {
             NamespaceAccess::default().for_object(object, rules)?
         };
         let access = self.shared.clients.normalized(&access);
-        let owner = owner(object);
+        let owner = Owner::from_object(object);
         if let Some(reconciler) = self.reconcilers.get(&owner, &access) {
             return Ok(reconciler);
         }
@@ -169,14 +171,6 @@ impl CloudDatabaseReconciler {
             client,
         ));
         Ok(self.reconcilers.add(&owner, access, created))
-    }
-}
-
-fn owner(object: &Value) -> Owner {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    Owner {
-        namespace: text("namespace").to_owned(),
-        name: text("name").to_owned(),
     }
 }
 
@@ -238,7 +232,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let record = Record::from_object(object, &identity.id);
         // There is nothing to observe before.
         record.listed_id()?;
-        let owner = owner(object);
+        let owner = Owner::from_object(object);
         let change = self.shared.events.changed.take(&owner);
         let reconciler = match self.reconciler_of(object, suspended.related).await {
             Ok(reconciler) => reconciler,
@@ -285,7 +279,7 @@ impl Reconciler for CloudDatabaseReconciler {
             }
             None => None,
         };
-        let owner = owner(request.raw_parent());
+        let owner = Owner::from_object(request.raw_parent());
         let changed = &self.shared.events.changed;
         changed.set_owner(&location.instance(&identity.id), &owner);
         let change = changed.take(&owner);
@@ -356,7 +350,7 @@ impl Reconciler for CloudDatabaseReconciler {
         let text = |field: &str| metadata[field].as_str();
         let labels = CertificateLabels::of(text("namespace"), text("name"));
         self.shared.certificate_expiry.remove(&labels);
-        let owner = owner(deleted.object);
+        let owner = Owner::from_object(deleted.object);
         let changed = &self.shared.events.changed;
         let change = changed.take(&owner);
         let identity = Identity::of_deleted(deleted)?;
@@ -387,6 +381,7 @@ impl Reconciler for CloudDatabaseReconciler {
             done => {
                 changed.remove_owner(&owner);
                 self.reconcilers.remove(&owner);
+                self.shared.enqueue.all(&self.shared.quotas.release(&owner));
                 done
             }
         })

@@ -9,6 +9,7 @@ mod environment;
 mod errors;
 mod modifications;
 mod origins;
+mod quotas;
 mod recovery;
 mod regions;
 mod remains;

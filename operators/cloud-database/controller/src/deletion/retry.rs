@@ -1,41 +1,14 @@
 //! Next attempts of deletions that AWS [refuses](crate::deletion::refused).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use lockstep_cloud_database_api::CloudDatabaseStatus;
-use lockstep_controller::{ControllerRegistry, FinalizeOutcome, ReconcileError};
+use lockstep_controller::{FinalizeOutcome, ReconcileError};
 
 use crate::aws::rds_events::changed_instances::Owner;
-use crate::aws::rds_events::receiver::CONTROLLER;
 use crate::deletion::refused::{DeletionCall, PROBE_INTERVAL};
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::step_error::StepError;
-
-/// Function that has an object reconciled.
-#[derive(Clone)]
-pub(crate) struct Enqueue(Arc<dyn Fn(&Owner) + Send + Sync>);
-
-impl Default for Enqueue {
-    /// Returns a function that does nothing: the object waits for its next reconciliation.
-    fn default() -> Self {
-        Self::new(|_| {})
-    }
-}
-
-impl Enqueue {
-    pub(crate) fn new(enqueue: impl Fn(&Owner) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(enqueue))
-    }
-
-    /// Returns a function that adds an object to the queue of its controller.
-    pub(crate) fn in_controllers(controllers: ControllerRegistry) -> Self {
-        Self::new(move |owner| {
-            // A controller that does not run any more reconciles all objects when it starts.
-            let _ = controllers.enqueue(CONTROLLER, Some(&owner.namespace), &owner.name);
-        })
-    }
-}
 
 impl InstanceReconciler {
     /// Returns the result of a step of a deletion. The object that has waited longest for the reason of a refusal tries again
@@ -48,7 +21,9 @@ impl InstanceReconciler {
     ) -> FinalizeOutcome {
         let cause = step.as_ref().err().and_then(StepError::cause).cloned();
         if !is_waiting_still(&step) {
-            self.enqueue(&self.refused.leave(owner, cause.as_ref()));
+            self.shared
+                .enqueue
+                .all(&self.refused.leave(owner, cause.as_ref()));
         }
         let error = match step {
             Ok(outcome) => return outcome,
@@ -63,13 +38,7 @@ impl InstanceReconciler {
 
     /// Has the objects tried again whose deletions wait for a call that was accepted for another one.
     pub(crate) fn accepted_call(&self, call: DeletionCall) {
-        self.enqueue(&self.refused.accepted(call));
-    }
-
-    fn enqueue(&self, owners: &[Owner]) {
-        for owner in owners {
-            (self.shared.enqueue.0)(owner);
-        }
+        self.shared.enqueue.all(&self.refused.accepted(call));
     }
 }
 

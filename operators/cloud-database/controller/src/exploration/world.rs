@@ -125,8 +125,14 @@ impl Surroundings {
 }
 
 fn api_server(stored: Arc<Mutex<Option<Value>>>) -> Client {
-    let server = tower::service_fn(move |_: Request<Body>| {
-        let object = stored.lock().expect("no panic").clone();
+    let server = tower::service_fn(move |request: Request<Body>| {
+        let mut object = stored.lock().expect("no panic").clone();
+        if request.uri().path().ends_with("/clouddatabases") {
+            object = Some(json!({
+                "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabaseList",
+                "metadata": {}, "items": Vec::from_iter(object),
+            }));
+        }
         let missing = json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "message": "",
             "reason": "NotFound",

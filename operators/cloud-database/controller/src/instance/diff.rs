@@ -3,6 +3,7 @@
 use kube::ResourceExt;
 use lockstep_cloud_database_api::ApplyChanges;
 use lockstep_cloud_database_api::effects::effect_of;
+use lockstep_controller::ReconcileError;
 
 use crate::credentials::connection_secret::Published;
 use crate::credentials::master_password::{
@@ -12,7 +13,7 @@ use crate::credentials::master_password::{
 use crate::instance::described::Described;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::modification::Modification;
-use crate::instance::modification::outcomes::{Outcomes, PendingChange};
+use crate::instance::modification::outcomes::{Outcome, Outcomes, PendingChange};
 use crate::instance::{circumstances, drift, tags};
 use crate::origin::replication::Replication;
 use crate::settings::{self, Password, Tags};
@@ -32,6 +33,26 @@ pub(crate) struct Diff<'a> {
     pub(crate) notes_password: bool,
     /// Password that the instance has, or where it is. None while RDS is changing it.
     pub(crate) published: Option<Published>,
+}
+
+impl Diff<'_> {
+    /// Leaves changes of the storage out that would exceed a quota, or of which that is not known.
+    pub(crate) fn hold_storage(
+        &mut self,
+        exceeded: Result<Option<String>, ReconcileError>,
+        outcomes: &mut Outcomes,
+    ) {
+        let outcome = match exceeded {
+            Ok(None) => return,
+            Ok(Some(problem)) => Outcome::OverQuota(problem),
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        let [access, storage, rest, tags] = self.change.requests();
+        if !storage.is_empty() {
+            outcomes.add(&storage.fields(), outcome);
+            self.change = Modification::from_parts([access, rest, tags]);
+        }
+    }
 }
 
 impl InstanceReconciler {

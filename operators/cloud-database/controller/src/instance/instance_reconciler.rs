@@ -23,8 +23,8 @@ use crate::aws::shared_list::SharedList;
 use crate::clock;
 use crate::credentials::known_passwords::KnownPasswords;
 use crate::deletion::refused::RefusedDeletions;
-use crate::deletion::retry::Enqueue;
 use crate::instance::certificate::CertificateExpiry;
+use crate::instance::enqueue::Enqueue;
 use crate::instance::modification::outcomes::SYNCED;
 use crate::instance::modification::requested::RequestedModifications;
 use crate::instance::modification::unaccepted_changes::UnacceptedChanges;
@@ -32,6 +32,7 @@ use crate::instance::record::Record;
 use crate::instance::step_error::StepError;
 use crate::instance::tags::{self, OWNER_TAG};
 use crate::origin::source_policy::SourcePolicy;
+use crate::quota::ledger::Ledger;
 
 /// Intervals of the calls to RDS.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) source_policy: SourcePolicy,
     /// Has an object reconciled.
     pub(crate) enqueue: Enqueue,
+    /// Usage of the quotas of namespaces.
+    pub(crate) quotas: Ledger,
     pub(crate) events: RdsEvents,
     pub(crate) clients: RdsClients,
     /// If true, the annotations of Namespaces count.

@@ -85,7 +85,9 @@ impl InstanceReconciler {
             self.observe(&described, status, &mut outcomes);
             None
         } else {
-            let diff = self.diff(&described, &mut outcomes);
+            let mut diff = self.diff(&described, &mut outcomes);
+            let exceeded = self.exceeded_quota(request, Some(&instance)).await;
+            diff.hold_storage(exceeded, &mut outcomes);
             let is_requested = request.is_requested();
             let requests = self.apply(&described, &diff, is_requested, status, &mut outcomes);
             Box::pin(requests).await;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use lockstep_cloud_database_api::matches_pattern;
+
 /// Beginning of an ARN.
 const ARN: &str = "arn:";
 
@@ -31,8 +33,10 @@ impl AllowedSources {
     pub(crate) fn contains(&self, name: &str, arn: Option<&str>) -> bool {
         self.0.iter().any(|pattern| {
             let is_arn = pattern.starts_with(ARN);
-            let is_listed =
-                |source: &str| matches(&pattern.to_ascii_lowercase(), &source.to_ascii_lowercase());
+            // RDS does not distinguish capital letters.
+            let is_listed = |source: &str| {
+                matches_pattern(&pattern.to_ascii_lowercase(), &source.to_ascii_lowercase())
+            };
             let is_of_kind = pattern == "*" || is_arn == name.starts_with(ARN);
             is_of_kind && is_listed(name) || is_arn && arn.is_some_and(is_listed)
         })
@@ -47,28 +51,6 @@ impl AllowedSources {
         let names = self.0.iter().map(String::as_str).chain([source]);
         (is_name && self.0.iter().all(is_pattern)).then(|| names.collect::<Vec<_>>().join(","))
     }
-}
-
-/// Returns true if a text matches a pattern, in which `*` stands for any characters. Both have small letters, because RDS does not
-/// distinguish the others.
-fn matches(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(text) = text.strip_prefix(first) else {
-        return false;
-    };
-    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-    let Some(mut text) = text.strip_suffix(last) else {
-        return false;
-    };
-    for part in middle.split('*') {
-        let Some(at) = text.find(part) else {
-            return false;
-        };
-        text = &text[at + part.len()..];
-    }
-    true
 }
 
 /// Value of `--allowed-sources`: a namespace with its sources.

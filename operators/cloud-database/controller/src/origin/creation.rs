@@ -1,8 +1,8 @@
 //! Creation of an object's instance, and the cases in which none is created: the instance is missing, was renamed, or
 //! was left by an earlier object.
 //!
-//! missing? → object still exists? → credentials → instance of an earlier object? → record region and account → create,
-//! restore or replicate
+//! missing? → object still exists? → credentials → within the quota? → instance of an earlier object? → record region and account →
+//! create, restore or replicate
 //!
 //! Region and account are recorded before the call: if its response is lost, the instance can only exist there.
 //! Once they are recorded, instances of earlier objects are no longer searched: those objects were deleted before
@@ -119,6 +119,9 @@ impl InstanceReconciler {
             return Ok(self.in_progress(status, message));
         }
         if record.region.is_none() || record.account_id.is_none() {
+            if let Some(problem) = self.exceeded_quota(request, None).await? {
+                return Err(self.stalled("QuotaExceeded", problem));
+            }
             let events = self.require_first(id, object, record, &origin).await?;
             let located = self.locating(id, &origin, status).await?;
             return Ok(ReconcileOutput { events, ..located });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::aws::call_error::OTHERS_AGAIN_AFTER;
 use crate::deletion::refused::PROBE_INTERVAL;
-use crate::deletion::retry::Enqueue;
+use crate::instance::enqueue::Enqueue;
 use crate::instance::instance_status::{self, STATUSES};
 use crate::tests::environment::{Environment, Told};
 

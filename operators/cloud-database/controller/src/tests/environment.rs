@@ -1,7 +1,7 @@
 //! Objects in a map instead of an API server, and their reconciliations.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use aws_sdk_rds::types::Tag;
@@ -16,6 +16,7 @@ use lockstep_controller::{
     Children, FinalizeOutcome, FinalizeRequest, Leadership, ReconcileError, ReconcileOutput,
     Reconciler, RelatedObjects, SuspendedRequest, SyncRequest,
 };
+use lockstep_shared_validation::{Policy, ValidatorRegistry};
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
@@ -41,6 +42,19 @@ pub(super) struct Environment {
     pub(super) reconciler: CloudDatabaseReconciler,
     stored: Stored,
     requests: AwsRequests,
+    /// Policy of the installation.
+    policy: Policy,
+}
+
+/// Returns a policy with a quota for all namespaces.
+fn policy(quota: &Value) -> Policy {
+    static VALIDATORS: LazyLock<ValidatorRegistry> = LazyLock::new(|| {
+        let ruleset = lockstep_cloud_database_api::ruleset().expect("valid rules");
+        ValidatorRegistry::default().register(Arc::new(ruleset))
+    });
+    let section = json!({"cloudDatabase": {"default": {"quota": quota}}});
+    let policy = Policy::read(&json!({"settings": section}), &VALIDATORS);
+    policy.expect("a valid policy")
 }
 
 /// Returns the time until it is Monday. Otherwise, the maintenance windows on Sundays open while a test advances the time, if it runs
@@ -99,7 +113,15 @@ impl Environment {
             reconciler,
             stored,
             requests,
+            policy: policy(&json!({
+                "instances": 10_000, "storageGib": 10_000_000, "provisionedIops": 10_000_000,
+            })),
         }
+    }
+
+    /// Sets the quota of all namespaces.
+    pub(super) fn set_quota(&mut self, quota: &Value) {
+        self.policy = policy(quota);
     }
 
     /// Directs the calls to RDS to a port without a server.
@@ -230,7 +252,7 @@ impl Environment {
     async fn reconcile_as(&self, name: &str, is_requested: bool) -> ReconcileOutput {
         let raw = self.object(name);
         let object: CloudDatabase = serde_json::from_value(raw.clone()).expect("a database");
-        let plain = SyncRequest::of(&object, &raw);
+        let plain = SyncRequest::of(&object, &raw).with_policy(&self.policy);
         let request = if is_requested {
             plain.requested_by_user()
         } else {
@@ -436,11 +458,15 @@ fn path(name: &str) -> String {
 
 fn api_server(stored: Stored) -> Client {
     let server = tower::service_fn(move |request: Request<Body>| {
-        let found = stored
-            .lock()
-            .expect("a lock")
-            .get(request.uri().path())
-            .cloned();
+        let found = {
+            let stored = stored.lock().expect("a lock");
+            let path = request.uri().path();
+            let found = stored.get(path).cloned();
+            found.or_else(|| {
+                path.ends_with("/clouddatabases")
+                    .then(|| list(&stored, path))
+            })
+        };
         let missing = json!({
             "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "message": "",
             "reason": "NotFound",
@@ -451,6 +477,16 @@ fn api_server(stored: Stored) -> Client {
         async { Ok::<_, std::io::Error>(response.expect("an answer")) }
     });
     Client::new(server, "shop")
+}
+
+/// Returns the objects below a path.
+fn list(stored: &BTreeMap<String, Value>, path: &str) -> Value {
+    let items = stored.iter().filter(|(name, _)| name.starts_with(path));
+    let items: Vec<_> = items.map(|(_, object)| object).collect();
+    json!({
+        "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabaseList", "metadata": {},
+        "items": items,
+    })
 }
 
 /// Kind, reason and message of an error, without the variants that wrap it.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -21,6 +22,17 @@ const MAX_EARLY: usize = 10_000;
 pub(crate) struct Owner {
     pub(crate) namespace: String,
     pub(crate) name: String,
+}
+
+impl Owner {
+    /// Reads the metadata of an object.
+    pub(crate) fn from_object(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Self {
+            namespace: text("namespace").to_owned(),
+            name: text("name").to_owned(),
+        }
+    }
 }
 
 /// Instances of the objects that were reconciled here, and their changes. It is shared by its clones.

@@ -57,6 +57,8 @@ pub(crate) enum Outcome {
         /// Code and message of RDS, if it was asked.
         message: Option<String>,
     },
+    /// It would exceed a quota of the namespace, with what to do.
+    OverQuota(String),
     /// It differs, and nothing is requested for an instance that is only observed.
     Observed,
     /// It is requested once the status of the object says that it may have been.
@@ -186,6 +188,7 @@ impl Outcomes {
             Outcome::Rejected(_)
             | Outcome::TakenBack(_)
             | Outcome::Cooldown { .. }
+            | Outcome::OverQuota(_)
             | Outcome::Observed => false,
         };
         fields.any(|(_, it)| in_progress(it)) || !self.pending.is_empty() && self.window.is_none()
@@ -216,6 +219,9 @@ impl Outcomes {
         let fields = self.fields.iter().map(|(fields, outcome)| match outcome {
             Outcome::Requested(effects) => format!("RDS is changing {}", described(effects)),
             Outcome::Observed => format!("{fields}: RDS has another value"),
+            Outcome::OverQuota(message) => {
+                format!("the change of {fields} is not requested: {message}")
+            }
             Outcome::Next => format!("the change of {fields} is requested next"),
             Outcome::Accepted => {
                 format!("RDS has accepted the change of {fields} and has not applied it yet")
@@ -351,6 +357,8 @@ impl Outcomes {
             OUTCOME_UNKNOWN
         } else if has(|it| matches!(it, Outcome::Failed(_))) {
             "CallFailed"
+        } else if has(|outcome| matches!(outcome, Outcome::OverQuota(_))) {
+            "QuotaExceeded"
         } else if has(|outcome| matches!(outcome, Outcome::Cooldown { .. })) {
             "StorageCooldown"
         } else if !self.fields.is_empty() {

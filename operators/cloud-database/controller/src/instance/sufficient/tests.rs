@@ -51,6 +51,7 @@ impl Objects {
             certificate_expiry: Default::default(),
             source_policy: Default::default(),
             enqueue: Default::default(),
+            quotas: Default::default(),
             events: Default::default(),
             clients: RdsClients::of(
                 config_at("http://127.0.0.1:1").await,

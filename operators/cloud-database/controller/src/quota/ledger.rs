@@ -1,0 +1,277 @@
+//! Usage of the objects of each namespace, as far as the controller has granted or found it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lockstep_cloud_database_api::Quota;
+
+use crate::aws::rds_events::changed_instances::Owner;
+use crate::clock;
+use crate::quota::usage::{Amount, Usage};
+
+/// Usage by namespace. It is shared by its clones.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger(Arc<Mutex<HashMap<String, Namespace>>>);
+
+#[derive(Debug, Default)]
+struct Namespace {
+    /// Usage of objects that have an instance, or are about to have one, by name.
+    granted: BTreeMap<String, Usage>,
+    /// Objects that wait because of a quota.
+    waiting: BTreeSet<String>,
+    /// Time of the last list of the objects.
+    listed_at: Option<Instant>,
+}
+
+/// Change of the usage of an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Usage that the instance has already. It is counted, and never refused.
+    pub(crate) present: Usage,
+    /// Usage that the spec demands.
+    pub(crate) desired: Usage,
+}
+
+/// Resource of which a namespace would have too much.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Exceeded {
+    /// Key in the policy.
+    pub(crate) key: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) limit: u64,
+    /// What all other objects have.
+    pub(crate) others: u64,
+    /// What the object would have.
+    pub(crate) desired: u64,
+}
+
+impl Ledger {
+    /// Returns true if the objects of a namespace were listed within this time.
+    pub(crate) fn is_listed_within(&self, namespace: &str, time: Duration) -> bool {
+        let namespaces = self.lock();
+        let listed = namespaces.get(namespace).and_then(|it| it.listed_at);
+        listed.is_some_and(|at| clock::instant().duration_since(at) <= time)
+    }
+
+    /// Returns true if an object was granted this before.
+    pub(crate) fn has_granted(&self, owner: &Owner, usage: Usage) -> bool {
+        let namespaces = self.lock();
+        let granted = namespaces
+            .get(&owner.namespace)
+            .and_then(|it| it.granted.get(&owner.name));
+        granted.is_some_and(|granted| usage.is_within(*granted))
+    }
+
+    /// Takes over a list of the objects of a namespace, with the usage of those that have an instance as their status says. What
+    /// this process has granted since they were read stays.
+    pub(crate) fn set_listed(&self, namespace: &str, objects: &BTreeMap<String, Option<Usage>>) {
+        let mut namespaces = self.lock();
+        let namespace = namespaces.entry(namespace.to_owned()).or_default();
+        namespace
+            .granted
+            .retain(|name, _| objects.contains_key(name));
+        namespace.waiting.retain(|name| objects.contains_key(name));
+        for (name, usage) in objects {
+            if let Some(usage) = usage {
+                namespace.granted.entry(name.clone()).or_insert(*usage);
+            }
+        }
+        namespace.listed_at = Some(clock::instant());
+    }
+
+    /// Grants an object what it wants, if the quota of its namespace is enough. Returns the objects that are to try again because
+    /// this one needs less than before.
+    ///
+    /// # Errors
+    ///
+    /// The quota is not enough. What the object has is counted, and it waits.
+    pub(crate) fn request(
+        &self,
+        owner: &Owner,
+        wanted: Wanted,
+        quota: Quota,
+    ) -> Result<Vec<Owner>, Exceeded> {
+        let mut namespaces = self.lock();
+        let namespace = namespaces.entry(owner.namespace.clone()).or_default();
+        let granted = namespace.granted.remove(&owner.name);
+        let had = granted.unwrap_or_default().max(wanted.present);
+        let desired = wanted.desired.max(wanted.present);
+        let all = namespace.granted.values();
+        let others = all.fold(Usage::default(), |sum, usage| sum.plus(*usage));
+        let exceeded = exceeded(others, had, desired, quota);
+        let usage = if exceeded.is_some() { had } else { desired };
+        if usage != Usage::default() {
+            namespace.granted.insert(owner.name.clone(), usage);
+        }
+        if let Some(exceeded) = exceeded {
+            namespace.waiting.insert(owner.name.clone());
+            return Err(exceeded);
+        }
+        namespace.waiting.remove(&owner.name);
+        let is_less = granted.is_some_and(|granted| !granted.is_within(usage));
+        Ok(if is_less {
+            namespace.wake(&owner.namespace)
+        } else {
+            Vec::new()
+        })
+    }
+
+    /// Removes an object that has no instance any more. Returns the objects that are to try again.
+    #[must_use]
+    pub(crate) fn release(&self, owner: &Owner) -> Vec<Owner> {
+        let mut namespaces = self.lock();
+        let Some(namespace) = namespaces.get_mut(&owner.namespace) else {
+            return Vec::new();
+        };
+        namespace.waiting.remove(&owner.name);
+        match namespace.granted.remove(&owner.name) {
+            Some(_) => namespace.wake(&owner.namespace),
+            None => Vec::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Namespace>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Namespace {
+    /// Returns the objects that wait.
+    fn wake(&self, namespace: &str) -> Vec<Owner> {
+        let waiting = self.waiting.iter().map(|name| Owner {
+            namespace: namespace.to_owned(),
+            name: name.clone(),
+        });
+        waiting.collect()
+    }
+}
+
+/// Returns the first resource of which an object would have more than before, and its namespace too much.
+fn exceeded(others: Usage, had: Usage, desired: Usage, quota: Quota) -> Option<Exceeded> {
+    let with = |usage: Usage| usage.beside(quota);
+    let resources = with(others).into_iter().zip(with(had)).zip(with(desired));
+    resources
+        .filter(|((_, had), desired)| desired.used > had.used)
+        .find(|((others, _), desired)| others.used.saturating_add(desired.used) > desired.limit)
+        .map(|((others, _), desired)| {
+            let Amount {
+                key,
+                unit,
+                used,
+                limit,
+            } = desired;
+            Exceeded {
+                key,
+                unit,
+                limit,
+                others: others.used,
+                desired: used,
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(name: &str) -> Owner {
+        Owner {
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn usage(storage_gib: u64) -> Usage {
+        Usage {
+            instances: 1,
+            storage_gib,
+            provisioned_iops: 0,
+        }
+    }
+
+    const QUOTA: Quota = Quota {
+        instances: 2,
+        storage_gib: 100,
+        provisioned_iops: 0,
+    };
+
+    fn create(ledger: &Ledger, name: &str, storage_gib: u64) -> Result<Vec<Owner>, &'static str> {
+        let wanted = Wanted {
+            present: Usage::default(),
+            desired: usage(storage_gib),
+        };
+        let result = ledger.request(&owner(name), wanted, QUOTA);
+        result.map_err(|exceeded| exceeded.key)
+    }
+
+    /// Wants storage for an instance that has 20 GiB.
+    fn grow(ledger: &Ledger, name: &str, storage_gib: u64) -> Result<Vec<Owner>, Exceeded> {
+        let wanted = Wanted {
+            present: usage(20),
+            desired: usage(storage_gib),
+        };
+        ledger.request(&owner(name), wanted, QUOTA)
+    }
+
+    #[test]
+    fn what_exceeds_waits_until_others_need_less() {
+        let ledger = Ledger::default();
+        assert_eq!(create(&ledger, "a", 20), Ok(Vec::new()));
+        assert_eq!(create(&ledger, "b", 20), Ok(Vec::new()));
+        assert_eq!(create(&ledger, "c", 20), Err("instances"));
+        // Another try of one that has a place.
+        assert_eq!(create(&ledger, "b", 20), Ok(Vec::new()));
+        assert_eq!(ledger.release(&owner("a")), [owner("c")]);
+        assert_eq!(create(&ledger, "c", 20), Ok(Vec::new()));
+        assert!(ledger.release(&owner("a")).is_empty());
+    }
+
+    #[test]
+    fn a_growth_is_refused_and_what_runs_is_counted_whatever_the_quota_says() {
+        let ledger = Ledger::default();
+        assert_eq!(grow(&ledger, "a", 70), Ok(Vec::new()));
+        let exceeded = grow(&ledger, "b", 40).expect_err("110 GiB");
+        let expected = Exceeded {
+            key: "storageGib",
+            unit: "GiB of storage",
+            limit: 100,
+            others: 70,
+            desired: 40,
+        };
+        assert_eq!(exceeded, expected);
+        // Both have less than they may: b runs with 20 GiB.
+        assert_eq!(create(&ledger, "c", 1), Err("instances"));
+        // The instance of a has grown less than the spec said.
+        let waiting = grow(&ledger, "a", 50).expect("less than before");
+        assert_eq!(waiting, [owner("b"), owner("c")]);
+        assert_eq!(grow(&ledger, "b", 40), Ok(Vec::new()));
+        // A smaller quota takes nothing away.
+        let none = Quota {
+            instances: 0,
+            storage_gib: 0,
+            provisioned_iops: 0,
+        };
+        let same = Wanted {
+            present: usage(20),
+            desired: usage(40),
+        };
+        assert_eq!(ledger.request(&owner("b"), same, none), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_list_adds_what_other_processes_have_granted_and_removes_what_is_gone() {
+        let ledger = Ledger::default();
+        let minute = Duration::from_mins(1);
+        assert!(!ledger.is_listed_within("shop", minute));
+        assert_eq!(create(&ledger, "a", 20), Ok(Vec::new()));
+        assert_eq!(create(&ledger, "gone", 20), Ok(Vec::new()));
+        let listed = [("a", None), ("b", Some(usage(60))), ("c", None)];
+        let listed = listed.map(|(name, usage)| (name.to_owned(), usage));
+        ledger.set_listed("shop", &BTreeMap::from(listed));
+        assert!(ledger.is_listed_within("shop", minute));
+        assert_eq!(create(&ledger, "c", 1), Err("instances"));
+        assert_eq!(ledger.release(&owner("b")), [owner("c")]);
+        assert_eq!(create(&ledger, "c", 90), Err("storageGib"));
+    }
+}

@@ -1,0 +1,126 @@
+//! What an instance takes of a quota.
+
+use aws_sdk_rds::types::DbInstance;
+use lockstep_cloud_database_api::Quota;
+use serde_json::Value;
+
+/// What an instance takes of a quota, or several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) instances: u64,
+    pub(crate) storage_gib: u64,
+    pub(crate) provisioned_iops: u64,
+}
+
+/// Amount of one resource, beside the limit of a quota.
+pub(crate) struct Amount {
+    /// Key in the policy.
+    pub(crate) key: &'static str,
+    /// Unit for people.
+    pub(crate) unit: &'static str,
+    pub(crate) used: u64,
+    pub(crate) limit: u64,
+}
+
+impl Usage {
+    /// Returns what the instance of an object takes that matches its spec. Autoscaling may increase the storage up to its maximum.
+    pub(crate) fn of_object(object: &Value) -> Self {
+        let storage = &object["spec"]["storage"];
+        let number = |field: &str| storage[field].as_u64().unwrap_or_default();
+        Self {
+            instances: 1,
+            storage_gib: number("sizeGib").max(number("maxSizeGib")),
+            provisioned_iops: number("iops"),
+        }
+    }
+
+    /// Returns what an instance takes as RDS describes it.
+    pub(crate) fn of_instance(instance: &DbInstance) -> Self {
+        let number = |value: Option<i32>| value.and_then(|value| u64::try_from(value).ok());
+        let size = number(instance.allocated_storage()).unwrap_or_default();
+        let max_size = number(instance.max_allocated_storage()).unwrap_or_default();
+        // For other types, RDS reports what comes with the size.
+        let storage_type = instance.storage_type().unwrap_or_default();
+        let iops = number(instance.iops()).filter(|_| storage_type.starts_with("io"));
+        Self {
+            instances: 1,
+            storage_gib: size.max(max_size),
+            provisioned_iops: iops.unwrap_or_default(),
+        }
+    }
+
+    /// Returns the larger amount of each resource.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            instances: self.instances.max(other.instances),
+            storage_gib: self.storage_gib.max(other.storage_gib),
+            provisioned_iops: self.provisioned_iops.max(other.provisioned_iops),
+        }
+    }
+
+    /// Returns the sum of each resource.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            instances: self.instances.saturating_add(other.instances),
+            storage_gib: self.storage_gib.saturating_add(other.storage_gib),
+            provisioned_iops: self.provisioned_iops.saturating_add(other.provisioned_iops),
+        }
+    }
+
+    /// Returns true if none of the amounts is larger than the other one.
+    pub(crate) fn is_within(self, other: Self) -> bool {
+        self.max(other) == other
+    }
+
+    /// Returns the amount of each resource beside the limit.
+    pub(crate) fn beside(self, quota: Quota) -> [Amount; 3] {
+        let amount = |key, unit, used, limit| Amount {
+            key,
+            unit,
+            used,
+            limit,
+        };
+        [
+            amount("instances", "instances", self.instances, quota.instances),
+            amount(
+                "storageGib",
+                "GiB of storage",
+                self.storage_gib,
+                quota.storage_gib,
+            ),
+            amount(
+                "provisionedIops",
+                "provisioned IOPS",
+                self.provisioned_iops,
+                quota.provisioned_iops,
+            ),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn storage_counts_up_to_the_maximum_of_autoscaling_and_iops_if_they_are_provisioned() {
+        let object =
+            json!({"spec": {"storage": {"sizeGib": 100, "maxSizeGib": 500, "iops": 3_000}}});
+        let expected = Usage {
+            instances: 1,
+            storage_gib: 500,
+            provisioned_iops: 3_000,
+        };
+        assert_eq!(Usage::of_object(&object), expected);
+        let instance = |storage_type: &str| {
+            let instance = DbInstance::builder().allocated_storage(500).iops(3_000);
+            Usage::of_instance(&instance.storage_type(storage_type).build())
+        };
+        assert_eq!(instance("io1"), expected);
+        assert_eq!(instance("gp3").provisioned_iops, 0);
+        assert!(instance("gp3").is_within(expected));
+        assert!(!expected.is_within(instance("gp3")));
+    }
+}
