@@ -119,6 +119,7 @@ async fn survives(seed: u64) {
     let key = Simulator::CONSOLE_ACCESS_KEY;
     env.rds = env::rds_as(key, &rds.endpoint(), Simulator::REGION).await;
     allow_sources(&env);
+    env.raise_quota();
     database_origins::prepare(&rds, &env.rds, workload::DATABASES).await;
     refusals::start(&rds);
     let statuses = InstanceStatuses::start(rds.clone(), seed);

@@ -296,6 +296,7 @@ async fn every_case_gets_the_same_validation_result_everywhere() {
         ..EnvOptions::default()
     };
     let mut env = TestEnv::start_with(seldom).await;
+    env.raise_quota();
     let webhook = &WebhookClient::of(&env).await;
     each(&cases, async |(result, case)| {
         at_the_webhook(webhook, case, result).await;

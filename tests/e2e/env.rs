@@ -260,6 +260,17 @@ impl TestEnv {
         env
     }
 
+    /// Sets a policy with which a namespace can have thousands of databases.
+    pub fn raise_quota(&self) {
+        let quota = json!({
+            "instances": 100_000, "storageGib": 100_000_000, "provisionedIops": 1_000_000_000,
+        });
+        let section = json!({"cloudDatabase": {"default": {"quota": quota}}});
+        let policy = json!({"settings": section}).to_string();
+        let set = self.installation.set_policy(&policy);
+        set.expect("a policy");
+    }
+
     pub fn databases(&self) -> Api<DynamicObject> {
         self.objects(&database("any"))
     }

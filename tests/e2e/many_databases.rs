@@ -17,6 +17,7 @@ const CLIENTS: usize = 16;
 impl TestEnv {
     /// Creates the databases `orders-0`, `orders-1` and so on.
     pub async fn create_databases(&self, count: usize) {
+        self.raise_quota();
         let databases = self.databases();
         let created = iter(0..count).map(|number| {
             let databases = databases.clone();

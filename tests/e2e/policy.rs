@@ -4,7 +4,7 @@ use kube::api::{DynamicObject, PostParams};
 use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
-use crate::env::{TestEnv, database};
+use crate::env::{EnvOptions, TestEnv, database};
 
 /// Object that violates `overlapping-windows` and no other rule.
 fn invalid(name: &str) -> Value {
@@ -145,4 +145,43 @@ async fn an_object_that_a_policy_admitted_stays_valid_when_the_rule_is_enforced(
         "{}",
         condition.message
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_has_no_more_databases_than_its_quota_and_names_what_the_policy_lists() {
+    let options = EnvOptions {
+        controller_args: vec!["--rds-resync-period=1h".to_owned()],
+        ..EnvOptions::default()
+    };
+    let (env, rds) = TestEnv::start_on_simulator_with(options).await;
+    let section = "{quota: {instances: 1}, allowed: {instanceClasses: [db.t4g.*]}}";
+    let policy = format!("settings: {{cloudDatabase: {{namespaces: {{default: {section}}}}}}}");
+    env.installation.set_policy(&policy).expect("a policy");
+    let mut large = database("large");
+    large["spec"]["instanceClass"] = json!("db.m7g.large");
+    becomes(&env, "a class that the policy does not list", async || {
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let object = serde_json::from_value(large.clone()).expect("an object");
+        let denied = env.databases().create(&params, &object).await.err();
+        denied.is_some_and(|error| error.to_string().contains("[not-allowed-in-namespace]"))
+    })
+    .await;
+    for name in ["orders", "billing"] {
+        let mut object = database(name);
+        object["spec"]["deletionPolicy"] = json!("Delete");
+        env.kubectl_apply(&object)
+            .unwrap_or_else(|error| env.fail(&error));
+        if name == "orders" {
+            env.condition(name, "Ready", "True").await;
+        }
+    }
+    env.condition_because("billing", "Stalled", "QuotaExceeded")
+        .await;
+    assert_eq!(rds.instance_ids().len(), 1);
+    env.kubectl(&["delete", "cdb/orders", "--timeout=60s"])
+        .unwrap_or_else(|error| env.fail(&error));
+    env.condition("billing", "Ready", "True").await;
 }
