@@ -16,6 +16,7 @@ use crate::fast_path;
 use crate::kind::ValidatedResource;
 use crate::last_validated::MAX_FIELDS;
 use crate::nesting;
+use crate::policy::Policy;
 use crate::probe;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
@@ -347,6 +348,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
         object: &RawObject<'_>,
         old: Option<&RawObject<'_>>,
         crd: CrdMatch,
+        policy: &Policy,
     ) -> bool {
         let (object, old) = (object.tree(), old.map(RawObject::tree));
         let compiled = self.compiled();
@@ -356,7 +358,7 @@ impl<K: ValidatedResource> Validator for Ruleset<K> {
                 fast_path::is_as_accepted(old, defaults, &compiled.transition_fields)
             })
             && (crd == CrdMatch::Same || compiled.resource.is_trivially_valid(object, old))
-            && compiled.typed.is_trivially_valid(object, old)
+            && compiled.typed.is_trivially_valid(object, old, policy)
     }
 
     fn has_all_defaults(
@@ -512,7 +514,7 @@ mod tests {
         assert!(message(0).contains("greater than or equal to 1"));
         assert!(message(6).contains("[too-large]"));
         let small = serde_json::from_str(r#"{"size": 5}"#).expect("an object");
-        assert!(lazy.is_trivially_valid(&small, None, CrdMatch::Unknown));
+        assert!(lazy.is_trivially_valid(&small, None, CrdMatch::Unknown, &Policy::default()));
         assert!(lazy.rules().iter().any(|rule| rule.id == "too-large"));
         assert_eq!(COMPILED.load(Ordering::Relaxed), 1);
     }

@@ -13,7 +13,7 @@ use crate::kind::ValidatedResource;
 use crate::layer::{LayerContext, ValidationLayer};
 use crate::nesting;
 use crate::operation::Operation;
-use crate::policy::Action;
+use crate::policy::{Action, Policy};
 use crate::probe;
 use crate::report::Report;
 use crate::result::Violation;
@@ -29,12 +29,19 @@ pub(crate) struct RustRules<K: ValidatedResource> {
 }
 
 impl<K: ValidatedResource> RustRules<K> {
-    /// Returns true if both objects deserialize and no rule reports a violation. Always false if the kind has
-    /// policy settings, because the policy is not available here.
-    pub(crate) fn is_trivially_valid(&self, object: &Tree<'_>, old: Option<&Tree<'_>>) -> bool {
-        if K::settings().is_some() || self.has_free_fields && nesting::is_violated(object) {
+    /// Returns true if both objects deserialize and no rule reports a violation.
+    pub(crate) fn is_trivially_valid(
+        &self,
+        object: &Tree<'_>,
+        old: Option<&Tree<'_>>,
+        policy: &Policy,
+    ) -> bool {
+        let own = K::settings();
+        // Rules on free fields that settings restrict can be expensive, and would run twice for an object that is invalid.
+        if self.has_free_fields && (own.is_some() || nesting::is_violated(object)) {
             return false;
         }
+        let settings = own.and_then(|own| policy.settings(own.section));
         let Ok(object) = K::deserialize(object) else {
             return false;
         };
@@ -45,7 +52,7 @@ impl<K: ValidatedResource> RustRules<K> {
             Some(_) => Operation::Update,
             None => Operation::Create,
         };
-        let context = RuleContext::new(operation, &object, old.as_ref(), None)
+        let context = RuleContext::new(operation, &object, old.as_ref(), settings)
             .with_extension(self.extension.as_deref());
         self.rules.iter().all(|rule| run(rule, &context).is_empty())
     }

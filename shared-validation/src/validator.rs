@@ -9,6 +9,7 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use crate::crd_match::CrdMatch;
+use crate::policy::Policy;
 use crate::request::ValidationRequest;
 use crate::result::ValidationResult;
 use crate::rule_info::RuleInfo;
@@ -78,6 +79,7 @@ pub trait Validator: Send + Sync {
         _object: &RawObject<'_>,
         _old: Option<&RawObject<'_>>,
         _crd: CrdMatch,
+        _policy: &Policy,
     ) -> bool {
         false
     }

@@ -8,7 +8,7 @@ use kube::api::{Api, DynamicObject, PostParams};
 use lockstep_cloud_database_api::CloudDatabase;
 use lockstep_envtest::{eventually, eventually_within};
 use lockstep_shared_validation::{
-    CrdMatch, LastValidated, Layer, RawObject, ValidationRequest, Validator,
+    CrdMatch, LastValidated, Layer, Policy, RawObject, ValidationRequest, Validator,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -248,14 +248,14 @@ fn objects_that_take_the_fast_path_have_no_violations() {
         let (object, old) = (raw(&object), old.as_ref().map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));
         let old = old.as_ref();
-        if ruleset.is_trivially_valid(&object, old, CrdMatch::Same) {
+        if ruleset.is_trivially_valid(&object, old, CrdMatch::Same, &Policy::default()) {
             assert!(!by_rust, "{}", case.name);
             passed += 1;
         } else {
             stopped += 1;
         }
         let nothing = messages.is_empty() && result.defaults.0.is_empty();
-        if ruleset.is_trivially_valid(&object, old, CrdMatch::Unknown) {
+        if ruleset.is_trivially_valid(&object, old, CrdMatch::Unknown, &Policy::default()) {
             assert!(nothing, "{}: {messages:?}", case.name);
             whole += 1;
         }
@@ -268,7 +268,7 @@ fn objects_that_take_the_fast_path_have_no_violations() {
             assert!(has_all(&object, old), "{}", case.name);
             for crd in [CrdMatch::Same, CrdMatch::Unknown, CrdMatch::Different] {
                 assert!(
-                    ruleset.is_trivially_valid(&object, old, crd),
+                    ruleset.is_trivially_valid(&object, old, crd, &Policy::default()),
                     "{} does not take the fast path: {crd:?}",
                     case.name
                 );
@@ -288,8 +288,14 @@ fn objects_that_need_full_validation_do_not_take_the_fast_path() {
     let passes = |object: &Value, old: Option<&Value>| {
         let (object, old) = (raw(object), old.map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));
-        let by_rules = ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Same);
-        let by_all = ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Unknown);
+        let by_rules =
+            ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Same, &Policy::default());
+        let by_all = ruleset.is_trivially_valid(
+            &object,
+            old.as_ref(),
+            CrdMatch::Unknown,
+            &Policy::default(),
+        );
         assert_eq!(by_rules, by_all);
         by_all
     };
@@ -360,7 +366,17 @@ fn objects_that_need_full_validation_do_not_take_the_fast_path() {
     ] {
         let (object, old) = (raw(object), old.map(raw));
         let (object, old) = (read(&object), old.as_deref().map(read));
-        assert!(ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Same));
-        assert!(!ruleset.is_trivially_valid(&object, old.as_ref(), CrdMatch::Unknown));
+        assert!(ruleset.is_trivially_valid(
+            &object,
+            old.as_ref(),
+            CrdMatch::Same,
+            &Policy::default()
+        ));
+        assert!(!ruleset.is_trivially_valid(
+            &object,
+            old.as_ref(),
+            CrdMatch::Unknown,
+            &Policy::default()
+        ));
     }
 }

@@ -11,7 +11,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode, header};
 use fuzz::{mutate, validators};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
-use lockstep_shared_validation::{CrdMatch, LastValidated, Layer, RawObject, ValidationRequest};
+use lockstep_shared_validation::{
+    CrdMatch, LastValidated, Layer, Policy, RawObject, ValidationRequest,
+};
 use lockstep_webhook::{Limits, Metrics, Webhook};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
@@ -65,7 +67,7 @@ fn allowed_reviews_have_no_violations(request: &str) {
     };
     for validator in validators::all() {
         for crd in [CrdMatch::Same, CrdMatch::Unknown] {
-            if !validator.is_trivially_valid(&object, old.as_ref(), crd) {
+            if !validator.is_trivially_valid(&object, old.as_ref(), crd, &Policy::default()) {
                 continue;
             }
             let (object, old) = (object.to_value(), old.as_ref().map(RawObject::to_value));

@@ -139,9 +139,10 @@ impl Handler {
             CrdMatch::Same if !request.is_unconverted() => CrdMatch::Unknown,
             crd => crd,
         };
+        let policy = self.policy.get();
         // Fast path: most objects are valid and complete, and this check is cheaper.
         let passes = match mode {
-            Mode::Validate => ruleset.is_trivially_valid(&object, old.as_ref(), crd),
+            Mode::Validate => ruleset.is_trivially_valid(&object, old.as_ref(), crd, &policy),
             Mode::Mutate => ruleset.has_all_defaults(&object, old.as_ref(), crd),
         };
         if passes && crd == CrdMatch::Same {
@@ -150,7 +151,6 @@ impl Handler {
         if passes && self.checks.is_none() {
             return Ok(Outcome::Allowed);
         }
-        let policy = self.policy.get();
         let checks = self.checks.as_ref().filter(|checks| {
             matches!(mode, Mode::Validate)
                 && checks.are_wanted(&request.kind, &policy)

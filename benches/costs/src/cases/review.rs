@@ -9,7 +9,7 @@ use axum::http::{Request, header};
 use bench_harness::{NONCE, Review};
 use lockstep_cloud_database_api::CloudDatabase;
 use lockstep_shared_validation::{
-    CrdMatch, RawObject, Ruleset, ValidatedResource, Validator, ValidatorRegistry,
+    CrdMatch, Policy, RawObject, Ruleset, ValidatedResource, Validator, ValidatorRegistry,
 };
 use lockstep_vector_api::{
     Catalogues, InProcessCompiler, VectorContext, VectorPipeline, VrlEnvironment,
@@ -72,14 +72,15 @@ pub(super) fn large_database(crd: CrdMatch) -> impl FnMut() {
     let body = Review::Large.body();
     let text = |name: &str| body["request"][name].to_string();
     let (object, old) = (text("object"), text("oldObject"));
-    let ruleset = ruleset();
+    let (ruleset, policy) = (ruleset(), Policy::default());
     let validate = move || {
         let read = |text| serde_json::from_str::<RawObject<'_>>(text).expect("an object");
         let (object, old) = (read(&object), read(&old));
         assert!(black_box(ruleset.is_trivially_valid(
             &object,
             Some(&old),
-            crd
+            crd,
+            &policy
         )));
     };
     validate();

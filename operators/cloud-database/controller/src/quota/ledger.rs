@@ -18,6 +18,8 @@ pub(crate) struct Ledger(Arc<Mutex<HashMap<String, Namespace>>>);
 struct Namespace {
     /// Usage of objects that have an instance, or are about to have one, by name.
     granted: BTreeMap<String, Usage>,
+    /// Sum of what is granted.
+    total: Usage,
     /// Objects that wait because of a quota.
     waiting: BTreeSet<String>,
     /// Time of the last list of the objects.
@@ -77,6 +79,8 @@ impl Ledger {
                 namespace.granted.entry(name.clone()).or_insert(*usage);
             }
         }
+        let all = namespace.granted.values();
+        namespace.total = all.fold(Usage::default(), |sum, usage| sum.plus(*usage));
         namespace.listed_at = Some(clock::instant());
     }
 
@@ -94,14 +98,13 @@ impl Ledger {
     ) -> Result<Vec<Owner>, Exceeded> {
         let mut namespaces = self.lock();
         let namespace = namespaces.entry(owner.namespace.clone()).or_default();
-        let granted = namespace.granted.remove(&owner.name);
+        let granted = namespace.take(&owner.name);
         let had = granted.unwrap_or_default().max(wanted.present);
         let desired = wanted.desired.max(wanted.present);
-        let all = namespace.granted.values();
-        let others = all.fold(Usage::default(), |sum, usage| sum.plus(*usage));
-        let exceeded = exceeded(others, had, desired, quota);
+        let exceeded = exceeded(namespace.total, had, desired, quota);
         let usage = if exceeded.is_some() { had } else { desired };
         if usage != Usage::default() {
+            namespace.total = namespace.total.plus(usage);
             namespace.granted.insert(owner.name.clone(), usage);
         }
         if let Some(exceeded) = exceeded {
@@ -125,7 +128,7 @@ impl Ledger {
             return Vec::new();
         };
         namespace.waiting.remove(&owner.name);
-        match namespace.granted.remove(&owner.name) {
+        match namespace.take(&owner.name) {
             Some(_) => namespace.wake(&owner.namespace),
             None => Vec::new(),
         }
@@ -137,6 +140,13 @@ impl Ledger {
 }
 
 impl Namespace {
+    /// Removes what an object was granted.
+    fn take(&mut self, name: &str) -> Option<Usage> {
+        let usage = self.granted.remove(name)?;
+        self.total = self.total.minus(usage);
+        Some(usage)
+    }
+
     /// Returns the objects that wait.
     fn wake(&self, namespace: &str) -> Vec<Owner> {
         let waiting = self.waiting.iter().map(|name| Owner {

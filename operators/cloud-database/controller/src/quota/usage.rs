@@ -67,6 +67,15 @@ impl Usage {
         }
     }
 
+    /// Returns the sum without a part of it.
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self {
+            instances: self.instances.saturating_sub(other.instances),
+            storage_gib: self.storage_gib.saturating_sub(other.storage_gib),
+            provisioned_iops: self.provisioned_iops.saturating_sub(other.provisioned_iops),
+        }
+    }
+
     /// Returns true if none of the amounts is larger than the other one.
     pub(crate) fn is_within(self, other: Self) -> bool {
         self.max(other) == other
