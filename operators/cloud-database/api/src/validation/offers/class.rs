@@ -237,23 +237,27 @@ pub(super) fn without_capabilities(
     }
     let class = request.spec.instance_class.as_str();
     let has_new_class = request.has_new_class();
-    let new = SETTINGS.iter().filter(|setting| {
+    let is_new = |setting: &Setting| {
         let is_set = setting.is_set;
-        let differs = || request.is_new(|old, new| is_set(old) == is_set(new));
-        is_set(request.spec) && (has_new_class || differs())
-    });
+        has_new_class || request.is_new(|old, new| is_set(old) == is_set(new))
+    };
+    let has_new_version = request.has_new_version();
+    let set = SETTINGS
+        .iter()
+        .filter(|setting| (setting.is_set)(request.spec) && (has_new_version || is_new(setting)));
     let lacks = |setting: &&Setting| {
         groups.iter().all(|group| {
             let known = group.capabilities.as_ref();
             known.is_some_and(|known| !known.contains(&setting.capability))
         })
     };
-    let lacking = new.filter(lacks).map(|setting| NotOffered {
+    let lacking = set.filter(lacks).map(|setting| NotOffered {
         path: setting.path,
         value: true.into(),
         problem: format!("needs {}, which is not offered with {class}", setting.name),
-        alternatives: "remove it, or choose another class".to_owned(),
-        is_certain: true,
+        alternatives: "remove it, or choose another class or version".to_owned(),
+        // RDS lists what a new instance can have. One that is upgraded may keep what it has.
+        is_certain: is_new(setting),
     });
     lacking.collect()
 }

@@ -176,7 +176,7 @@ fn what_the_account_does_not_offer_is_denied_with_the_nearest_offers() {
         (
             json!({"multiAz": true, "instanceClass": "db.m5.large"}),
             format!(
-                "spec.multiAz: Invalid value: true: needs a standby (Multi-AZ), which is not offered with db.m5.large, {OF}; remove it, or choose another class [not-offered]"
+                "spec.multiAz: Invalid value: true: needs a standby (Multi-AZ), which is not offered with db.m5.large, {OF}; remove it, or choose another class or version [not-offered]"
             ),
         ),
     ] {
@@ -210,6 +210,50 @@ fn what_may_be_newer_than_the_catalogue_gives_a_warning() {
     // The version is that of the snapshot.
     let restored = json!({"restoreFrom": {"snapshot": "a"}, "engineVersion": "15.12"});
     assert_eq!(created(restored)[0], Vec::<String>::new());
+}
+
+#[test]
+fn a_setting_is_offered_with_the_class_and_the_version() {
+    let with_16 = r#""capabilities": ["iamAuthentication", "performanceInsights"]"#;
+    // The first offer is that of 16.10.
+    let catalogue = LATER_CLASSES.replacen(r#""capabilities": []"#, with_16, 1);
+    let spec = |version: &str, setting: &Value| {
+        let mut spec = json!({"engineVersion": version, "allowMajorVersionUpgrade": "17"});
+        for (field, value) in setting.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
+        }
+        spec
+    };
+    let rules = rules_by(&catalogue, "2026-11-19");
+    for (setting, field) in [
+        (json!({"iamAuthentication": true}), "spec.iamAuthentication"),
+        (
+            json!({"monitoring": {"performanceInsights": {"enabled": true}}}),
+            "spec.monitoring.performanceInsights.enabled",
+        ),
+    ] {
+        let created = |version: &str| {
+            let mut object = database(&spec(version, &setting), Value::Null);
+            object["spec"]
+                .as_object_mut()
+                .expect("a spec")
+                .remove("allowMajorVersionUpgrade");
+            found(&rules.validate(&ValidationRequest::create(&object)))
+        };
+        assert_eq!(created("16.10"), none(), "{field}");
+        let [errors, _] = created("17.6");
+        assert!(errors[0].starts_with(field), "{errors:?}");
+        assert!(errors[0].contains("class or version"), "{errors:?}");
+        // An instance that is upgraded may keep it.
+        let status = json!({
+            "region": "eu-central-1", "accountId": "123456789012", "arn": "arn:aws:rds:a",
+            "engineVersion": "16.10", "instanceClass": "db.t4g.micro",
+        });
+        let (old, new) = (spec("16.10", &setting), spec("17.6", &setting));
+        let [errors, warnings] = changed_by(&catalogue, old, new, status);
+        assert_eq!(errors, Vec::<String>::new());
+        assert!(warnings[0].starts_with(field), "{warnings:?}");
+    }
 }
 
 #[test]
