@@ -72,6 +72,7 @@ fn created() -> Value {
         "DedicatedLogVolume": true,
         "AvailabilityZone": "eu-central-1b",
         "NetworkType": "DUAL",
+        "CustomerOwnedIpEnabled": true,
         "MonitoringInterval": 60,
         "MonitoringRoleArn": ROLE,
         "PerformanceInsightsEnabled": true,
@@ -93,7 +94,7 @@ async fn are_set_at_creation(env: &TestEnv, rds: &Simulator) -> String {
         "engineLifecycleSupport": "open-source-rds-extended-support-disabled",
         "dedicatedLogVolume": true,
         "storage": {"sizeGib": 100, "type": "io2", "iops": 1000},
-        "network": {"subnetGroup": "both", "availabilityZone": "eu-central-1b", "networkType": "DUAL"},
+        "network": {"subnetGroup": "both", "availabilityZone": "eu-central-1b", "networkType": "DUAL", "customerOwnedIp": true},
         "monitoring": {
             "enhanced": {"intervalSeconds": 60, "roleArn": ROLE},
             "performanceInsights": {"enabled": true, "retentionDays": 465},
@@ -147,7 +148,7 @@ async fn are_changed_with_the_spec(env: &TestEnv, rds: &Simulator, id: &str) {
             "allowMajorVersionUpgrade": "17",
             "parameterGroup": "tuned-17",
             "engineLifecycleSupport": "open-source-rds-extended-support",
-            "network": {"networkType": "IPV4"},
+            "network": {"networkType": "IPV4", "customerOwnedIp": false},
             "monitoring": {
                 "enhanced": {"intervalSeconds": 0, "roleArn": null},
                 "performanceInsights": {"enabled": false, "retentionDays": null},
@@ -163,6 +164,7 @@ async fn are_changed_with_the_spec(env: &TestEnv, rds: &Simulator, id: &str) {
         "EngineVersion": "17.6",
         "EngineLifecycleSupport": "open-source-rds-extended-support",
         "NetworkType": "IPV4",
+        "CustomerOwnedIpEnabled": false,
         "MonitoringInterval": 0,
         "PerformanceInsightsEnabled": false,
         "DatabaseInsightsMode": "standard",

@@ -47,6 +47,11 @@ pub struct Network {
     /// changes made in RDS are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_type: Option<NetworkType>,
+
+    /// If true, an instance on an AWS Outpost has an address of the pool of customer-owned IP addresses, by which the local
+    /// network reaches it. If not set, it is created without one, and later changes made in RDS are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_owned_ip: Option<bool>,
 }
 
 /// Network type of an instance.

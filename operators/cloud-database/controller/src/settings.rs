@@ -38,7 +38,7 @@ pub(crate) use storage::{Iops, MaxSize, Size, Throughput};
 pub(crate) use tags::{TagChange, Tags};
 
 /// All rows. In this order, changes are requested and reported if RDS rejects them together.
-pub(crate) const SETTINGS: [&dyn Row; 30] = [
+pub(crate) const SETTINGS: [&dyn Row; 31] = [
     &access::PubliclyAccessible,
     &access::SecurityGroups,
     // RDS rejects a size above the maximum.
@@ -57,6 +57,7 @@ pub(crate) const SETTINGS: [&dyn Row; 30] = [
     &CaCertificate,
     &access::IamAuthentication,
     &access::NetworkType,
+    &access::CustomerOwnedIp,
     &compute::DedicatedLogVolume,
     &monitoring::Enhanced,
     &monitoring::PerformanceInsights,

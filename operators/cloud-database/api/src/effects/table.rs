@@ -280,6 +280,12 @@ pub const SETTINGS: &[Setting] = &[
         Effect::PossibleOutage,
         Timing::AsApplyChanges,
     ),
+    setting(
+        "network.customerOwnedIp",
+        "EnableCustomerOwnedIp",
+        Effect::PossibleOutage,
+        Timing::AsApplyChanges,
+    ),
     fixed("encryption.enabled", "StorageEncrypted"),
     fixed("encryption.kmsKey", "KmsKeyId"),
     scheduled("multiAz", "MultiAZ"),

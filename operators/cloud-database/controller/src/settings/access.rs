@@ -118,3 +118,22 @@ impl Setting for NetworkType {
         request.network_type(value)
     }
 }
+
+pub(super) struct CustomerOwnedIp;
+
+impl Setting for CustomerOwnedIp {
+    type Value = bool;
+    const FIELD: &'static str = "network.customerOwnedIp";
+
+    fn desired(spec: &CloudDatabaseSpec) -> Option<bool> {
+        spec.network.customer_owned_ip
+    }
+
+    fn actual(instance: &DbInstance) -> Option<bool> {
+        instance.customer_owned_ip_enabled()
+    }
+
+    fn put(value: &bool, request: Request) -> Request {
+        request.enable_customer_owned_ip(*value)
+    }
+}

@@ -87,6 +87,8 @@ pub(crate) fn instance(region: &Region, instance: &Instance, now: Timestamp) -> 
     reported.set("DBSecurityGroups", json!([]));
     let iam = settings.flag("EnableIAMDatabaseAuthentication");
     reported.set("IAMDatabaseAuthenticationEnabled", iam);
+    let customer_owned = settings.flag("EnableCustomerOwnedIp");
+    reported.set("CustomerOwnedIpEnabled", customer_owned);
     let insights = settings.flag("EnablePerformanceInsights");
     reported.set("PerformanceInsightsEnabled", insights);
     if let Some(types) = settings.get("EnableCloudwatchLogsExports") {

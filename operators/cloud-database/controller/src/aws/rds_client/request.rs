@@ -54,6 +54,7 @@ parameters! {
     dedicated_log_volume(bool): Create Modify RestoreSnapshot RestorePointInTime Replicate;
     deletion_protection(bool): Create Modify RestoreSnapshot RestorePointInTime Replicate;
     enable_cloudwatch_logs_exports(&str): Create RestoreSnapshot RestorePointInTime Replicate;
+    enable_customer_owned_ip(bool): Create Modify RestoreSnapshot RestorePointInTime Replicate;
     enable_iam_database_authentication(bool): Create Modify RestoreSnapshot RestorePointInTime Replicate;
     enable_performance_insights(bool): Create Modify Replicate;
     engine_lifecycle_support(&str): Create Modify RestoreSnapshot RestorePointInTime;

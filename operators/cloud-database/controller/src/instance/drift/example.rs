@@ -28,7 +28,7 @@ pub(crate) fn everything() -> Value {
         "deletionProtection": true,
         "storage": {"type": "gp3", "sizeGib": 500, "maxSizeGib": 600, "iops": 14000, "throughputMibps": 700},
         "backup": {"retentionDays": 3, "window": "03:00-04:00"},
-        "network": {"networkType": "DUAL", "securityGroups": ["sg-1"]},
+        "network": {"networkType": "DUAL", "customerOwnedIp": true, "securityGroups": ["sg-1"]},
         "monitoring": {
             "enhanced": {"intervalSeconds": 60, "roleArn": "arn:aws:iam::123456789012:role/m"},
             "performanceInsights": {"enabled": true, "retentionDays": 465, "kmsKey": "alias/insights"},
@@ -53,6 +53,7 @@ pub(crate) fn changes(spec: &Value, is_public: bool) -> Modification {
         .auto_minor_version_upgrade(true)
         .copy_tags_to_snapshot(false)
         .network_type("IPV4")
+        .customer_owned_ip_enabled(false)
         .publicly_accessible(is_public)
         .build();
     let enforced = drift::enforced_at_creation();
