@@ -33,6 +33,9 @@ const CATALOGUES: &str = "--rds-catalogues";
 /// Name of the `ConfigMap` with the catalogue of the account and region.
 const CATALOGUE_CONFIG_MAP: &str = "lockstep-rds-catalogue";
 
+/// Name of the `ConfigMap` that records which Namespace uses which external ID.
+const EXTERNAL_IDS_CONFIG_MAP: &str = "lockstep-external-ids";
+
 /// Options of the operator.
 #[derive(clap::Args)]
 #[command(next_help_heading = "CloudDatabase")]
@@ -142,6 +145,7 @@ pub(crate) fn operator() -> Operator<Rds> {
         .kind(Audience::Tenants, reconciler)
         .rbac_rules(lockstep_cloud_database_controller::rbac_rules())
         .own_namespace_rules(NamedConfigMap::rbac_rules(CATALOGUE_CONFIG_MAP))
+        .own_namespace_rules(NamedConfigMap::rbac_rules(EXTERNAL_IDS_CONFIG_MAP))
         .ruleset_extension(catalogue_files::extension)
         .config_map_arg(CATALOGUE_CONFIG_MAP, CATALOGUES)
         // AWS region, role or endpoint, in the environment variables of the AWS tools.
@@ -322,6 +326,12 @@ fn reconciler(rds: &Rds, context: &OperatorContext) -> CloudDatabaseReconciler {
     .with_source_policy(rds.source_policy.clone())
     .with_offer_refresh(rds.offers.clone())
     .with_controllers(context.controllers.clone())
+    .with_external_ids(NamedConfigMap::new(
+        context.client.clone(),
+        &context.namespace,
+        EXTERNAL_IDS_CONFIG_MAP,
+        "lockstep-external-ids",
+    ))
     .with_events(rds.events.clone());
     if context.namespaces.is_empty() {
         reconciler

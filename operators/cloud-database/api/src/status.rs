@@ -47,11 +47,6 @@ pub struct CloudDatabaseStatus {
     #[schemars(length(max = 12))]
     pub account_id: Option<String>,
 
-    /// External ID with which the controller assumes the role of the object, if an annotation of the Namespace sets it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
-    pub external_id: Option<String>,
-
     /// If true, the DNS name of the instance resolves to a public IP address outside its VPC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publicly_accessible: Option<bool>,

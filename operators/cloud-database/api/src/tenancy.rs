@@ -21,7 +21,7 @@ pub struct Quota {
 }
 
 impl Default for Quota {
-    /// Returns a half of the 40 instances that an account has by default, with an average of 1 TiB and 4,000 IOPS each:
+    /// Returns a half of the 40 instances that an account can have at first, with an average of 1 TiB and 4,000 IOPS each:
     /// <https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Limits.html>.
     fn default() -> Self {
         Self {
@@ -105,6 +105,7 @@ pub(crate) struct Allowed {
     pub(crate) option_groups: Option<Vec<String>>,
     pub(crate) kms_keys: Option<Vec<String>>,
     pub(crate) monitoring_roles: Option<Vec<String>>,
+    pub(crate) deletion_policies: Option<Vec<String>>,
 }
 
 impl Allowed {
@@ -118,6 +119,7 @@ impl Allowed {
             option_groups: self.option_groups.or(others.option_groups),
             kms_keys: self.kms_keys.or(others.kms_keys),
             monitoring_roles: self.monitoring_roles.or(others.monitoring_roles),
+            deletion_policies: self.deletion_policies.or(others.deletion_policies),
         }
     }
 }

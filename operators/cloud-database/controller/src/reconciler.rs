@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use kube::Client;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseStatus, FINALIZER};
 use lockstep_controller::{
-    ControllerRegistry, DeletionEffect, FinalizeOutcome, FinalizeRequest, OperatorCondition,
-    OwnedType, ReconcileError, ReconcileOutput, Reconciler, RelatedObjects, SecretAccess,
-    SuspendedRequest, SyncRequest, Watch, read_status, replace_status,
+    ControllerRegistry, DeletionEffect, FinalizeOutcome, FinalizeRequest, NamedConfigMap,
+    OperatorCondition, OwnedType, ReconcileError, ReconcileOutput, Reconciler, RelatedObjects,
+    SecretAccess, SuspendedRequest, SyncRequest, Watch, read_status, replace_status,
 };
 use serde_json::{Map, Value, json};
 
@@ -123,6 +123,13 @@ impl CloudDatabaseReconciler {
         self
     }
 
+    /// Sets the record of the Namespaces that use the external IDs of their annotations.
+    #[must_use]
+    pub fn with_external_ids(mut self, record: NamedConfigMap) -> Self {
+        self.external_ids = ExternalIds::new(record);
+        self
+    }
+
     /// Sets the running controllers, which reconcile objects whose deletion may have become possible.
     #[must_use]
     pub fn with_controllers(mut self, controllers: ControllerRegistry) -> Self {
@@ -155,7 +162,7 @@ impl CloudDatabaseReconciler {
     ) -> Result<Arc<InstanceReconciler>, ReconcileError> {
         let rules = self.shared.clients.access_rules();
         let access = if self.shared.watches_namespaces {
-            namespaces::access(object, related, rules, &self.external_ids)?
+            namespaces::access(object, related, rules, &self.external_ids).await?
         } else {
             NamespaceAccess::default().for_object(object, rules)?
         };
@@ -291,7 +298,6 @@ impl Reconciler for CloudDatabaseReconciler {
             source,
         };
         let mut status = record.next(&identity.id);
-        status.external_id = reconciler.access.own_external_id().map(String::from);
         let done = Box::pin(reconciler.sync(subject, change, &mut status)).await;
         let mut output = done.unwrap_or_else(|error| reconciler.output_of(error, &mut status));
         if output.error.is_none()
@@ -299,6 +305,11 @@ impl Reconciler for CloudDatabaseReconciler {
                 owned_secrets::add(&mut output, &mut status, request, credentials.secret)
         {
             output = reconciler.output_of(error.into(), &mut status);
+        }
+        if status.region.is_none() {
+            // Nothing was requested, or RDS has rejected it.
+            let woken = self.shared.quotas.revoke(&owner);
+            self.shared.enqueue.all(&woken);
         }
         // What was requested is recorded in any case.
         let mut output = with_status(output, &record, &status);

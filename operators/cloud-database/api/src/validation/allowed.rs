@@ -2,7 +2,7 @@
 
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
 
-use crate::spec::CloudDatabase;
+use crate::spec::{CloudDatabase, DeletionPolicy};
 use crate::tenancy::{NamespacePolicy, matches_pattern};
 
 const POLICY: &str = "Lockstep's own: section `settings.cloudDatabase` of the policy";
@@ -10,7 +10,7 @@ const POLICY: &str = "Lockstep's own: section `settings.cloudDatabase` of the po
 pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
     vec![Rule {
         id: "not-allowed-in-namespace",
-        description: "Instance class, groups, keys and roles must be those that the policy allows for the namespace. Without a list in the policy, all are allowed.",
+        description: "Instance class, groups, keys, roles and deletion policy must be those that the policy allows for the namespace. Without a list in the policy, all are allowed.",
         severity: Severity::Error,
         reference: POLICY,
         fields: &[
@@ -23,6 +23,7 @@ pub(super) fn rules() -> Vec<Rule<CloudDatabase>> {
             "spec.credentials.managed.kmsKey",
             "spec.monitoring.performanceInsights.kmsKey",
             "spec.monitoring.enhanced.roleArn",
+            "spec.deletionPolicy",
         ],
         validate: not_allowed,
     }]
@@ -84,6 +85,16 @@ fn not_allowed(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagn
         &allowed.monitoring_roles,
         role,
     );
+    let policy = match spec.deletion_policy {
+        DeletionPolicy::Snapshot => "Snapshot",
+        DeletionPolicy::Retain => "Retain",
+        DeletionPolicy::Delete => "Delete",
+    };
+    check(
+        "spec.deletionPolicy",
+        &allowed.deletion_policies,
+        Some(policy),
+    );
 }
 
 #[cfg(test)]
@@ -103,6 +114,7 @@ mod tests {
             "instanceClasses": ["db.t4g.*"], "subnetGroups": ["private"], "securityGroups": ["sg-1*"],
             "parameterGroups": [], "optionGroups": ["own-*"], "kmsKeys": ["alias/shop"],
             "monitoringRoles": ["arn:aws:iam::123456789012:role/monitoring"],
+            "deletionPolicies": ["Snapshot", "Delete"],
         });
         let section = json!({"namespaces": {"shop": {"allowed": allowed}}});
         let policy = json!({"settings": {"cloudDatabase": section}});
@@ -128,7 +140,7 @@ mod tests {
         let others = json!({
             "instanceClass": "db.m7g.large", "parameterGroup": "own", "optionGroup": "others",
             "network": {"subnetGroup": "public", "securityGroups": ["sg-12345678", "sg-23456789"]},
-            "encryption": {"kmsKey": "alias/other"},
+            "encryption": {"kmsKey": "alias/other"}, "deletionPolicy": "Retain",
             "credentials": {"managed": {"kmsKey": "alias/other"}},
             "monitoring": {
                 "performanceInsights": {"enabled": true, "kmsKey": "alias/other"},
@@ -139,6 +151,7 @@ mod tests {
         found.sort_unstable();
         let expected = [
             "spec.credentials.managed.kmsKey",
+            "spec.deletionPolicy",
             "spec.encryption.kmsKey",
             "spec.instanceClass",
             "spec.monitoring.enhanced.roleArn",

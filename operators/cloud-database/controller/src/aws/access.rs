@@ -26,14 +26,6 @@ pub struct Access {
     pub(crate) role: Option<AssumedRole>,
 }
 
-impl Access {
-    /// Returns the external ID of the role, if it is not the UID of a Namespace.
-    pub(crate) fn own_external_id(&self) -> Option<&str> {
-        let external_id = self.role.as_ref().map(|role| role.external_id.as_str());
-        external_id.filter(|it| is_external_id(it))
-    }
-}
-
 /// Role that the controller assumes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AssumedRole {

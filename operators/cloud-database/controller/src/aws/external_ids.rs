@@ -1,12 +1,15 @@
 //! External IDs that annotations of Namespaces set. Each serves one Namespace: a role demands it in its trust policy, so a second
 //! Namespace with the same one could use the roles of the first.
+//!
+//! Who had it first is recorded in a ConfigMap beside the controller, which only administrators can write, and all replicas read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use lockstep_cloud_database_api::EXTERNAL_ID;
-use lockstep_controller::ReconcileError;
+use lockstep_controller::{NamedConfigMap, ReconcileError};
 
 use crate::aws::access::NamespaceAccess;
 
@@ -14,55 +17,102 @@ use crate::aws::access::NamespaceAccess;
 const AGAIN_AFTER: Duration = Duration::from_mins(1);
 
 /// Namespaces that use external IDs of annotations. It is shared by its clones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct ExternalIds {
     /// UIDs of the Namespaces, by external ID.
-    holders: Arc<Mutex<HashMap<String, String>>>,
+    record: Option<NamedConfigMap>,
+    /// What the record has shown to this process.
+    confirmed: Arc<Mutex<HashMap<String, String>>>,
 }
 
 impl ExternalIds {
-    /// Takes the external ID of a Namespace for it.
-    ///
-    /// `all` are the Namespaces with the same one, among them this. The first that takes it keeps it for as long as it has it. A
-    /// process that has just started knows the first by its objects: their status records the external ID (`is_recorded`).
+    pub(crate) fn new(record: NamedConfigMap) -> Self {
+        Self {
+            record: Some(record),
+            confirmed: Arc::default(),
+        }
+    }
+
+    /// Requires that the external ID of a Namespace is its own. `all` are the Namespaces with the same one, among them this. The
+    /// first that is recorded with it keeps it for as long as it has it.
     ///
     /// # Errors
     ///
-    /// Another Namespace has taken it, or may have.
-    pub(crate) fn take(
+    /// Another Namespace has it, or this one was only recorded now: it counts once it is read, as another replica may have written
+    /// at the same time.
+    pub(crate) async fn require(
         &self,
         namespace: &NamespaceAccess,
         all: &[Arc<NamespaceAccess>],
-        is_recorded: bool,
     ) -> Result<(), ReconcileError> {
         let Some(external_id) = namespace.own_external_id() else {
             return Ok(());
         };
-        let mut holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
-        let holder = holders.get(external_id);
-        let holder = holder.filter(|uid| all.iter().any(|it| it.uid() == uid.as_str()));
-        let is_free = holder.is_none() && (is_recorded || all.len() <= 1);
-        if is_free || holder.is_some_and(|uid| uid == namespace.uid()) {
-            holders.insert(external_id.to_owned(), namespace.uid().to_owned());
+        let uid = namespace.uid();
+        if all.len() <= 1 && self.is_confirmed(external_id, uid) {
             return Ok(());
         }
-        let others = all.iter().filter(|it| it.uid() != namespace.uid());
-        let mut others: Vec<_> = others.map(|it| format!("'{}'", it.name())).collect();
-        others.sort_unstable();
-        let error = ReconcileError::Permanent {
-            reason: "ExternalIdInUse",
-            message: format!(
-                "the external ID '{external_id}' is also the one of the Namespace {}, whose roles this Namespace must not use; AWS was not called. An administrator has to give one of them another value in the annotation {EXTERNAL_ID}, and in the trust policies of its roles",
-                others.join(", ")
-            ),
+        let unrecorded = |message| ReconcileError::transient("ExternalIdNotRecorded", message);
+        let Some(record) = &self.record else {
+            let message = "this controller has no record of external IDs".to_owned();
+            return Err(unrecorded(message));
         };
-        Err(error.requeue_after(AGAIN_AFTER))
+        let stored = record.read().await.map_err(unrecorded)?.unwrap_or_default();
+        let mut holders = stored.data.unwrap_or_default();
+        let holder = holders.get(external_id);
+        if holder.is_some_and(|holder| holder == uid) {
+            self.confirm(external_id, uid);
+            return Ok(());
+        }
+        if holder.is_some_and(|holder| all.iter().any(|it| it.uid() == holder)) {
+            return Err(in_use(namespace, external_id, all));
+        }
+        holders.insert(external_id.to_owned(), uid.to_owned());
+        let mut content = ConfigMap {
+            data: Some(holders),
+            ..ConfigMap::default()
+        };
+        // The write fails if another replica has written since.
+        content.metadata.resource_version = stored.metadata.resource_version;
+        record.apply(content).await.map_err(unrecorded)?;
+        let message = format!("the external ID '{external_id}' was recorded for the Namespace");
+        Err(unrecorded(message).requeue_after(Duration::from_secs(1)))
     }
+
+    fn is_confirmed(&self, external_id: &str, uid: &str) -> bool {
+        let confirmed = self.confirmed.lock();
+        let confirmed = confirmed.unwrap_or_else(PoisonError::into_inner);
+        confirmed.get(external_id).is_some_and(|it| it == uid)
+    }
+
+    fn confirm(&self, external_id: &str, uid: &str) {
+        let confirmed = self.confirmed.lock();
+        let mut confirmed = confirmed.unwrap_or_else(PoisonError::into_inner);
+        confirmed.insert(external_id.to_owned(), uid.to_owned());
+    }
+}
+
+fn in_use(
+    namespace: &NamespaceAccess,
+    external_id: &str,
+    all: &[Arc<NamespaceAccess>],
+) -> ReconcileError {
+    let others = all.iter().filter(|it| it.uid() != namespace.uid());
+    let mut others: Vec<_> = others.map(|it| format!("'{}'", it.name())).collect();
+    others.sort_unstable();
+    let message = format!(
+        "the external ID '{external_id}' is also the one of the Namespace {}, whose roles this Namespace must not use; AWS was not called. An administrator has to give one of them another value in the annotation {EXTERNAL_ID}, and in the trust policies of its roles",
+        others.join(", ")
+    );
+    ReconcileError::permanent("ExternalIdInUse", message).requeue_after(AGAIN_AFTER)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use http::{Method, Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -72,37 +122,115 @@ mod tests {
         }})))
     }
 
-    #[test]
-    fn the_first_namespace_keeps_its_external_id_while_it_has_it() {
-        let ids = ExternalIds::default();
-        let (first, second) = (namespace("first"), namespace("second"));
-        let alone = |one: &Arc<NamespaceAccess>| vec![one.clone()];
-        let both = vec![second.clone(), first.clone()];
-        assert!(ids.take(&first, &alone(&first), false).is_ok());
-        let denied = ids.take(&second, &both, false).expect_err("another has it");
-        assert_eq!(denied.reason(), "ExternalIdInUse");
-        assert!(denied.to_string().contains("'first'"), "{denied}");
-        // Also if its status says so, as a status can be copied.
-        assert!(ids.take(&second, &both, true).is_err());
-        assert!(ids.take(&first, &both, false).is_ok());
-        assert!(ids.take(&second, &alone(&second), false).is_ok());
-        assert!(ids.take(&first, &both, false).is_err());
+    /// API server with one ConfigMap.
+    #[derive(Clone, Default)]
+    struct Stored(Arc<Mutex<Option<Value>>>);
+
+    impl Stored {
+        /// Returns what a process that has just started knows.
+        fn external_ids(&self) -> ExternalIds {
+            let stored = self.clone();
+            let server = tower::service_fn(move |request: Request<Body>| {
+                let stored = stored.clone();
+                async move { Ok::<_, std::io::Error>(stored.answer(request).await) }
+            });
+            let client = Client::new(server, "lockstep-system");
+            ExternalIds::new(NamedConfigMap::new(
+                client,
+                "lockstep-system",
+                "ids",
+                "test",
+            ))
+        }
+
+        async fn answer(&self, request: Request<Body>) -> Response<Body> {
+            let is_write = *request.method() == Method::PATCH;
+            let body = request.into_body().collect_bytes().await;
+            let mut stored = self.0.lock().expect("a lock");
+            let version = stored
+                .as_ref()
+                .map(|it| it["metadata"]["resourceVersion"].clone());
+            let mut code = if stored.is_some() || is_write {
+                200
+            } else {
+                404
+            };
+            if is_write {
+                let mut content: Value =
+                    serde_json::from_slice(&body.expect("a body")).expect("JSON");
+                let expected = content["metadata"]["resourceVersion"].clone();
+                if !expected.is_null() && Some(&expected) != version.as_ref() {
+                    code = 409;
+                } else {
+                    let next = version
+                        .and_then(|it| it.as_str()?.parse::<u32>().ok())
+                        .unwrap_or(0)
+                        + 1;
+                    content["metadata"]["resourceVersion"] = json!(next.to_string());
+                    *stored = Some(content);
+                }
+            }
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "", "reason": if code == 404 { "NotFound" } else { "Conflict" }});
+            let body = stored.clone().filter(|_| code == 200).unwrap_or(status);
+            let body = Body::from(body.to_string().into_bytes());
+            Response::builder()
+                .status(code)
+                .body(body)
+                .expect("a response")
+        }
     }
 
-    #[test]
-    fn a_process_that_has_just_started_knows_the_first_by_its_objects() {
-        let ids = ExternalIds::default();
-        let (first, second) = (namespace("first"), namespace("second"));
-        let both = vec![second.clone(), first.clone()];
-        for one in [&first, &second] {
-            let denied = ids.take(one, &both, false);
-            assert_eq!(denied.expect_err("unknown").reason(), "ExternalIdInUse");
+    async fn reason(
+        ids: &ExternalIds,
+        one: &Arc<NamespaceAccess>,
+        all: &[Arc<NamespaceAccess>],
+    ) -> Option<&'static str> {
+        let mut result = ids.require(one, all).await;
+        if result
+            .as_ref()
+            .is_err_and(|error| error.reason() == "ExternalIdNotRecorded")
+        {
+            result = ids.require(one, all).await;
         }
-        assert!(ids.take(&first, &both, true).is_ok());
-        assert!(
-            ids.take(&first, &both, false).is_ok(),
-            "a new object of the first"
-        );
-        assert!(ids.take(&second, &both, false).is_err());
+        result.err().map(|error| error.reason())
+    }
+
+    #[tokio::test]
+    async fn the_first_namespace_keeps_its_external_id_while_it_has_it() {
+        let stored = Stored::default();
+        let ids = stored.external_ids();
+        let (first, second) = (namespace("first"), namespace("second"));
+        let both = [second.clone(), first.clone()];
+        let recorded = ids.require(&first, &[first.clone()]).await;
+        let recorded = recorded.expect_err("it is read before it counts");
+        assert_eq!(recorded.reason(), "ExternalIdNotRecorded");
+        assert_eq!(reason(&ids, &first, &[first.clone()]).await, None);
+        let denied = ids.require(&second, &both).await;
+        let denied = denied.expect_err("another has it");
+        assert_eq!(denied.reason(), "ExternalIdInUse");
+        assert!(denied.to_string().contains("'first'"), "{denied}");
+        // The same in a process that has just started.
+        for ids in [&ids, &stored.external_ids()] {
+            assert_eq!(reason(ids, &second, &both).await, Some("ExternalIdInUse"));
+            assert_eq!(reason(ids, &first, &both).await, None);
+        }
+        // The first has given it up, or is gone.
+        assert_eq!(reason(&ids, &second, &[second.clone()]).await, None);
+        assert_eq!(reason(&ids, &first, &both).await, Some("ExternalIdInUse"));
+    }
+
+    #[tokio::test]
+    async fn of_two_replicas_that_record_at_the_same_time_one_goes_on() {
+        let stored = Stored::default();
+        let (first, second) = (namespace("first"), namespace("second"));
+        let both = [second.clone(), first.clone()];
+        let (one, other) = (stored.external_ids(), stored.external_ids());
+        assert!(one.require(&first, &both).await.is_err());
+        assert!(other.require(&second, &both).await.is_err());
+        let reasons = [
+            reason(&one, &first, &both).await,
+            reason(&other, &second, &both).await,
+        ];
+        assert_eq!(reasons, [None, Some("ExternalIdInUse")]);
     }
 }

@@ -54,9 +54,9 @@ pub(crate) fn rbac_rule_of_check() -> Value {
 ///
 /// # Errors
 ///
-/// The errors of [`NamespaceAccess::for_object`] and [`ExternalIds::take`], and a transient one if the Namespace is not cached yet:
+/// The errors of [`NamespaceAccess::for_object`] and [`ExternalIds::require`], and a transient one if the Namespace is not cached yet:
 /// without its annotations, an instance could be created in a wrong account.
-pub(crate) fn access(
+pub(crate) async fn access(
     object: &Value,
     related: RelatedObjects<'_>,
     rules: &AccessRules,
@@ -77,8 +77,7 @@ pub(crate) fn access(
     {
         let key = key_of_external_id(external_id);
         let all = related.by_index::<NamespaceAccess>(&resource, &[key])?;
-        let is_recorded = object["status"]["externalId"] == external_id;
-        external_ids.take(namespace, &all, is_recorded)?;
+        external_ids.require(namespace, &all).await?;
     }
     Ok(access)
 }

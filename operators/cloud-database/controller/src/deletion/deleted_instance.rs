@@ -57,7 +57,7 @@ impl InstanceReconciler {
         if absence::decide(&evidence) == Decision::FindFinalSnapshot {
             let found = self.has_final_snapshot(id, request, record).await;
             let found = found.map_err(|error| error.during(DeletionCall::FindSnapshot))?;
-            self.accepted_call(DeletionCall::FindSnapshot);
+            self.accepted_call(deleted, DeletionCall::FindSnapshot);
             evidence.has_final_snapshot = Some(found);
         }
         let outcome = match absence::decide(&evidence) {

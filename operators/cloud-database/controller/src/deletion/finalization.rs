@@ -56,7 +56,11 @@ impl InstanceReconciler {
         if deleted.policy == DeletionPolicy::Retain {
             return Ok(self.release(&deleted).await?);
         }
-        let instance = match self.find(id, record).await {
+        let found = self.find(id, record).await;
+        if found.is_ok() {
+            self.accepted_call(&deleted, DeletionCall::Describe);
+        }
+        let instance = match found {
             Ok(Some(instance)) => instance,
             Ok(None) => match Box::pin(self.look_again(&deleted, status)).await? {
                 Found::Instance(instance) => *instance,
@@ -120,9 +124,7 @@ impl InstanceReconciler {
 
     async fn find(&self, id: &str, record: &Record) -> Result<Option<DbInstance>, StepError> {
         self.rds.location().await?.require(id, record)?;
-        let instance = self.rds.describe(id).await?;
-        self.accepted_call(DeletionCall::Describe);
-        Ok(instance)
+        Ok(self.rds.describe(id).await?)
     }
 
     /// Performs the next step of the deletion of an instance that RDS lists.
@@ -168,7 +170,7 @@ impl InstanceReconciler {
         let retain_backups = retain_backups.and_then(Value::as_bool);
         match self.rds.delete(id, snapshot.clone(), retain_backups).await {
             Ok(()) => {
-                self.accepted_call(DeletionCall::Delete);
+                self.accepted_call(deleted, DeletionCall::Delete);
                 Ok(self.accepted(deleted, snapshot, status))
             }
             Err(error) => self
@@ -194,7 +196,7 @@ impl InstanceReconciler {
         let when = ApplyChanges::MaintenanceWindow;
         let lifted = self.rds.modify(deleted.id(), &lift, when).await;
         lifted.map_err(|error| StepError::from(error).during(DeletionCall::LiftProtection))?;
-        self.accepted_call(DeletionCall::LiftProtection);
+        self.accepted_call(deleted, DeletionCall::LiftProtection);
         Ok(self.waiting(status, phase))
     }
 

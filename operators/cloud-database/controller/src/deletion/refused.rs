@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::aws::call_error::ROLE_NOT_ASSUMED;
+use crate::aws::error_code::{self, Class};
 use crate::aws::rds_events::changed_instances::Owner;
 use crate::clock;
 
@@ -34,6 +36,14 @@ pub(crate) struct Cause {
     pub(crate) call: DeletionCall,
     /// Code of the error.
     pub(crate) code: String,
+}
+
+impl Cause {
+    /// Returns true if it is the access of the controller.
+    fn is_access(&self) -> bool {
+        self.code == ROLE_NOT_ASSUMED
+            || error_code::class(Some(&self.code), Some(403)) == Class::Access
+    }
 }
 
 /// Objects whose deletion is refused, by cause, of one region and role. It is shared by its clones.
@@ -75,16 +85,22 @@ impl RefusedDeletions {
         next
     }
 
-    /// Returns the objects that wait for a call, which was accepted for another one. They are to try again.
+    /// Records that a call of an object was accepted. Returns the objects that are to try again, because they wait for the same
+    /// reason as this one did: all if it was the access of the controller, and one after the other if it was something that each
+    /// of them takes a part of, such as a quota.
     #[must_use]
-    pub(crate) fn accepted(&self, call: DeletionCall) -> Vec<Owner> {
+    pub(crate) fn accepted(&self, owner: &Owner, call: DeletionCall) -> Vec<Owner> {
         let mut owners = Vec::new();
         self.lock().retain(|cause, waiting| {
-            let is_cured = cause.call == call;
-            if is_cured {
-                owners.extend(waiting.keys().cloned());
+            if cause.call != call || waiting.remove(owner).is_none() {
+                return true;
             }
-            !is_cured
+            if !cause.is_access() {
+                owners.extend(longest(waiting).cloned());
+                return !waiting.is_empty();
+            }
+            owners.extend(waiting.keys().cloned());
+            false
         });
         owners
     }

@@ -6,6 +6,7 @@ use lockstep_cloud_database_api::CloudDatabaseStatus;
 use lockstep_controller::{FinalizeOutcome, ReconcileError};
 
 use crate::aws::rds_events::changed_instances::Owner;
+use crate::deletion::deleted::Deleted;
 use crate::deletion::refused::{DeletionCall, PROBE_INTERVAL};
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::step_error::StepError;
@@ -36,9 +37,12 @@ impl InstanceReconciler {
         FinalizeOutcome::Waiting(output)
     }
 
-    /// Has the objects tried again whose deletions wait for a call that was accepted for another one.
-    pub(crate) fn accepted_call(&self, call: DeletionCall) {
-        self.shared.enqueue.all(&self.refused.accepted(call));
+    /// Has the objects tried again whose deletions wait for the same reason as this one did, whose call was accepted.
+    pub(crate) fn accepted_call(&self, deleted: &Deleted<'_>, call: DeletionCall) {
+        let owner = Owner::from_object(deleted.request.object);
+        self.shared
+            .enqueue
+            .all(&self.refused.accepted(&owner, call));
     }
 }
 
@@ -55,8 +59,26 @@ fn at_most(time: Duration, error: ReconcileError) -> ReconcileError {
     match error {
         ReconcileError::RequeueAfter { after, error } => ReconcileError::RequeueAfter {
             after: after.min(time),
-            error,
+            error: Box::new(at_most(time, *error)),
         },
         error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_to_the_next_attempt_is_shortened_however_often_an_error_is_wrapped() {
+        let minutes = Duration::from_mins;
+        let wrapped = |outer, inner| {
+            let denied = ReconcileError::permanent("RoleNotAssumed", "denied");
+            denied.requeue_after(inner).requeue_after(outer)
+        };
+        let short = at_most(minutes(2), wrapped(minutes(10), minutes(10)));
+        assert_eq!(short, wrapped(minutes(2), minutes(2)));
+        let shorter = wrapped(minutes(1), minutes(1));
+        assert_eq!(at_most(minutes(2), shorter.clone()), shorter);
     }
 }

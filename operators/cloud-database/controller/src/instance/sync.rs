@@ -26,6 +26,7 @@ use crate::instance::record::Record;
 use crate::instance::step_error::StepError;
 use crate::instance::tags;
 use crate::origin::replacement::replaced;
+use crate::quota::enforcement::Part;
 use crate::settings::{Setting, Size};
 
 /// Object to reconcile.
@@ -86,7 +87,7 @@ impl InstanceReconciler {
             None
         } else {
             let mut diff = self.diff(&described, &mut outcomes);
-            let exceeded = self.exceeded_quota(request, Some(&instance)).await;
+            let exceeded = self.exceeded_quota(request, Part::Change(&instance)).await;
             diff.hold_storage(exceeded, &mut outcomes);
             let is_requested = request.is_requested();
             let requests = self.apply(&described, &diff, is_requested, status, &mut outcomes);

@@ -29,6 +29,7 @@ use crate::instance::step_error::{Shown, StepError};
 use crate::instance::sync::Subject;
 use crate::origin::replacement::replaced;
 use crate::origin::source_owner::{FoundSource, SourceName};
+use crate::quota::enforcement::Part;
 
 /// Origin of an instance that is about to be created.
 pub(crate) enum Origin<'a> {
@@ -113,15 +114,17 @@ impl InstanceReconciler {
         }
         self.require_current(object).await?;
         let origin = Origin::of(object, subject.user, subject.source)?;
-        self.require_allowed_origin(object, &origin).await?;
+        let source_gib = self.require_allowed_origin(object, &origin).await?;
         if origin.is_password_missing() {
             let message = format!("the RDS instance '{id}' is created once its password is stored");
             return Ok(self.in_progress(status, message));
         }
+        // Before each call: the spec may demand more than when the region was recorded.
+        let new = Part::New { source_gib };
+        if let Some(problem) = self.exceeded_quota(request, new).await? {
+            return Err(self.stalled("QuotaExceeded", problem));
+        }
         if record.region.is_none() || record.account_id.is_none() {
-            if let Some(problem) = self.exceeded_quota(request, None).await? {
-                return Err(self.stalled("QuotaExceeded", problem));
-            }
             let events = self.require_first(id, object, record, &origin).await?;
             let located = self.locating(id, &origin, status).await?;
             return Ok(ReconcileOutput { events, ..located });
@@ -189,14 +192,14 @@ impl InstanceReconciler {
     }
 
     /// Returns an error if the data of an instance would be those of others without the consent of an administrator, or if RDS cannot use
-    /// them.
+    /// them. Returns the size of their storage in GiB.
     async fn require_allowed_origin(
         &self,
         object: &CloudDatabase,
         origin: &Origin<'_>,
-    ) -> Result<(), StepError> {
+    ) -> Result<Option<i32>, StepError> {
         let (name, source) = match origin {
-            Origin::Empty(_) => return Ok(()),
+            Origin::Empty(_) => return Ok(None),
             Origin::Snapshot(snapshot) => (
                 SourceName::Snapshot(snapshot),
                 self.rds.source_snapshot(snapshot).await?,
@@ -227,7 +230,7 @@ impl InstanceReconciler {
         };
         match source.problem.clone().or_else(unencrypted) {
             Some(problem) => Err(self.stalled("SourceNotUsable", problem)),
-            None => Ok(()),
+            None => Ok(source.size_gib),
         }
     }
 

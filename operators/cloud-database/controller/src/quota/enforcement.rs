@@ -10,6 +10,7 @@ use lockstep_cloud_database_api::{CloudDatabase, NamespacePolicy, POLICY_SECTION
 use lockstep_controller::{ReconcileError, SyncRequest};
 
 use crate::aws::rds_events::changed_instances::Owner;
+use crate::clock;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::quota::ledger::{Exceeded, Wanted};
 use crate::quota::usage::Usage;
@@ -20,6 +21,15 @@ const MAX_AGE: Duration = Duration::from_mins(1);
 /// Objects of a page of the list.
 const PAGE: u32 = 500;
 
+/// What an object is about to request.
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    /// A new instance, which has at least the storage of the source of its data.
+    New { source_gib: Option<i32> },
+    /// Changes of an instance.
+    Change(&'a DbInstance),
+}
+
 impl InstanceReconciler {
     /// Returns why an object must not have what its spec demands, besides what its instance has already.
     ///
@@ -29,24 +39,36 @@ impl InstanceReconciler {
     pub(crate) async fn exceeded_quota(
         &self,
         request: &SyncRequest<'_, CloudDatabase>,
-        instance: Option<&DbInstance>,
+        part: Part<'_>,
     ) -> Result<Option<String>, ReconcileError> {
         let object = request.raw_parent();
+        let demanded = Usage::of_object(object);
+        let wanted = match part {
+            Part::New { source_gib } => Wanted {
+                present: Usage::default(),
+                desired: demanded.with_storage(source_gib),
+            },
+            Part::Change(instance) => Wanted {
+                present: Usage::of_instance(instance, demanded),
+                desired: demanded,
+            },
+        };
         let owner = Owner::from_object(object);
         let namespace = owner.namespace.as_str();
         let settings = request.policy().settings(POLICY_SECTION);
         let quota = NamespacePolicy::of(settings, namespace).quota;
-        let wanted = Wanted {
-            present: instance.map(Usage::of_instance).unwrap_or_default(),
-            desired: Usage::of_object(object),
-        };
         let ledger = &self.shared.quotas;
         let is_more = !wanted.desired.is_within(wanted.present);
         let is_fresh = ledger.is_listed_within(namespace, MAX_AGE);
         // What is only counted needs no list, and neither does what was granted before.
         if is_more && !is_fresh && !ledger.has_granted(&owner, wanted.desired) {
-            let objects = usage_of_objects(&self.shared.client, namespace).await?;
-            ledger.set_listed(namespace, &objects);
+            let begun = clock::instant();
+            let mut objects = usage_of_objects(&self.shared.client, namespace).await?;
+            if let Part::New { .. } = part {
+                // What it may have is decided here, and not by what its status says.
+                objects.remove(&owner.name);
+            }
+            ledger.set_listed(namespace, begun, &objects);
         }
         match ledger.request(&owner, wanted, quota) {
             Ok(others) => {
@@ -76,9 +98,10 @@ async fn usage_of_objects(
             ReconcileError::transient("ObjectsUnreadable", message)
         })?;
         for object in list.items {
-            let is_observed = object.data["spec"]["managementPolicy"] == "Observe";
-            let has_instance = object.data["status"]["region"].is_string() && !is_observed;
-            let usage = has_instance.then(|| Usage::of_object(&object.data));
+            // An instance that the object has not created is none of the namespace until it is managed.
+            let spec = &object.data["spec"];
+            let is_observed = spec["managementPolicy"] == "Observe" && spec["adopt"].is_object();
+            let usage = Usage::of_status(&object.data).filter(|_| !is_observed);
             found.insert(object.name_any(), usage);
         }
         match list.metadata.continue_.filter(|it| !it.is_empty()) {

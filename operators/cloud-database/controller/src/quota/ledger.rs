@@ -10,6 +10,9 @@ use crate::aws::rds_events::changed_instances::Owner;
 use crate::clock;
 use crate::quota::usage::{Amount, Usage};
 
+/// Time after which the status of an object tells what it was granted.
+const STATUS_DELAY: Duration = Duration::from_mins(1);
+
 /// Usage by namespace. It is shared by its clones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger(Arc<Mutex<HashMap<String, Namespace>>>);
@@ -17,13 +20,23 @@ pub(crate) struct Ledger(Arc<Mutex<HashMap<String, Namespace>>>);
 #[derive(Debug, Default)]
 struct Namespace {
     /// Usage of objects that have an instance, or are about to have one, by name.
-    granted: BTreeMap<String, Usage>,
+    granted: BTreeMap<String, Granted>,
+    /// Objects that were released, with the time. A list that is older still has them.
+    released: BTreeMap<String, Instant>,
     /// Sum of what is granted.
     total: Usage,
     /// Objects that wait because of a quota.
     waiting: BTreeSet<String>,
     /// Time of the last list of the objects.
     listed_at: Option<Instant>,
+}
+
+/// Usage of an object.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    usage: Usage,
+    /// Time at which this process has granted it. None if a list has shown it.
+    at: Option<Instant>,
 }
 
 /// Change of the usage of an object.
@@ -62,26 +75,35 @@ impl Ledger {
         let granted = namespaces
             .get(&owner.namespace)
             .and_then(|it| it.granted.get(&owner.name));
-        granted.is_some_and(|granted| usage.is_within(*granted))
+        granted.is_some_and(|granted| usage.is_within(granted.usage))
     }
 
-    /// Takes over a list of the objects of a namespace, with the usage of those that have an instance as their status says. What
-    /// this process has granted since they were read stays.
-    pub(crate) fn set_listed(&self, namespace: &str, objects: &BTreeMap<String, Option<Usage>>) {
+    /// Takes over a list of the objects of a namespace, which was begun at this time, with the usage of those that have an instance
+    /// as their status says. What this process has granted shortly before and since then stays: their status may not tell yet.
+    pub(crate) fn set_listed(
+        &self,
+        namespace: &str,
+        begun: Instant,
+        objects: &BTreeMap<String, Option<Usage>>,
+    ) {
         let mut namespaces = self.lock();
         let namespace = namespaces.entry(namespace.to_owned()).or_default();
+        let is_recent = |at: &Instant| begun.saturating_duration_since(*at) < STATUS_DELAY;
+        namespace.released.retain(|_, at| is_recent(at));
         namespace
             .granted
-            .retain(|name, _| objects.contains_key(name));
-        namespace.waiting.retain(|name| objects.contains_key(name));
+            .retain(|_, granted| granted.at.as_ref().is_some_and(is_recent));
         for (name, usage) in objects {
-            if let Some(usage) = usage {
-                namespace.granted.entry(name.clone()).or_insert(*usage);
+            if let Some(usage) = *usage
+                && !namespace.released.contains_key(name)
+            {
+                let listed = Granted { usage, at: None };
+                namespace.granted.entry(name.clone()).or_insert(listed);
             }
         }
         let all = namespace.granted.values();
-        namespace.total = all.fold(Usage::default(), |sum, usage| sum.plus(*usage));
-        namespace.listed_at = Some(clock::instant());
+        namespace.total = all.fold(Usage::default(), |sum, granted| sum.plus(granted.usage));
+        namespace.listed_at = Some(begun);
     }
 
     /// Grants an object what it wants, if the quota of its namespace is enough. Returns the objects that are to try again because
@@ -105,7 +127,12 @@ impl Ledger {
         let usage = if exceeded.is_some() { had } else { desired };
         if usage != Usage::default() {
             namespace.total = namespace.total.plus(usage);
-            namespace.granted.insert(owner.name.clone(), usage);
+            let granted = Granted {
+                usage,
+                at: Some(clock::instant()),
+            };
+            namespace.granted.insert(owner.name.clone(), granted);
+            namespace.released.remove(&owner.name);
         }
         if let Some(exceeded) = exceeded {
             namespace.waiting.insert(owner.name.clone());
@@ -120,18 +147,30 @@ impl Ledger {
         })
     }
 
-    /// Removes an object that has no instance any more. Returns the objects that are to try again.
+    /// Removes an object that does not exist any more. Returns the objects that are to try again.
     #[must_use]
     pub(crate) fn release(&self, owner: &Owner) -> Vec<Owner> {
+        if let Some(namespace) = self.lock().get_mut(&owner.namespace) {
+            namespace.waiting.remove(&owner.name);
+        }
+        self.revoke(owner)
+    }
+
+    /// Takes back what an object was granted that has no instance. Returns the objects that are to try again.
+    #[must_use]
+    pub(crate) fn revoke(&self, owner: &Owner) -> Vec<Owner> {
         let mut namespaces = self.lock();
         let Some(namespace) = namespaces.get_mut(&owner.namespace) else {
             return Vec::new();
         };
-        namespace.waiting.remove(&owner.name);
-        match namespace.take(&owner.name) {
-            Some(_) => namespace.wake(&owner.namespace),
-            None => Vec::new(),
+        if namespace.take(&owner.name).is_none() {
+            return Vec::new();
         }
+        let now = clock::instant();
+        namespace.released.insert(owner.name.clone(), now);
+        let mut woken = namespace.wake(&owner.namespace);
+        woken.retain(|other| other != owner);
+        woken
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Namespace>> {
@@ -142,7 +181,7 @@ impl Ledger {
 impl Namespace {
     /// Removes what an object was granted.
     fn take(&mut self, name: &str) -> Option<Usage> {
-        let usage = self.granted.remove(name)?;
+        let usage = self.granted.remove(name)?.usage;
         self.total = self.total.minus(usage);
         Some(usage)
     }
@@ -278,8 +317,12 @@ mod tests {
         assert_eq!(create(&ledger, "gone", 20), Ok(Vec::new()));
         let listed = [("a", None), ("b", Some(usage(60))), ("c", None)];
         let listed = listed.map(|(name, usage)| (name.to_owned(), usage));
-        ledger.set_listed("shop", &BTreeMap::from(listed));
+        let later = Instant::now() + 2 * STATUS_DELAY;
+        ledger.set_listed("shop", Instant::now(), &BTreeMap::from(listed.clone()));
+        assert_eq!(create(&ledger, "c", 1), Err("instances"), "a, gone and b");
+        ledger.set_listed("shop", later, &BTreeMap::from(listed));
         assert!(ledger.is_listed_within("shop", minute));
+        assert_eq!(create(&ledger, "a", 20), Ok(Vec::new()));
         assert_eq!(create(&ledger, "c", 1), Err("instances"));
         assert_eq!(ledger.release(&owner("b")), [owner("c")]);
         assert_eq!(create(&ledger, "c", 90), Err("storageGib"));

@@ -34,18 +34,54 @@ impl Usage {
         }
     }
 
-    /// Returns what an instance takes as RDS describes it.
-    pub(crate) fn of_instance(instance: &DbInstance) -> Self {
+    /// Returns what the instance of a stored object takes, or may take, as its status says: what RDS has accepted, or the spec of
+    /// one that is being created. None without an instance.
+    pub(crate) fn of_status(object: &Value) -> Option<Self> {
+        let status = &object["status"];
+        if !status["region"].is_string() {
+            return None;
+        }
+        let spec = Self::of_object(object);
+        let number = |value: &Value| value.as_u64().unwrap_or_default();
+        let size = number(&status["allocatedStorageGib"]);
+        if size == 0 {
+            return Some(spec);
+        }
+        let applied = &status["appliedStorage"];
+        Some(Self {
+            instances: 1,
+            storage_gib: size
+                .max(number(&status["acceptedStorageGib"]))
+                .max(number(&applied["maxSizeGib"])),
+            provisioned_iops: number(&applied["iops"]),
+        })
+    }
+
+    /// Returns what an instance takes as RDS describes it, of which the spec of its object may demand a part.
+    pub(crate) fn of_instance(instance: &DbInstance, demanded: Self) -> Self {
         let number = |value: Option<i32>| value.and_then(|value| u64::try_from(value).ok());
         let size = number(instance.allocated_storage()).unwrap_or_default();
         let max_size = number(instance.max_allocated_storage()).unwrap_or_default();
-        // For other types, RDS reports what comes with the size.
+        let iops = number(instance.iops()).unwrap_or_default();
         let storage_type = instance.storage_type().unwrap_or_default();
-        let iops = number(instance.iops()).filter(|_| storage_type.starts_with("io"));
         Self {
             instances: 1,
             storage_gib: size.max(max_size),
-            provisioned_iops: iops.unwrap_or_default(),
+            // RDS also reports those that come with the size, of which nobody has demanded any.
+            provisioned_iops: if storage_type.starts_with("io") {
+                iops
+            } else {
+                iops.min(demanded.provisioned_iops)
+            },
+        }
+    }
+
+    /// Returns the usage with at least this storage.
+    pub(crate) fn with_storage(self, gib: Option<i32>) -> Self {
+        let gib = gib.and_then(|gib| gib.try_into().ok()).unwrap_or_default();
+        Self {
+            storage_gib: self.storage_gib.max(gib),
+            ..self
         }
     }
 
@@ -123,13 +159,36 @@ mod tests {
             provisioned_iops: 3_000,
         };
         assert_eq!(Usage::of_object(&object), expected);
-        let instance = |storage_type: &str| {
+        let instance = |storage_type: &str, demanded: Usage| {
             let instance = DbInstance::builder().allocated_storage(500).iops(3_000);
-            Usage::of_instance(&instance.storage_type(storage_type).build())
+            let instance = instance.storage_type(storage_type).build();
+            Usage::of_instance(&instance, demanded)
         };
-        assert_eq!(instance("io1"), expected);
-        assert_eq!(instance("gp3").provisioned_iops, 0);
-        assert!(instance("gp3").is_within(expected));
-        assert!(!expected.is_within(instance("gp3")));
+        let none = Usage::default();
+        assert_eq!(instance("io1", none), expected);
+        assert_eq!(instance("gp3", none).provisioned_iops, 0);
+        assert_eq!(instance("gp3", expected), expected);
+        assert!(instance("gp3", none).is_within(expected));
+        assert!(!expected.is_within(instance("gp3", none)));
+    }
+
+    #[test]
+    fn a_spec_that_was_not_granted_counts_only_for_an_instance_that_is_being_created() {
+        let object = |status: Value| {
+            let spec = json!({"storage": {"sizeGib": 60_000, "iops": 9_000}});
+            Usage::of_status(&json!({"spec": spec, "status": status}))
+        };
+        assert_eq!(object(json!({})), None);
+        let created = object(json!({"region": "eu-central-1"})).expect("an instance");
+        assert_eq!(
+            (created.storage_gib, created.provisioned_iops),
+            (60_000, 9_000)
+        );
+        let running = object(json!({
+            "region": "eu-central-1", "allocatedStorageGib": 20, "acceptedStorageGib": 40,
+            "appliedStorage": {"maxSizeGib": 30},
+        }));
+        let running = running.expect("an instance");
+        assert_eq!((running.storage_gib, running.provisioned_iops), (40, 0));
     }
 }

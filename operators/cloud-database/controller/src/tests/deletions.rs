@@ -180,12 +180,7 @@ async fn one_deletion_tries_a_refused_call_again_soon_and_the_others_follow_its_
     env.finalize("b").await.expect("more to do");
     assert!(enqueued.take().is_empty(), "the call was not sent yet");
     env.finalize("b").await.expect("more to do");
-    let names = enqueued.take();
-    assert!(
-        ["a", "c", "d"]
-            .iter()
-            .all(|it| names.contains(&(*it).to_owned()))
-    );
+    assert_eq!(enqueued.take(), ["a", "c"], "d waits for something else");
 }
 
 #[tokio::test]
@@ -207,6 +202,25 @@ async fn another_deletion_becomes_the_probe_of_one_that_is_given_up() {
     env.finalize("b").await.expect("more to do");
     let output = env.finalize("b").await.expect("more to do");
     assert_eq!(Told::of(&output).again_after, Some(PROBE_INTERVAL));
+}
+
+/// Each deletion takes a part of a quota of AWS.
+#[tokio::test]
+async fn deletions_that_wait_for_a_quota_follow_one_after_the_other() {
+    let mut env = Environment::start().await;
+    let enqueued = Enqueued::default();
+    enqueued.record(&mut env);
+    prepare(&env, &["a", "b", "c"]).await;
+    let full = Disturbance::Error("SnapshotQuotaExceeded".to_owned(), "full".to_owned());
+    env.rds.inject("DeleteDBInstance", full, 3);
+    for name in ["a", "b", "c"] {
+        env.finalize(name).await.expect("more to do");
+    }
+    for (name, next) in [("a", vec!["b"]), ("b", vec!["c"]), ("c", Vec::new())] {
+        env.finalize(name).await.expect("more to do");
+        env.finalize(name).await.expect("more to do");
+        assert_eq!(enqueued.take(), next);
+    }
 }
 
 /// The state of an instance is no reason for which others wait.

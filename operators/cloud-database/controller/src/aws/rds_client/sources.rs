@@ -20,6 +20,8 @@ pub(crate) struct Source {
     /// If false, an instance that is made from it is not encrypted, and never will be. None if it is not known, as of a
     /// snapshot that another account shares.
     pub(crate) is_encrypted: Option<bool>,
+    /// Size of the storage, in GiB.
+    pub(crate) size_gib: Option<i32>,
 }
 
 impl Source {
@@ -27,6 +29,7 @@ impl Source {
     fn of_earlier_state(instance: DbInstance) -> Self {
         Self {
             is_encrypted: instance.storage_encrypted(),
+            size_gib: instance.allocated_storage(),
             arn: instance.db_instance_arn,
             tags: instance.tag_list.unwrap_or_default(),
             problem: None,
@@ -60,6 +63,7 @@ impl RdsClient {
             tags: snapshot.tag_list.clone().unwrap_or_default(),
             problem: problem_of_snapshot(&snapshot),
             is_encrypted: snapshot.encrypted(),
+            size_gib: snapshot.allocated_storage(),
         };
         if has_owner(&source.tags) {
             return Ok(source);
@@ -148,6 +152,9 @@ impl RdsClient {
             let is_encrypted = backups
                 .iter()
                 .find_map(DbInstanceAutomatedBackup::encrypted);
+            let size_gib = backups
+                .iter()
+                .find_map(DbInstanceAutomatedBackup::allocated_storage);
             let mut arns = backups.iter().filter_map(|backup| backup.db_instance_arn());
             let arn = arns.next().map(String::from);
             if !has_owner(&tags) {
@@ -158,6 +165,7 @@ impl RdsClient {
                 tags,
                 problem: None,
                 is_encrypted,
+                size_gib,
             });
         }
         let id = source.source_instance.as_deref().unwrap_or_default();
@@ -174,6 +182,7 @@ impl RdsClient {
         let problem = problem_of_instance(id, &instance);
         Ok(Source {
             is_encrypted: instance.storage_encrypted(),
+            size_gib: instance.allocated_storage(),
             arn: instance.db_instance_arn,
             tags: instance.tag_list.unwrap_or_default(),
             problem,
