@@ -150,6 +150,39 @@ async fn use_external_id_of_annotation(teams: &Teams) {
     assert_eq!(account.instance_ids().len(), 1);
 }
 
+/// Creates objects in both Namespaces. It is recorded which of them had the external ID first.
+async fn use_external_id_after_restart(teams: &Teams) {
+    for namespace in ["team-d", "team-e"] {
+        let later = in_namespace(namespace, "later", json!({}));
+        let applied = teams.env.kubectl_apply(&later);
+        applied.unwrap_or_else(|error| teams.env.fail(&error));
+    }
+    teams.is("team-d", "later", "Ready", "Available").await;
+    teams
+        .is("team-e", "later", "Stalled", "ExternalIdInUse")
+        .await;
+}
+
+/// Deletes all objects of two Namespaces: each deletion takes place where the instance is.
+fn are_deleted_where_they_are(teams: &Teams, expected: &[(&str, &str, usize)]) {
+    for namespace in ["team-a", "team-b"] {
+        teams
+            .env
+            .kubectl(&["delete", "-n", namespace, "cdb", "--all", "--timeout=60s"])
+            .unwrap_or_else(|error| teams.env.fail(&error));
+    }
+    assert_eq!(teams.instances(), []);
+    let deletions = teams.rds.calls("DeleteDBInstance");
+    let places: BTreeSet<_> = deletions
+        .iter()
+        .map(|it| (it.account.as_str(), it.region.as_str()))
+        .collect();
+    let expected = expected
+        .iter()
+        .map(|(account, region, _)| (*account, *region));
+    assert_eq!(places, expected.collect());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_are_managed_in_the_regions_and_accounts_of_their_teams() {
     let mut teams = Teams::start().await;
@@ -247,29 +280,6 @@ async fn instances_are_managed_in_the_regions_and_accounts_of_their_teams() {
     }
     assert_eq!(teams.instances(), expected);
     assert_eq!(teams.rds.writes(), []);
-    // The status of its objects tells which Namespace had the external ID first.
-    let later = |namespace: &str| in_namespace(namespace, "later", json!({}));
-    for namespace in ["team-d", "team-e"] {
-        apply(&teams, &later(namespace)).unwrap_or_else(|error| fail(&teams, error));
-    }
-    teams.is("team-d", "later", "Ready", "Available").await;
-    teams
-        .is("team-e", "later", "Stalled", "ExternalIdInUse")
-        .await;
-
-    // Deletions take place where the instances are.
-    for namespace in ["team-a", "team-b"] {
-        teams
-            .env
-            .kubectl(&["delete", "-n", namespace, "cdb", "--all", "--timeout=60s"])
-            .unwrap_or_else(|error| fail(&teams, error));
-    }
-    assert_eq!(teams.instances(), []);
-    let deletions = teams.rds.calls("DeleteDBInstance");
-    let places: BTreeSet<_> = deletions
-        .iter()
-        .map(|it| (it.account.as_str(), it.region.as_str()))
-        .collect();
-    let expected = expected.map(|(account, region, _)| (account, region));
-    assert_eq!(places, BTreeSet::from(expected));
+    use_external_id_after_restart(&teams).await;
+    are_deleted_where_they_are(&teams, &expected);
 }

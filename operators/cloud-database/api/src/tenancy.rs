@@ -32,7 +32,7 @@ impl Default for Quota {
     }
 }
 
-/// What a namespace may use.
+/// Limits and choices of a namespace.
 #[derive(Clone, Debug, Default)]
 pub struct NamespacePolicy {
     /// Maximum of all instances together.
@@ -74,7 +74,7 @@ impl NamespacePolicy {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct Section {
-    /// What applies to all namespaces, unless `namespaces` says something else.
+    /// Restrictions of all namespaces, unless `namespaces` says something else.
     default: Restrictions,
     namespaces: BTreeMap<String, Restrictions>,
 }

@@ -42,7 +42,7 @@ impl AssumedRole {
     }
 }
 
-/// What the controller allows the Namespaces of all objects.
+/// Permissions that the controller gives to the Namespaces of all objects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessRules {
     /// Regions that objects may choose.

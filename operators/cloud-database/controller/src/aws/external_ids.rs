@@ -1,7 +1,8 @@
 //! External IDs that annotations of Namespaces set. Each serves one Namespace: a role demands it in its trust policy, so a second
 //! Namespace with the same one could use the roles of the first.
 //!
-//! Who had it first is recorded in a ConfigMap beside the controller, which only administrators can write, and all replicas read.
+//! A ConfigMap beside the controller, which only administrators can write and all replicas read, records the Namespace that had it
+//! first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +22,7 @@ const AGAIN_AFTER: Duration = Duration::from_mins(1);
 pub(crate) struct ExternalIds {
     /// UIDs of the Namespaces, by external ID.
     record: Option<NamedConfigMap>,
-    /// What the record has shown to this process.
+    /// Entries that the record has shown to this process.
     confirmed: Arc<Mutex<HashMap<String, String>>>,
 }
 
@@ -109,6 +110,8 @@ fn in_use(
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use http::{Method, Request, Response};
     use kube::Client;
     use kube::client::Body;
@@ -201,10 +204,10 @@ mod tests {
         let ids = stored.external_ids();
         let (first, second) = (namespace("first"), namespace("second"));
         let both = [second.clone(), first.clone()];
-        let recorded = ids.require(&first, &[first.clone()]).await;
+        let recorded = ids.require(&first, from_ref(&first)).await;
         let recorded = recorded.expect_err("it is read before it counts");
         assert_eq!(recorded.reason(), "ExternalIdNotRecorded");
-        assert_eq!(reason(&ids, &first, &[first.clone()]).await, None);
+        assert_eq!(reason(&ids, &first, from_ref(&first)).await, None);
         let denied = ids.require(&second, &both).await;
         let denied = denied.expect_err("another has it");
         assert_eq!(denied.reason(), "ExternalIdInUse");
@@ -215,7 +218,7 @@ mod tests {
             assert_eq!(reason(ids, &first, &both).await, None);
         }
         // The first has given it up, or is gone.
-        assert_eq!(reason(&ids, &second, &[second.clone()]).await, None);
+        assert_eq!(reason(&ids, &second, from_ref(&second)).await, None);
         assert_eq!(reason(&ids, &first, &both).await, Some("ExternalIdInUse"));
     }
 

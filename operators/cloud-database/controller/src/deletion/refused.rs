@@ -15,7 +15,7 @@ use crate::clock;
 /// Interval at which the object that has waited longest for a cause tries again.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_mins(2);
 
-/// Time after which an object that has not tried again is not waited for: somebody may have removed its finalizer.
+/// Time after which an object that has not tried again is not waited for: a user may have removed its finalizer.
 const ABANDONED_AFTER: Duration = Duration::from_mins(20);
 
 /// Calls of a deletion, in their order.

@@ -21,7 +21,7 @@ const MAX_AGE: Duration = Duration::from_mins(1);
 /// Objects of a page of the list.
 const PAGE: u32 = 500;
 
-/// What an object is about to request.
+/// Request that an object is about to make.
 #[derive(Clone, Copy)]
 pub(crate) enum Part<'a> {
     /// A new instance, which has at least the storage of the source of its data.

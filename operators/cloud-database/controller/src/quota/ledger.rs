@@ -10,7 +10,7 @@ use crate::aws::rds_events::changed_instances::Owner;
 use crate::clock;
 use crate::quota::usage::{Amount, Usage};
 
-/// Time after which the status of an object tells what it was granted.
+/// Time after which the status of an object shows its last grant.
 const STATUS_DELAY: Duration = Duration::from_mins(1);
 
 /// Usage by namespace. It is shared by its clones.
@@ -55,9 +55,9 @@ pub(crate) struct Exceeded {
     pub(crate) key: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) limit: u64,
-    /// What all other objects have.
+    /// Amount of all other objects.
     pub(crate) others: u64,
-    /// What the object would have.
+    /// Amount of the object, as it demands.
     pub(crate) desired: u64,
 }
 

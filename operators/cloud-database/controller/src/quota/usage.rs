@@ -1,10 +1,10 @@
-//! What an instance takes of a quota.
+//! Part of a quota that an instance takes.
 
 use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::Quota;
 use serde_json::Value;
 
-/// What an instance takes of a quota, or several together.
+/// Part of a quota that an instance takes, or several together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) instances: u64,
@@ -67,7 +67,7 @@ impl Usage {
         Self {
             instances: 1,
             storage_gib: size.max(max_size),
-            // RDS also reports those that come with the size, of which nobody has demanded any.
+            // RDS also reports those that come with the size, which no spec has demanded.
             provisioned_iops: if storage_type.starts_with("io") {
                 iops
             } else {

@@ -69,7 +69,7 @@ pub(crate) enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PendingChange {
     pub(crate) field: String,
-    /// What it does to clients, if that is known.
+    /// Effect on clients, if it is known.
     pub(crate) effect: Option<Effect>,
 }
 
