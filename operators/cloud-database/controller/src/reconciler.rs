@@ -181,6 +181,15 @@ impl CloudDatabaseReconciler {
     }
 }
 
+fn is_transient(error: &ReconcileError) -> bool {
+    match error {
+        ReconcileError::RequeueAfter { error, .. } | ReconcileError::Inconclusive(error) => {
+            is_transient(error)
+        }
+        error => matches!(error, ReconcileError::Transient { .. }),
+    }
+}
+
 /// Returns the result of a step with the status after it.
 pub(crate) fn with_status(
     output: ReconcileOutput,
@@ -375,7 +384,14 @@ impl Reconciler for CloudDatabaseReconciler {
             }
             Err(error) => {
                 let deleted = Deleted::new(deleted, &identity, &record);
-                let done = release::without_access(&deleted, &error);
+                let is_over = || {
+                    release::deletion_age(deleted.request)
+                        >= self.shared.config.not_found_grace_period
+                };
+                // What passes by itself, such as a Namespace that the watch has not delivered, is waited for.
+                let done = (!is_transient(&error) || is_over())
+                    .then(|| release::without_access(&deleted, &error))
+                    .flatten();
                 done.unwrap_or_else(|| {
                     FinalizeOutcome::Waiting(StepError::from(error).into_output(&mut status))
                 })

@@ -65,7 +65,9 @@ impl ExternalIds {
             self.confirm(external_id, uid);
             return Ok(());
         }
-        if holder.is_some_and(|holder| all.iter().any(|it| it.uid() == holder)) {
+        let is_held = holder.is_some_and(|holder| all.iter().any(|it| it.uid() == holder));
+        // Without a record, nothing says which of several was the first.
+        if is_held || all.len() > 1 {
             return Err(in_use(namespace, external_id, all));
         }
         holders.insert(external_id.to_owned(), uid.to_owned());
@@ -228,12 +230,14 @@ mod tests {
         let (first, second) = (namespace("first"), namespace("second"));
         let both = [second.clone(), first.clone()];
         let (one, other) = (stored.external_ids(), stored.external_ids());
-        assert!(one.require(&first, &both).await.is_err());
-        assert!(other.require(&second, &both).await.is_err());
+        assert_eq!(reason(&one, &first, &both).await, Some("ExternalIdInUse"));
+        // Each replica knows one of them.
+        assert!(one.require(&first, from_ref(&first)).await.is_err());
+        assert!(other.require(&second, from_ref(&second)).await.is_err());
         let reasons = [
             reason(&one, &first, &both).await,
             reason(&other, &second, &both).await,
         ];
-        assert_eq!(reasons, [None, Some("ExternalIdInUse")]);
+        assert_eq!(reasons, [Some("ExternalIdInUse"), None]);
     }
 }

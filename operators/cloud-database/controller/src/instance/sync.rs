@@ -200,6 +200,9 @@ impl InstanceReconciler {
             output.requeue_after = self.shared.config.poll_interval;
         } else if let Some(left) = outcomes.cooldown() {
             output.requeue_after = output.requeue_after.min(left);
+        } else if outcomes.is_over_quota() {
+            let period = self.shared.config.resync_period;
+            output.requeue_after = output.requeue_after.min(period);
         }
         output.stalled = outcomes.stalled();
         output.conditions = vec![outcomes.condition()];

@@ -30,6 +30,7 @@ use crate::instance::sync::Subject;
 use crate::origin::replacement::replaced;
 use crate::origin::source_owner::{FoundSource, SourceName};
 use crate::quota::enforcement::Part;
+use crate::quota::usage::Usage;
 
 /// Origin of an instance that is about to be created.
 pub(crate) enum Origin<'a> {
@@ -114,13 +115,13 @@ impl InstanceReconciler {
         }
         self.require_current(object).await?;
         let origin = Origin::of(object, subject.user, subject.source)?;
-        let source_gib = self.require_allowed_origin(object, &origin).await?;
+        let source = self.require_allowed_origin(object, &origin).await?;
         if origin.is_password_missing() {
             let message = format!("the RDS instance '{id}' is created once its password is stored");
             return Ok(self.in_progress(status, message));
         }
         // Before each call: the spec may demand more than when the region was recorded.
-        let new = Part::New { source_gib };
+        let new = Part::New { source };
         if let Some(problem) = self.exceeded_quota(request, new).await? {
             return Err(self.stalled("QuotaExceeded", problem));
         }
@@ -192,14 +193,14 @@ impl InstanceReconciler {
     }
 
     /// Returns an error if the data of an instance would be those of others without the consent of an administrator, or if RDS cannot use
-    /// them. Returns the size of their storage in GiB.
+    /// them. Returns the part of a quota that an instance takes with their storage.
     async fn require_allowed_origin(
         &self,
         object: &CloudDatabase,
         origin: &Origin<'_>,
-    ) -> Result<Option<i32>, StepError> {
+    ) -> Result<Usage, StepError> {
         let (name, source) = match origin {
-            Origin::Empty(_) => return Ok(None),
+            Origin::Empty(_) => return Ok(Usage::default()),
             Origin::Snapshot(snapshot) => (
                 SourceName::Snapshot(snapshot),
                 self.rds.source_snapshot(snapshot).await?,
@@ -230,7 +231,7 @@ impl InstanceReconciler {
         };
         match source.problem.clone().or_else(unencrypted) {
             Some(problem) => Err(self.stalled("SourceNotUsable", problem)),
-            None => Ok(source.size_gib),
+            None => Ok(source.usage),
         }
     }
 

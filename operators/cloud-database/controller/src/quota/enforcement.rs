@@ -25,7 +25,7 @@ const PAGE: u32 = 500;
 #[derive(Clone, Copy)]
 pub(crate) enum Part<'a> {
     /// A new instance, which has at least the storage of the source of its data.
-    New { source_gib: Option<i32> },
+    New { source: Usage },
     /// Changes of an instance.
     Change(&'a DbInstance),
 }
@@ -44,13 +44,15 @@ impl InstanceReconciler {
         let object = request.raw_parent();
         let demanded = Usage::of_object(object);
         let wanted = match part {
-            Part::New { source_gib } => Wanted {
+            Part::New { source } => Wanted {
                 present: Usage::default(),
-                desired: demanded.with_storage(source_gib),
+                desired: demanded.max(source),
+                is_new: true,
             },
             Part::Change(instance) => Wanted {
                 present: Usage::of_instance(instance, demanded),
                 desired: demanded,
+                is_new: false,
             },
         };
         let owner = Owner::from_object(object);

@@ -46,6 +46,8 @@ pub(crate) struct Wanted {
     pub(crate) present: Usage,
     /// Usage that the spec demands.
     pub(crate) desired: Usage,
+    /// If true, there is no instance yet. The list of a namespace grants none: a status does not say what was granted.
+    pub(crate) is_new: bool,
 }
 
 /// Resource of which a namespace would have too much.
@@ -69,13 +71,13 @@ impl Ledger {
         listed.is_some_and(|at| clock::instant().duration_since(at) <= time)
     }
 
-    /// Returns true if an object was granted this before.
+    /// Returns true if this process has granted this to an object before.
     pub(crate) fn has_granted(&self, owner: &Owner, usage: Usage) -> bool {
         let namespaces = self.lock();
         let granted = namespaces
             .get(&owner.namespace)
             .and_then(|it| it.granted.get(&owner.name));
-        granted.is_some_and(|granted| usage.is_within(granted.usage))
+        granted.is_some_and(|granted| granted.at.is_some() && usage.is_within(granted.usage))
     }
 
     /// Takes over a list of the objects of a namespace, which was begun at this time, with the usage of those that have an instance
@@ -120,8 +122,11 @@ impl Ledger {
     ) -> Result<Vec<Owner>, Exceeded> {
         let mut namespaces = self.lock();
         let namespace = namespaces.entry(owner.namespace.clone()).or_default();
+        let listed = namespace.granted.get(&owner.name);
+        let counts = !wanted.is_new || listed.is_some_and(|granted| granted.at.is_some());
         let granted = namespace.take(&owner.name);
-        let had = granted.unwrap_or_default().max(wanted.present);
+        let had = granted.filter(|_| counts).unwrap_or_default();
+        let had = had.max(wanted.present);
         let desired = wanted.desired.max(wanted.present);
         let exceeded = exceeded(namespace.total, had, desired, quota);
         let usage = if exceeded.is_some() { had } else { desired };
@@ -249,6 +254,7 @@ mod tests {
         let wanted = Wanted {
             present: Usage::default(),
             desired: usage(storage_gib),
+            is_new: true,
         };
         let result = ledger.request(&owner(name), wanted, QUOTA);
         result.map_err(|exceeded| exceeded.key)
@@ -259,6 +265,7 @@ mod tests {
         let wanted = Wanted {
             present: usage(20),
             desired: usage(storage_gib),
+            is_new: false,
         };
         ledger.request(&owner(name), wanted, QUOTA)
     }
@@ -304,6 +311,7 @@ mod tests {
         let same = Wanted {
             present: usage(20),
             desired: usage(40),
+            is_new: false,
         };
         assert_eq!(ledger.request(&owner("b"), same, none), Ok(Vec::new()));
     }
@@ -326,5 +334,9 @@ mod tests {
         assert_eq!(create(&ledger, "c", 1), Err("instances"));
         assert_eq!(ledger.release(&owner("b")), [owner("c")]);
         assert_eq!(create(&ledger, "c", 90), Err("storageGib"));
+        // What a list shows of an object that has no instance yet was not granted by it.
+        let located = BTreeMap::from([("d".to_owned(), Some(usage(200)))]);
+        ledger.set_listed("shop", later + 2 * STATUS_DELAY, &located);
+        assert_eq!(create(&ledger, "d", 200), Err("storageGib"));
     }
 }

@@ -57,31 +57,43 @@ impl Usage {
         })
     }
 
-    /// Returns what an instance takes as RDS describes it, of which the spec of its object may demand a part.
+    /// Returns what an instance takes as RDS describes it, with what RDS has accepted and not applied yet. The spec of its object
+    /// may demand a part of it.
     pub(crate) fn of_instance(instance: &DbInstance, demanded: Self) -> Self {
+        let pending = instance.pending_modified_values();
+        let size = instance.allocated_storage();
+        let size = size.max(pending.and_then(|pending| pending.allocated_storage()));
+        let iops = instance
+            .iops()
+            .max(pending.and_then(|pending| pending.iops()));
+        let found = Self::of_storage(
+            size.max(instance.max_allocated_storage()),
+            instance.storage_type(),
+            iops,
+        );
         let number = |value: Option<i32>| value.and_then(|value| u64::try_from(value).ok());
-        let size = number(instance.allocated_storage()).unwrap_or_default();
-        let max_size = number(instance.max_allocated_storage()).unwrap_or_default();
-        let iops = number(instance.iops()).unwrap_or_default();
-        let storage_type = instance.storage_type().unwrap_or_default();
+        let demanded = number(iops)
+            .unwrap_or_default()
+            .min(demanded.provisioned_iops);
         Self {
-            instances: 1,
-            storage_gib: size.max(max_size),
-            // RDS also reports those that come with the size, which no spec has demanded.
-            provisioned_iops: if storage_type.starts_with("io") {
-                iops
-            } else {
-                iops.min(demanded.provisioned_iops)
-            },
+            provisioned_iops: found.provisioned_iops.max(demanded),
+            ..found
         }
     }
 
-    /// Returns the usage with at least this storage.
-    pub(crate) fn with_storage(self, gib: Option<i32>) -> Self {
-        let gib = gib.and_then(|gib| gib.try_into().ok()).unwrap_or_default();
+    /// Returns what an instance takes that has this storage, at least.
+    pub(crate) fn of_storage(
+        size_gib: Option<i32>,
+        storage_type: Option<&str>,
+        iops: Option<i32>,
+    ) -> Self {
+        let number = |value: Option<i32>| value.and_then(|value| u64::try_from(value).ok());
+        // RDS also reports IOPS that come with the size, which no spec has demanded.
+        let is_provisioned = storage_type.is_some_and(|type_| type_.starts_with("io"));
         Self {
-            storage_gib: self.storage_gib.max(gib),
-            ..self
+            instances: 1,
+            storage_gib: number(size_gib).unwrap_or_default(),
+            provisioned_iops: number(iops.filter(|_| is_provisioned)).unwrap_or_default(),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::aws::rds_client::RdsClient;
 use crate::deletion::final_snapshot;
 use crate::instance::identity;
 use crate::instance::tags::{self, OWNER_TAG};
+use crate::quota::usage::Usage;
 
 /// Source of data.
 #[derive(Debug, Default)]
@@ -20,8 +21,13 @@ pub(crate) struct Source {
     /// If false, an instance that is made from it is not encrypted, and never will be. None if it is not known, as of a
     /// snapshot that another account shares.
     pub(crate) is_encrypted: Option<bool>,
-    /// Size of the storage, in GiB.
-    pub(crate) size_gib: Option<i32>,
+    /// Part of a quota that an instance takes with its storage.
+    pub(crate) usage: Usage,
+}
+
+fn usage_of(instance: &DbInstance) -> Usage {
+    let size = instance.allocated_storage();
+    Usage::of_storage(size, instance.storage_type(), instance.iops())
 }
 
 impl Source {
@@ -29,7 +35,7 @@ impl Source {
     fn of_earlier_state(instance: DbInstance) -> Self {
         Self {
             is_encrypted: instance.storage_encrypted(),
-            size_gib: instance.allocated_storage(),
+            usage: usage_of(&instance),
             arn: instance.db_instance_arn,
             tags: instance.tag_list.unwrap_or_default(),
             problem: None,
@@ -63,7 +69,11 @@ impl RdsClient {
             tags: snapshot.tag_list.clone().unwrap_or_default(),
             problem: problem_of_snapshot(&snapshot),
             is_encrypted: snapshot.encrypted(),
-            size_gib: snapshot.allocated_storage(),
+            usage: Usage::of_storage(
+                snapshot.allocated_storage(),
+                snapshot.storage_type(),
+                snapshot.iops(),
+            ),
         };
         if has_owner(&source.tags) {
             return Ok(source);
@@ -152,9 +162,14 @@ impl RdsClient {
             let is_encrypted = backups
                 .iter()
                 .find_map(DbInstanceAutomatedBackup::encrypted);
-            let size_gib = backups
-                .iter()
-                .find_map(DbInstanceAutomatedBackup::allocated_storage);
+            let usages = backups.iter().map(|backup| {
+                Usage::of_storage(
+                    backup.allocated_storage(),
+                    backup.storage_type(),
+                    backup.iops(),
+                )
+            });
+            let usage = usages.fold(Usage::default(), Usage::max);
             let mut arns = backups.iter().filter_map(|backup| backup.db_instance_arn());
             let arn = arns.next().map(String::from);
             if !has_owner(&tags) {
@@ -165,7 +180,7 @@ impl RdsClient {
                 tags,
                 problem: None,
                 is_encrypted,
-                size_gib,
+                usage,
             });
         }
         let id = source.source_instance.as_deref().unwrap_or_default();
@@ -182,7 +197,7 @@ impl RdsClient {
         let problem = problem_of_instance(id, &instance);
         Ok(Source {
             is_encrypted: instance.storage_encrypted(),
-            size_gib: instance.allocated_storage(),
+            usage: usage_of(&instance),
             arn: instance.db_instance_arn,
             tags: instance.tag_list.unwrap_or_default(),
             problem,

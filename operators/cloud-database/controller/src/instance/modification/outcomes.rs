@@ -144,6 +144,12 @@ impl Outcomes {
         })
     }
 
+    /// Returns true if a change waits for the quota of the namespace.
+    pub(crate) fn is_over_quota(&self) -> bool {
+        let mut fields = self.fields.iter();
+        fields.any(|(_, outcome)| matches!(outcome, Outcome::OverQuota(_)))
+    }
+
     pub(crate) fn add_differences(&mut self, differences: impl IntoIterator<Item = String>) {
         self.differences.extend(differences);
     }
