@@ -49,7 +49,6 @@ pub use status::{
     AcceptedChange, AppliedStorage, Certificate, CloudDatabaseStatus, DeletionRequest, Endpoint,
     LastChange, MasterUserSecret,
 };
-
 pub use tenancy::{NamespacePolicy, POLICY_SECTION, Quota, matches_pattern};
 
 /// Finalizer that keeps an object until its instance is deleted.

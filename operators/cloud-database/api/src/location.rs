@@ -62,7 +62,7 @@ pub fn is_role_arn(text: &str) -> bool {
 #[must_use]
 pub fn is_external_id(text: &str) -> bool {
     let own = text.strip_prefix(EXTERNAL_ID_PREFIX).unwrap_or_default();
-    let is_part = |it: u8| it.is_ascii_alphanumeric() || b"._-".contains(&it);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !own.is_empty() && text.len() <= MAX_EXTERNAL_ID && own.bytes().all(is_part)
 }
 

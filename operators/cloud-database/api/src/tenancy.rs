@@ -43,12 +43,17 @@ pub struct NamespacePolicy {
 impl NamespacePolicy {
     /// Reads what a namespace may use. `settings` is the section of the policy.
     #[must_use]
-    pub fn of(settings: Option<&Value>, namespace: &str) -> Self {
-        // The section was validated when the policy was read.
-        let section = settings.and_then(|settings| Section::deserialize(settings).ok());
-        let mut section = section.unwrap_or_default();
-        let own = section.namespaces.remove(namespace).unwrap_or_default();
-        let all = section.default;
+    pub fn read(settings: Option<&Value>, namespace: &str) -> Self {
+        // The section was validated when the policy was read. Those of other namespaces, which can be thousands, are not read
+        // for each object.
+        let restrictions = |value: Option<&Value>| {
+            let read = value.and_then(|value| Restrictions::deserialize(value).ok());
+            read.unwrap_or_default()
+        };
+        let section = |name: &str| settings.and_then(|settings| settings.get(name));
+        let all = restrictions(section("default"));
+        let own = section("namespaces").and_then(|namespaces| namespaces.get(namespace));
+        let own = restrictions(own);
         let limit = Quota::default();
         let or = |own: Option<u64>, all: Option<u64>, limit| own.or(all).unwrap_or(limit);
         Self {
@@ -196,7 +201,7 @@ mod tests {
             }},
         });
         assert_eq!((settings().validate)(&section), Ok(()));
-        let shop = NamespacePolicy::of(Some(&section), "shop");
+        let shop = NamespacePolicy::read(Some(&section), "shop");
         let expected = Quota {
             instances: 3,
             storage_gib: 100,
@@ -205,13 +210,13 @@ mod tests {
         assert_eq!(shop.quota, expected);
         assert_eq!(shop.allowed.instance_classes, Some(vec!["*".to_owned()]));
         assert_eq!(shop.allowed.kms_keys, Some(Vec::new()));
-        let other = NamespacePolicy::of(Some(&section), "other");
+        let other = NamespacePolicy::read(Some(&section), "other");
         assert_eq!(
             (other.quota.instances, other.quota.storage_gib),
             (3, 20_480)
         );
         assert_eq!(other.allowed.subnet_groups, None);
-        assert_eq!(NamespacePolicy::of(None, "shop").quota, Quota::default());
+        assert_eq!(NamespacePolicy::read(None, "shop").quota, Quota::default());
     }
 
     #[test]

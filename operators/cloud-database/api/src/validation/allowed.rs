@@ -36,7 +36,7 @@ fn not_allowed(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagn
     let object = context.object;
     let spec = &object.spec;
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    let allowed = NamespacePolicy::of(context.settings, namespace).allowed;
+    let allowed = NamespacePolicy::read(context.settings, namespace).allowed;
     let mut check = |field: &str, list: &Option<Vec<String>>, name: Option<&str>| {
         if let (Some(list), Some(name)) = (list, name)
             && !list.iter().any(|pattern| matches_pattern(pattern, name))
@@ -63,7 +63,7 @@ fn not_allowed(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagn
     let options = spec.option_group.as_deref();
     check("spec.optionGroup", &allowed.option_groups, options);
     let monitoring = spec.monitoring.as_ref();
-    let insights = monitoring.and_then(|it| it.performance_insights.as_ref());
+    let insights = monitoring.and_then(|monitoring| monitoring.performance_insights.as_ref());
     let managed = spec.credentials.managed.as_ref();
     for (field, key) in [
         ("spec.encryption.kmsKey", &spec.encryption.kms_key),
@@ -78,7 +78,7 @@ fn not_allowed(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagn
     ] {
         check(field, &allowed.kms_keys, key.as_deref());
     }
-    let enhanced = monitoring.and_then(|it| it.enhanced.as_ref());
+    let enhanced = monitoring.and_then(|monitoring| monitoring.enhanced.as_ref());
     let role = enhanced.and_then(|enhanced| enhanced.role_arn.as_deref());
     check(
         "spec.monitoring.enhanced.roleArn",

@@ -59,7 +59,8 @@ impl AccessCheck {
             object,
             old,
             &namespace,
-            (self.region.as_deref(), &self.rules),
+            self.region.as_deref(),
+            &self.rules,
         ))
     }
 }
@@ -69,7 +70,8 @@ fn error(
     object: &Value,
     old: Option<&Value>,
     namespace: &NamespaceAccess,
-    (own_region, rules): (Option<&str>, &AccessRules),
+    own_region: Option<&str>,
+    rules: &AccessRules,
 ) -> Option<AccessError> {
     let annotations = |object: &Value| {
         [REGION, ROLE_ARN].map(|name| object["metadata"]["annotations"][name].clone())
@@ -143,7 +145,8 @@ mod tests {
             &object(annotations),
             old.as_ref(),
             &namespace,
-            (Some("eu-central-1"), &AccessRules::default()),
+            Some("eu-central-1"),
+            &AccessRules::default(),
         );
         error.map(|error| error.rule)
     }

@@ -65,7 +65,7 @@ impl ExternalIds {
             self.confirm(external_id, uid);
             return Ok(());
         }
-        let is_held = holder.is_some_and(|holder| all.iter().any(|it| it.uid() == holder));
+        let is_held = holder.is_some_and(|holder| all.iter().any(|one| one.uid() == holder));
         // Without a record, nothing says which of several was the first.
         if is_held || all.len() > 1 {
             return Err(in_use(namespace, external_id, all));
@@ -85,7 +85,9 @@ impl ExternalIds {
     fn is_confirmed(&self, external_id: &str, uid: &str) -> bool {
         let confirmed = self.confirmed.lock();
         let confirmed = confirmed.unwrap_or_else(PoisonError::into_inner);
-        confirmed.get(external_id).is_some_and(|it| it == uid)
+        confirmed
+            .get(external_id)
+            .is_some_and(|holder| holder == uid)
     }
 
     fn confirm(&self, external_id: &str, uid: &str) {
@@ -100,8 +102,8 @@ fn in_use(
     external_id: &str,
     all: &[Arc<NamespaceAccess>],
 ) -> ReconcileError {
-    let others = all.iter().filter(|it| it.uid() != namespace.uid());
-    let mut others: Vec<_> = others.map(|it| format!("'{}'", it.name())).collect();
+    let others = all.iter().filter(|other| other.uid() != namespace.uid());
+    let mut others: Vec<_> = others.map(|other| format!("'{}'", other.name())).collect();
     others.sort_unstable();
     let message = format!(
         "the external ID '{external_id}' is also the one of the Namespace {}, whose roles this Namespace must not use; AWS was not called. An administrator has to give one of them another value in the annotation {EXTERNAL_ID}, and in the trust policies of its roles",
@@ -154,7 +156,7 @@ mod tests {
             let mut stored = self.0.lock().expect("a lock");
             let version = stored
                 .as_ref()
-                .map(|it| it["metadata"]["resourceVersion"].clone());
+                .map(|stored| stored["metadata"]["resourceVersion"].clone());
             let mut code = if stored.is_some() || is_write {
                 200
             } else {
@@ -168,7 +170,7 @@ mod tests {
                     code = 409;
                 } else {
                     let next = version
-                        .and_then(|it| it.as_str()?.parse::<u32>().ok())
+                        .and_then(|version| version.as_str()?.parse::<u32>().ok())
                         .unwrap_or(0)
                         + 1;
                     content["metadata"]["resourceVersion"] = json!(next.to_string());

@@ -67,7 +67,7 @@ impl RefusedDeletions {
             last_refused: now,
         });
         entry.last_refused = now;
-        waiting.retain(|_, it| now.duration_since(it.last_refused) < ABANDONED_AFTER);
+        waiting.retain(|_, entry| now.duration_since(entry.last_refused) < ABANDONED_AFTER);
         longest(waiting) == Some(owner)
     }
 

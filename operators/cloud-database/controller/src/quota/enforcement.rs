@@ -58,7 +58,7 @@ impl InstanceReconciler {
         let owner = Owner::from_object(object);
         let namespace = owner.namespace.as_str();
         let settings = request.policy().settings(POLICY_SECTION);
-        let quota = NamespacePolicy::of(settings, namespace).quota;
+        let quota = NamespacePolicy::read(settings, namespace).quota;
         let ledger = &self.shared.quotas;
         let is_more = !wanted.desired.is_within(wanted.present);
         let is_fresh = ledger.is_listed_within(namespace, MAX_AGE);
@@ -106,7 +106,7 @@ async fn usage_of_objects(
             let usage = Usage::of_status(&object.data).filter(|_| !is_observed);
             found.insert(object.name_any(), usage);
         }
-        match list.metadata.continue_.filter(|it| !it.is_empty()) {
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(next) => page = page.continue_token(&next),
             None => return Ok(found),
         }

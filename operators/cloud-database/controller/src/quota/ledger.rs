@@ -67,7 +67,7 @@ impl Ledger {
     /// Returns true if the objects of a namespace were listed within this time.
     pub(crate) fn is_listed_within(&self, namespace: &str, time: Duration) -> bool {
         let namespaces = self.lock();
-        let listed = namespaces.get(namespace).and_then(|it| it.listed_at);
+        let listed = namespaces.get(namespace).and_then(|known| known.listed_at);
         listed.is_some_and(|at| clock::instant().duration_since(at) <= time)
     }
 
@@ -76,7 +76,7 @@ impl Ledger {
         let namespaces = self.lock();
         let granted = namespaces
             .get(&owner.namespace)
-            .and_then(|it| it.granted.get(&owner.name));
+            .and_then(|namespace| namespace.granted.get(&owner.name));
         granted.is_some_and(|granted| granted.at.is_some() && usage.is_within(granted.usage))
     }
 
