@@ -28,6 +28,27 @@ impl KnownPasswords {
         self.hashes().remove(id);
     }
 
+    #[cfg(test)]
+    pub(crate) fn copy(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            hashes: Mutex::new(self.hashes().clone()),
+        }
+    }
+
+    /// Returns those of some passwords that instances are known to have, by the identifiers of these.
+    #[cfg(test)]
+    pub(crate) fn known<'a>(&self, passwords: &[&'a str]) -> Vec<(String, &'a str)> {
+        let ids: Vec<_> = self.hashes().keys().cloned().collect();
+        let mut known = Vec::new();
+        for password in passwords {
+            let with_it = ids.iter().filter(|id| self.has(id, password));
+            known.extend(with_it.map(|id| (id.clone(), *password)));
+        }
+        known.sort();
+        known
+    }
+
     fn hashes(&self) -> std::sync::MutexGuard<'_, HashMap<String, u64>> {
         self.hashes.lock().unwrap_or_else(PoisonError::into_inner)
     }

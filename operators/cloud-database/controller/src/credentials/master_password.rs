@@ -17,6 +17,7 @@ use crate::instance::drift;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::instance_status::{Accepts, Meaning};
 use crate::instance::record::Record;
+use crate::instance::tags;
 use crate::origin::replication::Replication;
 use crate::settings::PasswordChange;
 
@@ -46,7 +47,7 @@ impl InstanceReconciler {
     ) -> ComparedUser {
         let (differences, password) = match user {
             // A replica has the users of its source.
-            _ if matches!(replication, Replication::Replica(_)) => (Vec::new(), None),
+            _ if replication.has_users_of_source() => (Vec::new(), None),
             Ok(user) => (
                 drift::of_master_user(user, instance),
                 self.password_change(id, &user.password, instance, record, &mut version),
@@ -73,6 +74,7 @@ impl InstanceReconciler {
     ) -> Option<String> {
         let is_other = record.resource_id.is_some()
             && record.resource_id.as_deref() != instance.dbi_resource_id();
+        let is_own = tags::is_owned_by(instance, object.metadata.uid.as_deref());
         let is_generated = object.spec.credentials.generate.is_some();
         match record.credentials_version.as_deref() {
             // It was restored, with the password of that time.
@@ -82,6 +84,8 @@ impl InstanceReconciler {
             }
             // It was adopted, and does not have a password that was generated here.
             None if is_generated => Some(UNKNOWN_VERSION.to_owned()),
+            // The status was erased, and with it the version of the password, or that it is the one of a source.
+            None if is_own && !record.is_complete => Some(UNKNOWN_VERSION.to_owned()),
             recorded => recorded.map(String::from),
         }
     }
@@ -119,7 +123,7 @@ impl InstanceReconciler {
 
     /// Returns the password to set, if the Secret has another one than the instance, or if another one was `requested` and
     /// RDS may have accepted it. `version` is the recorded version of the Secret. If none is recorded, the instance was
-    /// created by a release that did not record it, and keeps its password.
+    /// adopted, and keeps its password.
     fn password_to_set(
         &self,
         id: &str,
@@ -140,7 +144,7 @@ impl InstanceReconciler {
 
 /// Returns true if an instance is a replica, which does not have a password that was generated for it.
 pub(crate) fn is_unknown_password(spec: &CloudDatabaseSpec, replication: &Replication<'_>) -> bool {
-    matches!(replication, Replication::Replica(_)) && spec.credentials.secret_name.is_none()
+    replication.has_users_of_source() && spec.credentials.secret_name.is_none()
 }
 
 /// Returns true if the status says that the instance may have a password, so that it can be requested. RDS reports whether it
@@ -187,6 +191,5 @@ pub(crate) fn published_by(password: &MasterPassword, instance: &DbInstance) -> 
 
 /// Returns true if a password that is not changed is the one that the instance has.
 pub(crate) fn is_known(password: &MasterPassword, replication: &Replication<'_>) -> bool {
-    let is_replica = matches!(replication, Replication::Replica(_));
-    !is_replica && !matches!(password, MasterPassword::NotStored)
+    !replication.has_users_of_source() && !matches!(password, MasterPassword::NotStored)
 }

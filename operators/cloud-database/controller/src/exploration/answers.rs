@@ -10,7 +10,9 @@ use tokio::sync::Notify;
 use crate::aws::call_error::CallError;
 use crate::aws::rds_api::RdsApi;
 use crate::aws::rds_client::request::Request;
-use crate::exploration::rds::{Disruption, Effect, Instance, Phase, Rds, Snapshot};
+use crate::exploration::rds::{
+    Disruption, Effect, Instance, Phase, Rds, SOURCE_PASSWORD, Snapshot, VERSION,
+};
 use crate::instance::tags::{OBJECT_TAG, OWNER_TAG};
 
 /// Answer to a call, or the end of a step in place of one.
@@ -212,7 +214,7 @@ impl ModelRds {
 
 /// Declares the instance that a request makes, and its identifier. The requests have different types with the same methods.
 macro_rules! made_by {
-    ($input:expr, $version:expr, $is_encrypted:expr) => {{
+    ($input:expr, $id:expr, $version:expr, $is_encrypted:expr, $password:expr) => {{
         let input = $input;
         let tag = |key: &str| {
             let mut tags = input.get_tags().iter().flatten();
@@ -220,7 +222,7 @@ macro_rules! made_by {
             found.value().map(String::from)
         };
         Instance {
-            id: input.get_db_instance_identifier().clone().expect("an id"),
+            id: $id.clone().expect("an id"),
             resource_id: String::new(),
             owner: tag(OWNER_TAG),
             object: tag(OBJECT_TAG),
@@ -230,6 +232,8 @@ macro_rules! made_by {
             is_public: *input.get_publicly_accessible() != Some(false),
             is_encrypted: $is_encrypted,
             is_protected: *input.get_deletion_protection() == Some(true),
+            password: $password,
+            source: None,
             change: Disruption::default(),
             final_snapshot: None,
         }
@@ -243,7 +247,9 @@ fn effect_of(request: &Request, rds: &Rds) -> (&'static str, Effect) {
             let input = request.as_input();
             let version = input.get_engine_version().clone().unwrap_or_default();
             let is_encrypted = *input.get_storage_encrypted() == Some(true);
-            let instance = made_by!(input, version, is_encrypted);
+            let id = input.get_db_instance_identifier();
+            let password = input.get_master_user_password().clone().unwrap_or_default();
+            let instance = made_by!(input, id, version, is_encrypted, password);
             ("CreateDBInstance", Effect::Create(Box::new(instance)))
         }
         Request::RestoreSnapshot(request) => {
@@ -252,9 +258,35 @@ fn effect_of(request: &Request, rds: &Rds) -> (&'static str, Effect) {
             let mut snapshots = rds.snapshots.iter();
             let source = snapshots.find(|snapshot| Some(&snapshot.name) == name.as_ref());
             let is_encrypted = source.is_some_and(|source| source.is_encrypted);
-            let instance = made_by!(input, "16.4".to_owned(), is_encrypted);
+            let id = input.get_db_instance_identifier();
+            let version = VERSION.to_owned();
+            let instance = made_by!(input, id, version, is_encrypted, SOURCE_PASSWORD.to_owned());
             let effect = Effect::Create(Box::new(instance));
             ("RestoreDBInstanceFromDBSnapshot", effect)
+        }
+        Request::RestorePointInTime(request) => {
+            let input = request.as_input();
+            let source = input.get_source_db_instance_identifier();
+            let source = source.as_ref().and_then(|id| rds.instance(id));
+            let is_encrypted = source.is_some_and(|source| source.is_encrypted);
+            let id = input.get_target_db_instance_identifier();
+            let version = VERSION.to_owned();
+            let instance = made_by!(input, id, version, is_encrypted, SOURCE_PASSWORD.to_owned());
+            let effect = Effect::Create(Box::new(instance));
+            ("RestoreDBInstanceToPointInTime", effect)
+        }
+        Request::Replicate(request) => {
+            let input = request.as_input();
+            let name = input.get_source_db_instance_identifier();
+            let source = name.as_ref().and_then(|id| rds.instance(id));
+            let is_encrypted = source.is_some_and(|source| source.is_encrypted);
+            let id = input.get_db_instance_identifier();
+            let version = VERSION.to_owned();
+            let mut instance =
+                made_by!(input, id, version, is_encrypted, SOURCE_PASSWORD.to_owned());
+            instance.source.clone_from(name);
+            let effect = Effect::Create(Box::new(instance));
+            ("CreateDBInstanceReadReplica", effect)
         }
         Request::Modify(request) => {
             let input = request.as_input();
@@ -267,10 +299,10 @@ fn effect_of(request: &Request, rds: &Rds) -> (&'static str, Effect) {
                 is_immediate: *input.get_apply_immediately() == Some(true),
                 is_public: *input.get_publicly_accessible(),
                 is_protected: *input.get_deletion_protection(),
+                password: input.get_master_user_password().clone(),
             };
             ("ModifyDBInstance", effect)
         }
-        _ => unreachable!("no object of the exploration has another source"),
     }
 }
 
@@ -426,8 +458,13 @@ impl RdsApi for ModelRds {
 
     async fn promote_read_replica(
         &self,
-        _: rds_calls::promote_read_replica::builders::PromoteReadReplicaFluentBuilder,
+        request: rds_calls::promote_read_replica::builders::PromoteReadReplicaFluentBuilder,
     ) -> Result<rds_calls::promote_read_replica::PromoteReadReplicaOutput, CallError> {
-        unreachable!("no object of the exploration is a replica")
+        let input = request.as_input();
+        let id = input.get_db_instance_identifier().clone().expect("an id");
+        let effect = Effect::Promote { id: id.clone() };
+        self.change("PromoteReadReplica", effect).await?;
+        let output = rds_calls::promote_read_replica::PromoteReadReplicaOutput::builder();
+        Ok(output.db_instance(self.instance(&id)).build())
     }
 }

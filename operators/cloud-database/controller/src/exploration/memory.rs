@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::credentials::known_passwords::KnownPasswords;
+use crate::exploration::world::PASSWORDS;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::modification::requested::RequestedModifications;
 use crate::instance::modification::unaccepted_changes::UnacceptedChanges;
@@ -13,6 +15,7 @@ use crate::instance::modification::unaccepted_changes::UnacceptedChanges;
 pub(super) struct Memory {
     requested: RequestedModifications,
     unaccepted: UnacceptedChanges,
+    passwords: KnownPasswords,
     unseen_since: HashMap<String, Instant>,
     unowned_since: HashMap<String, Instant>,
     failing_since: HashMap<String, Instant>,
@@ -24,6 +27,7 @@ impl Clone for Memory {
         Self {
             requested: self.requested.copy(),
             unaccepted: self.unaccepted.copy(),
+            passwords: self.passwords.copy(),
             unseen_since: self.unseen_since.clone(),
             unowned_since: self.unowned_since.clone(),
             failing_since: self.failing_since.clone(),
@@ -42,6 +46,7 @@ impl Memory {
         Self {
             requested: reconciler.requested.copy(),
             unaccepted: reconciler.unaccepted.copy(),
+            passwords: reconciler.passwords.copy(),
             unseen_since: copy(&reconciler.unseen_since),
             unowned_since: copy(&reconciler.unowned_since),
             failing_since: copy(&reconciler.failing_since),
@@ -53,6 +58,7 @@ impl Memory {
     pub(super) fn restore(self, reconciler: &mut InstanceReconciler) {
         reconciler.requested = self.requested;
         reconciler.unaccepted = self.unaccepted;
+        reconciler.passwords = self.passwords;
         reconciler.unseen_since = Mutex::new(self.unseen_since);
         reconciler.unowned_since = Mutex::new(self.unowned_since);
         reconciler.failing_since = Mutex::new(self.failing_since);
@@ -72,12 +78,13 @@ impl Memory {
         let mut first: Vec<_> = self.first_creations.iter().collect();
         first.sort();
         format!(
-            "{:?}{:?}{:?}{first:?}{}{}",
+            "{:?}{:?}{:?}{first:?}{}{}{:?}",
             ages(&self.unseen_since),
             ages(&self.unowned_since),
             ages(&self.failing_since),
             self.requested.digest(now, oldest),
             self.unaccepted.digest(),
+            self.passwords.known(&PASSWORDS),
         )
     }
 }

@@ -4,7 +4,7 @@ use lockstep_cloud_database_api::{ApplyChanges, CloudDatabaseSpec, DeletionPolic
 
 use crate::exploration::rds::{Disruption, Effect, Instance, Phase};
 use crate::exploration::scenarios::BACKUP;
-use crate::exploration::world::{Step, UID, World};
+use crate::exploration::world::{Step, World};
 
 /// Returns the first property that a step has broken.
 pub(super) fn broken(before: &World, step: &Step, after: &World) -> Option<String> {
@@ -20,21 +20,31 @@ pub(super) fn broken(before: &World, step: &Step, after: &World) -> Option<Strin
 
 fn owned(world: &World) -> impl Iterator<Item = &Instance> {
     let instances = world.rds.instances.iter();
-    instances.filter(|instance| instance.owner.as_deref() == Some(UID))
+    instances.filter(|instance| instance.owner.as_deref() == Some(world.uid))
 }
 
 /// Each change by a call must be what the object says.
 fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
     let object = before.spec()?;
     let spec = &object.spec;
+    let changed = effect.changed().and_then(|id| before.rds.instance(id));
+    let owner = changed.and_then(|instance| instance.owner.as_deref());
+    if let Some(owner) = owner.filter(|owner| *owner != before.uid) {
+        return Some(format!("the instance of '{owner}' is changed"));
+    }
     match effect {
         Effect::Create(instance) => by_creation(before, spec, instance),
         Effect::Modify {
             change,
             is_immediate,
             is_protected,
+            password,
             ..
         } => {
+            let is_own = |password: &String| before.has_secret && password == before.password();
+            if !password.as_ref().is_none_or(is_own) {
+                return Some("an instance gets a password that is not in the Secret".into());
+            }
             if *is_protected == Some(false) && spec.deletion_protection != Some(false) {
                 return Some("the deletion protection is removed without consent".into());
             }
@@ -54,12 +64,9 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
                 _ => None,
             }
         }
-        Effect::Tag { id, .. } => {
-            let instance = before.rds.instance(id)?;
-            let other = instance.owner.as_deref().filter(|owner| *owner != UID);
-            other.map(|owner| format!("the instance of '{owner}' is taken over"))
-        }
-        Effect::TagSnapshot { .. } => None,
+        Effect::Promote { .. } => (before.is_deleting() || spec.replica_of.is_some())
+            .then(|| "a replica is promoted without consent".into()),
+        Effect::Tag { .. } | Effect::TagSnapshot { .. } => None,
         Effect::Untag { .. } => (!before.is_deleting())
             .then(|| "the owner of an instance is removed although its object exists".into()),
     }
@@ -121,7 +128,7 @@ fn of_end(before: &World, after: &World) -> Option<String> {
         .iter()
         .any(|snapshot| snapshot.name != BACKUP);
     if object.spec.deletion_policy == DeletionPolicy::Snapshot
-        && after.rds.created > 0
+        && after.rds.created > before.created_before
         && !has_snapshot
         && owned(after).next().is_none()
     {
@@ -168,6 +175,9 @@ fn of_report(before: &World, step: &Step, after: &World) -> Option<String> {
         instance.class == object.spec.instance_class
             && object.spec.engine_version.as_ref() == Some(&instance.version)
             && instance.is_public == object.spec.network.publicly_accessible
+            && instance.source.is_some() == object.spec.replica_of.is_some()
+            // A replica has the password of its source.
+            && (instance.source.is_some() || !after.has_secret || instance.password == after.password())
     };
     (after.told.is_synced && !instance.is_some_and(matches_spec))
         .then(|| "the object is Synced, and its instance does not match the spec".into())

@@ -12,6 +12,12 @@ use crate::instance::tags::{self, OBJECT_TAG, OWNER_TAG};
 pub(super) const REGION: &str = Simulator::REGION;
 pub(super) const ACCOUNT: &str = "123456789012";
 
+/// Version of all instances before their objects are changed.
+pub(super) const VERSION: &str = "16.4";
+
+/// Password of what instances are restored from, and of what they replicate.
+pub(super) const SOURCE_PASSWORD: &str = "of-the-source";
+
 /// Progress of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Phase {
@@ -41,6 +47,9 @@ pub(super) struct Instance {
     pub(super) is_public: bool,
     pub(super) is_encrypted: bool,
     pub(super) is_protected: bool,
+    pub(super) password: String,
+    /// Identifier of the instance that it replicates.
+    pub(super) source: Option<String>,
     /// Change that is in progress, or that waits.
     pub(super) change: Disruption,
     /// Final snapshot that is taken while it is deleted.
@@ -58,6 +67,10 @@ pub(super) enum Effect {
         is_immediate: bool,
         is_public: Option<bool>,
         is_protected: Option<bool>,
+        password: Option<String>,
+    },
+    Promote {
+        id: String,
     },
     Delete {
         id: String,
@@ -99,6 +112,20 @@ pub(super) struct Rds {
     pub(super) created: u8,
 }
 
+impl Effect {
+    /// Returns the identifier of the instance that is changed.
+    pub(super) fn changed(&self) -> Option<&str> {
+        match self {
+            Self::Create(_) | Self::TagSnapshot { .. } => None,
+            Self::Modify { id, .. }
+            | Self::Promote { id }
+            | Self::Delete { id, .. }
+            | Self::Tag { id, .. }
+            | Self::Untag { id, .. } => Some(id),
+        }
+    }
+}
+
 impl Rds {
     /// Returns the service with one instance.
     pub(super) fn with(instance: Instance) -> Self {
@@ -122,10 +149,6 @@ impl Rds {
     }
 
     fn change(&mut self, effect: &Effect) -> Result<(), Refusal> {
-        let find = |instances: &mut Vec<Instance>, id: &str| {
-            let found = instances.iter().position(|instance| instance.id == id);
-            found.ok_or("DBInstanceNotFound")
-        };
         match effect {
             Effect::Create(instance) => {
                 if self.instance(&instance.id).is_some() {
@@ -142,14 +165,17 @@ impl Rds {
                 is_immediate,
                 is_public,
                 is_protected,
+                password,
             } => {
-                let at = find(&mut self.instances, id)?;
-                let instance = &mut self.instances[at];
+                let instance = self.found(id)?;
                 if instance.phase != Phase::Available {
                     return Err("InvalidDBInstanceState");
                 }
                 instance.is_public = is_public.unwrap_or(instance.is_public);
                 instance.is_protected = is_protected.unwrap_or(instance.is_protected);
+                if let Some(password) = password {
+                    instance.password.clone_from(password);
+                }
                 if *change != Disruption::default() {
                     instance.change = change.clone();
                     if *is_immediate {
@@ -157,10 +183,17 @@ impl Rds {
                     }
                 }
             }
+            Effect::Promote { id } => {
+                let instance = self.found(id)?;
+                if instance.phase != Phase::Available || instance.source.is_none() {
+                    return Err("InvalidDBInstanceState");
+                }
+                instance.source = None;
+                instance.phase = Phase::Modifying;
+            }
             Effect::Delete { id, final_snapshot } => self.delete(id, final_snapshot.as_ref())?,
             Effect::Tag { id, owner, object } => {
-                let at = find(&mut self.instances, id)?;
-                let instance = &mut self.instances[at];
+                let instance = self.found(id)?;
                 instance.owner = owner.clone().or(instance.owner.take());
                 instance.object = object.clone().or(instance.object.take());
             }
@@ -170,8 +203,7 @@ impl Rds {
                 found.ok_or("DBSnapshotNotFound")?;
             }
             Effect::Untag { id, keys } => {
-                let at = find(&mut self.instances, id)?;
-                let instance = &mut self.instances[at];
+                let instance = self.found(id)?;
                 let has = |key: &str| keys.iter().any(|name| name == key);
                 instance.owner.take_if(|_| has(OWNER_TAG));
                 instance.object.take_if(|_| has(OBJECT_TAG));
@@ -180,12 +212,17 @@ impl Rds {
         Ok(())
     }
 
-    fn delete(&mut self, id: &str, final_snapshot: Option<&String>) -> Result<(), Refusal> {
+    fn found(&mut self, id: &str) -> Result<&mut Instance, Refusal> {
         let mut instances = self.instances.iter_mut();
-        let instance = instances.find(|instance| instance.id == id);
-        let instance = instance.ok_or("DBInstanceNotFound")?;
+        let found = instances.find(|instance| instance.id == id);
+        found.ok_or("DBInstanceNotFound")
+    }
+
+    fn delete(&mut self, id: &str, final_snapshot: Option<&String>) -> Result<(), Refusal> {
         let taken = |name: &String| self.snapshots.iter().any(|other| other.name == *name);
-        if final_snapshot.is_some_and(taken) {
+        let is_taken = final_snapshot.is_some_and(taken);
+        let instance = self.found(id)?;
+        if is_taken {
             return Err("DBSnapshotAlreadyExists");
         }
         if instance.is_protected {
@@ -282,6 +319,7 @@ impl Instance {
             .publicly_accessible(self.is_public)
             .storage_encrypted(self.is_encrypted)
             .deletion_protection(self.is_protected)
+            .set_read_replica_source_db_instance_identifier(self.source.clone())
             .set_tag_list(Some(owner.into_iter().flatten().collect()))
             .build()
     }

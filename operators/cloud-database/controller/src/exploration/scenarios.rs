@@ -4,15 +4,18 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::clock::virtual_time::Time;
-use crate::exploration::rds::{Disruption, Instance, Phase, Rds, Snapshot};
+use crate::exploration::rds::{
+    Disruption, Instance, Phase, Rds, SOURCE_PASSWORD, Snapshot, VERSION,
+};
 use crate::exploration::search::Search;
-use crate::exploration::world::{Surroundings, World};
+use crate::exploration::world::{Extras, PASSWORDS, Surroundings, World};
 
 /// Object with the changes that its user makes one after the other.
 struct Scenario {
     spec: Value,
     edits: Vec<Value>,
     rds: Rds,
+    extras: Extras,
     /// Ends that must be reached.
     ends: &'static [&'static str],
 }
@@ -22,7 +25,7 @@ pub(super) const BACKUP: &str = "backup";
 
 fn spec(fields: &Value) -> Value {
     let mut spec = json!({
-        "engine": "postgres", "engineVersion": "16.4", "instanceClass": "db.t4g.micro",
+        "engine": "postgres", "engineVersion": VERSION, "instanceClass": "db.t4g.micro",
         "storage": {"sizeGib": 20}, "credentials": {"username": "app", "secretName": "s"},
     });
     for (field, value) in fields.as_object().into_iter().flatten() {
@@ -48,6 +51,7 @@ fn scenario(fields: &Value, edits: Vec<Value>) -> Scenario {
         spec: spec(fields),
         edits,
         rds: Rds::default(),
+        extras: Extras::default(),
         ends: &["as desired", "gone"],
     }
 }
@@ -61,13 +65,25 @@ fn existing(owner: Option<&str>) -> Rds {
         object: Some("shop/orders".to_owned()),
         phase: Phase::Available,
         class: "db.t4g.micro".to_owned(),
-        version: "16.4".to_owned(),
+        version: VERSION.to_owned(),
         is_public: false,
         is_encrypted: true,
         is_protected: false,
+        password: PASSWORDS[0].to_owned(),
+        source: None,
         change: Disruption::default(),
         final_snapshot: None,
     })
+}
+
+/// Returns the instance of another object of the namespace.
+fn with_source() -> Rds {
+    let mut rds = existing(Some("uid-0"));
+    for instance in rds.instances.iter_mut().chain(&mut rds.before) {
+        instance.object = Some("shop/legacy".to_owned());
+        instance.password = SOURCE_PASSWORD.to_owned();
+    }
+    rds
 }
 
 fn adoption() -> Value {
@@ -98,7 +114,7 @@ async fn explore(scenario: Scenario) {
     };
     let (faults, steps) = extent();
     let mut search = Search::default();
-    let world = World::new(&scenario.spec, scenario.rds, time, faults);
+    let world = World::new(&scenario.spec, scenario.rds, time, faults, scenario.extras);
     let found = search.explore(&surroundings, world, &scenario.edits, steps);
     let found = found.await;
     println!(
@@ -169,7 +185,39 @@ explorations! {
     };
     does_not_adopt_the_instance_of_another_object: Scenario {
         ends: &["InstanceOwned", "retained"],
-        rds: existing(Some("uid-2")),
+        rds: existing(Some("uid-0")),
+        ..scenario(&adoption(), Vec::new())
+    };
+    gets_another_password: Scenario {
+        extras: Extras { password_changes: true, ..Extras::default() },
+        ..scenario(&json!({"deletionPolicy": "Delete"}), Vec::new())
+    };
+    is_restored_to_a_point_in_time: Scenario {
+        rds: with_source(),
+        ..scenario(
+            &json!({
+                "restoreFrom": {"pointInTime": {"sourceInstance": "legacy", "latest": true}},
+                "deletionPolicy": "Delete",
+            }),
+            Vec::new(),
+        )
+    };
+    replicates_another_instance_and_is_promoted: Scenario {
+        rds: with_source(),
+        ..scenario(
+            &json!({"replicaOf": {"identifier": "legacy"}, "deletionPolicy": "Delete"}),
+            vec![json!({"replicaOf": null})],
+        )
+    };
+    comes_from_a_backup_of_the_cluster: Scenario {
+        ends: &["as desired", "gone", "InstanceOfEarlierObject"],
+        extras: Extras { backups: true, ..Extras::default() },
+        ..scenario(&json!({}), Vec::new())
+    };
+    is_adopted_and_comes_from_a_backup_of_the_cluster: Scenario {
+        ends: &["as desired", "gone", "InstanceOwned"],
+        rds: existing(None),
+        extras: Extras { backups: true, ..Extras::default() },
         ..scenario(&adoption(), Vec::new())
     };
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::exploration::properties;
 use crate::exploration::rds::Disruption;
-use crate::exploration::world::{Step, Surroundings, World};
+use crate::exploration::world::{Step, Surroundings, UID, World};
 
 /// Rounds without faults after which an object must be as desired. The time in each of the last ones is a day: RDS does not show
 /// all that waits for the maintenance window.
@@ -204,6 +204,9 @@ fn described(step: &Step, log: &[String]) -> String {
         Step::PublishElsewhere => "another client makes the instance public".to_owned(),
         Step::LoseSecret => "the Secret is deleted".to_owned(),
         Step::DeleteElsewhere => "another client deletes the instance".to_owned(),
+        Step::ChangePassword => "a user changes the password in the Secret".to_owned(),
+        Step::RestoreStored => "the data of the API server is restored from a backup".to_owned(),
+        Step::CreateAnew => "the object is created anew from a backup".to_owned(),
     }
 }
 
@@ -261,6 +264,15 @@ fn steps_without_calls(world: &World, edits: &[Value]) -> Vec<Step> {
             steps.push(Step::Edit);
         }
         steps.push(Step::Delete);
+        if world.extras.password_changes && world.has_secret && !world.is_password_changed {
+            steps.push(Step::ChangePassword);
+        }
+    }
+    if has_faults && world.backup.is_some() {
+        steps.push(Step::RestoreStored);
+    }
+    if exists && has_faults && world.extras.backups && world.uid == UID {
+        steps.push(Step::CreateAnew);
     }
     if exists && has_faults {
         steps.extend([Step::TakeOver, Step::EraseStatus]);

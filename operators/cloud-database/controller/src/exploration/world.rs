@@ -56,6 +56,19 @@ pub(super) enum Step {
     PublishElsewhere,
     /// The Secret with the password is deleted.
     LoseSecret,
+    /// A user changes the password in the Secret.
+    ChangePassword,
+    /// The data of the API server is restored from a backup: the object as it was before the last change of its status.
+    RestoreStored,
+    /// The object is created anew from a backup, with another UID. That of before, and the process, are gone.
+    CreateAnew,
+}
+
+/// What can happen to an object of a scenario, in addition to what can happen to each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Extras {
+    pub(super) password_changes: bool,
+    pub(super) backups: bool,
 }
 
 /// State of the object as the last reconciliation told it.
@@ -74,6 +87,8 @@ pub(super) struct Told {
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) rds: Rds,
+    /// UID of the object.
+    pub(super) uid: &'static str,
     /// Object as stored, unless it is gone.
     pub(super) object: Option<Value>,
     memory: Memory,
@@ -89,12 +104,23 @@ pub(super) struct World {
     /// If true, what the status recorded was lost.
     pub(super) has_lost_status: bool,
     pub(super) has_secret: bool,
+    /// True once the Secret has another password than at the beginning.
+    pub(super) is_password_changed: bool,
+    pub(super) extras: Extras,
+    /// Object before the last change of its status, if it can be restored.
+    pub(super) backup: Option<Value>,
+    /// Number of instances that were created for objects with other UIDs.
+    pub(super) created_before: u8,
     /// Effects of the last step.
     pub(super) effects: Vec<Effect>,
 }
 
-/// UID of the object.
+/// UIDs of the object, and of the one that is created anew from its backup.
 pub(super) const UID: &str = "uid-1";
+pub(super) const UID_ANEW: &str = "uid-2";
+
+/// Passwords in the Secret, before and after it is changed.
+pub(super) const PASSWORDS: [&str; 2] = ["correct-horse", "battery-staple"];
 
 /// Parts of the reconciler that no step changes.
 pub(super) struct Surroundings {
@@ -154,20 +180,11 @@ enum Done {
 
 impl World {
     /// Returns a world with an object that was just created.
-    pub(super) fn new(spec: &Value, rds: Rds, time: Time, faults: u8) -> Self {
-        let object = json!({
-            "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
-            "metadata": {
-                "name": "orders", "namespace": "shop", "uid": UID, "resourceVersion": "1",
-                "creationTimestamp": time.timestamp.to_string(),
-            },
-            "spec": spec,
-            // The runtime writes both before the first step.
-            "status": {"completeFor": UID, "instanceId": id_of(spec)},
-        });
+    pub(super) fn new(spec: &Value, rds: Rds, time: Time, faults: u8, extras: Extras) -> Self {
         Self {
             rds,
-            object: Some(object),
+            uid: UID,
+            object: Some(created(UID, spec, time)),
             memory: Memory::default(),
             time,
             faults,
@@ -177,12 +194,21 @@ impl World {
             disruptions: 0,
             has_lost_status: false,
             has_secret: true,
+            is_password_changed: false,
+            extras,
+            backup: None,
+            created_before: 0,
             effects: Vec::new(),
         }
     }
 
     pub(super) fn is_deleting(&self) -> bool {
         self.object.as_ref().is_some_and(is_deleting)
+    }
+
+    /// Returns the password in the Secret.
+    pub(super) fn password(&self) -> &'static str {
+        PASSWORDS[usize::from(self.is_password_changed)]
     }
 
     pub(super) fn spec(&self) -> Option<CloudDatabase> {
@@ -192,13 +218,16 @@ impl World {
 
     /// Returns a text that is equal for worlds from which the same follows. Longer ages than `oldest` are not distinguished.
     pub(super) fn digest(&self, oldest: Duration) -> String {
-        let status = self.object.as_ref().map(|object| {
+        let text = |object: &Value| {
             let mut status = object["status"].clone();
             self.replace_times(&mut status, oldest.as_secs());
             format!("{}{status}{}", object["spec"], is_deleting(object))
-        });
+        };
         format!(
-            "{status:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}|{}",
+            "{}|{:?}|{:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}|{}|{}|{}",
+            self.uid,
+            self.object.as_ref().map(text),
+            self.backup.as_ref().map(text),
             self.rds,
             self.memory.digest(self.time.instant, oldest.as_secs()),
             self.faults,
@@ -208,6 +237,8 @@ impl World {
             self.disruptions,
             self.has_lost_status,
             self.has_secret,
+            self.is_password_changed,
+            self.created_before,
         )
     }
 
@@ -265,7 +296,8 @@ impl World {
                 self.faults -= 1;
                 self.has_lost_status = true;
                 let object = self.object.as_mut().expect("an object");
-                object["status"] = json!({"instanceId": id_of(&object["spec"])});
+                let id = id_of(self.uid, &object["spec"]);
+                object["status"] = json!({"instanceId": id});
             }
             Step::PublishElsewhere => {
                 self.faults -= 1;
@@ -275,6 +307,25 @@ impl World {
             Step::LoseSecret => {
                 self.faults -= 1;
                 self.has_secret = false;
+            }
+            Step::ChangePassword => self.is_password_changed = true,
+            Step::RestoreStored => {
+                self.faults -= 1;
+                self.has_lost_status = true;
+                self.object = self.backup.take();
+                self.told = Told::default();
+                self.retained = None;
+            }
+            Step::CreateAnew => {
+                self.faults -= 1;
+                let object = self.object.take().expect("an object");
+                self.uid = UID_ANEW;
+                self.object = Some(created(self.uid, &object["spec"], self.time));
+                self.memory = Memory::default();
+                self.backup = None;
+                self.told = Told::default();
+                self.disruptions = 0;
+                self.created_before = self.rds.created;
             }
             Step::DeleteElsewhere => {
                 self.faults -= 1;
@@ -305,7 +356,7 @@ impl World {
         std::mem::take(&mut self.memory).restore(&mut reconciler);
         let done = tokio::select! {
             biased;
-            done = Box::pin(run(&reconciler, &object, self.has_secret)) => Some(done),
+            done = Box::pin(run(&reconciler, &object, self.user())) => Some(done),
             () = rds.killed() => None,
         };
         let mut session = rds.session();
@@ -317,6 +368,9 @@ impl World {
         self.disruptions += self.effects.iter().filter(is_disruption).count();
         if done.is_some() {
             self.memory = Memory::from_reconciler(&reconciler);
+        }
+        if is_written && self.extras.backups && self.uid == UID {
+            self.backup = Some(object).filter(|object| !is_deleting(object));
         }
         match done {
             Some(Done::Output(output)) => {
@@ -332,6 +386,23 @@ impl World {
             Some(Done::Gone | Done::Retained(_)) | None => {}
         }
         (session.taken.clone(), session.log.clone())
+    }
+
+    /// Returns the master user, or why its password is not known.
+    fn user(&self) -> Result<MasterUser, ReconcileError> {
+        if !self.has_secret {
+            return Err(ReconcileError::Transient {
+                reason: "SecretMissing",
+                message: "the Secret does not exist".to_owned(),
+            });
+        }
+        Ok(MasterUser {
+            name: "app".to_owned(),
+            password: MasterPassword::Known(KnownPassword {
+                text: self.password().to_owned(),
+                version: format!("s/{}", u8::from(self.is_password_changed)),
+            }),
+        })
     }
 
     fn write(&mut self, output: ReconcileOutput) {
@@ -366,9 +437,23 @@ fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-fn id_of(spec: &Value) -> String {
+fn id_of(uid: &str, spec: &Value) -> String {
     let adopted = spec["adopt"]["identifier"].as_str();
-    adopted.map_or(format!("cdb-{UID}"), String::from)
+    adopted.map_or(format!("cdb-{uid}"), String::from)
+}
+
+/// Returns an object that was just created.
+fn created(uid: &str, spec: &Value, time: Time) -> Value {
+    json!({
+        "apiVersion": "database.example.com/v1alpha1", "kind": "CloudDatabase",
+        "metadata": {
+            "name": "orders", "namespace": "shop", "uid": uid, "resourceVersion": "1",
+            "creationTimestamp": time.timestamp.to_string(),
+        },
+        "spec": spec,
+        // The runtime writes both before the first step.
+        "status": {"completeFor": uid, "instanceId": id_of(uid, spec)},
+    })
 }
 
 /// Applies a merge patch, which removes what is null.
@@ -381,7 +466,11 @@ fn merge(status: &mut Value, changes: Map<String, Value>) {
     }
 }
 
-async fn run(reconciler: &InstanceReconciler, object: &Value, has_secret: bool) -> Done {
+async fn run(
+    reconciler: &InstanceReconciler,
+    object: &Value,
+    user: Result<MasterUser, ReconcileError>,
+) -> Done {
     if is_deleting(object) {
         return finalize(reconciler, object).await;
     }
@@ -389,13 +478,15 @@ async fn run(reconciler: &InstanceReconciler, object: &Value, has_secret: bool) 
     let identity = Identity::of(&database).expect("an identity");
     let record = Record::from_object(object, &identity.id);
     let request = SyncRequest::of(&database, object);
+    let replica_of = database.spec.replica_of.as_ref();
+    let source = replica_of.and_then(|source| source.identifier.clone());
     let mut status = record.next(&identity.id);
     let subject = Subject {
         identity: &identity,
         request: &request,
         record: &record,
-        user: user(has_secret),
-        source: None,
+        user,
+        source: source.map(Ok),
     };
     let located = reconciler.locate(&identity.id, &record).await;
     let done = match located {
@@ -404,22 +495,6 @@ async fn run(reconciler: &InstanceReconciler, object: &Value, has_secret: bool) 
     };
     let output = done.unwrap_or_else(|error| reconciler.output_of(error, &mut status));
     Done::Output(Box::new(with_status(output, &record, &status)))
-}
-
-fn user(has_secret: bool) -> Result<MasterUser, ReconcileError> {
-    if !has_secret {
-        return Err(ReconcileError::Transient {
-            reason: "SecretMissing",
-            message: "the Secret does not exist".to_owned(),
-        });
-    }
-    Ok(MasterUser {
-        name: "app".to_owned(),
-        password: MasterPassword::Known(KnownPassword {
-            text: "correct-horse".to_owned(),
-            version: "s/1".to_owned(),
-        }),
-    })
 }
 
 async fn finalize(reconciler: &InstanceReconciler, object: &Value) -> Done {

@@ -53,7 +53,7 @@ impl InstanceReconciler {
             Replication::ToPromote(_) | Replication::Promoted => {
                 outcomes.add(&["replicaOf"], Outcome::Observed);
             }
-            Replication::Replica(_) => change.set::<Password>(None),
+            Replication::Replica(_) | Replication::Unnamed(_) => change.set::<Password>(None),
             Replication::None => {}
         }
         let is_owned = tags::is_owned_by(instance, object.uid().as_deref());

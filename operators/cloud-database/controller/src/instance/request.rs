@@ -184,13 +184,11 @@ impl InstanceReconciler {
                     self.modify(target, change, outcomes).await;
                 }
             }
-            Replication::Promoted if meaning_of(described.instance).serves => {
-                outcomes.add_differences([
-                    "it replicates no other instance any more; remove `spec.replicaOf`".to_owned(),
-                ]);
+            _ => {
+                let serves = meaning_of(described.instance).serves;
+                outcomes.add_differences(replication.difference(serves));
                 self.modify(target, change, outcomes).await;
             }
-            _ => self.modify(target, change, outcomes).await,
         }
     }
 }

@@ -11,6 +11,7 @@ use aws_sdk_rds::types::DbInstance;
 use lockstep_cloud_database_api::{CloudDatabase, CloudDatabaseSpec, CloudDatabaseStatus};
 use lockstep_controller::{OperatorEvent, ReconcileOutput};
 
+use crate::credentials::master_user::MasterPassword;
 use crate::instance::described::Described;
 use crate::instance::drift;
 use crate::instance::instance_reconciler::InstanceReconciler;
@@ -32,7 +33,7 @@ impl InstanceReconciler {
             object,
             instance,
             record,
-            ..
+            user,
         } = *described;
         self.require_adoptable(described).await?;
         if record.region.is_none() || record.account_id.is_none() {
@@ -54,9 +55,13 @@ impl InstanceReconciler {
         tracing::info!(instance = id, "adopted an instance of RDS");
         observed_status::record(status, instance);
         // The status has the resource ID of this instance from now on.
-        if let Some(version) = self.credentials_version(id, object, instance, record) {
-            status.credentials_version = Some(version);
-        }
+        let version = self.credentials_version(id, object, instance, record);
+        // It is taken to have the password of the Secret.
+        let of_secret = || match &user.as_ref().ok()?.password {
+            MasterPassword::Known(known) => Some(known.version.clone()),
+            MasterPassword::NotStored | MasterPassword::Managed { .. } => None,
+        };
+        status.credentials_version = version.or_else(of_secret);
         let message = format!("the RDS instance '{id}' has the tags of this object now");
         Ok(ReconcileOutput {
             requeue_after: Duration::ZERO,

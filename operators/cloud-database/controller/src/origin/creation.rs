@@ -87,6 +87,14 @@ impl<'a> Origin<'a> {
         }
     }
 
+    /// Returns the instance that the new one replicates.
+    fn replicated(&self) -> Option<String> {
+        match self {
+            Self::Replica(source) => Some(source.clone()),
+            Self::Empty(_) | Self::Snapshot(_) | Self::PointInTime(_) => None,
+        }
+    }
+
     /// Returns true if the call needs a password that would be lost if this process ended.
     fn is_password_missing(&self) -> bool {
         matches!(self, Self::Empty(user) if matches!(user.password, MasterPassword::NotStored))
@@ -150,6 +158,7 @@ impl InstanceReconciler {
             Err(error) if is_first && is_not_made(&error) => {
                 status.region = None;
                 status.account_id = None;
+                status.replica_of = None;
                 return Err(error.into());
             }
             Err(error) => return Err(error.into()),
@@ -250,14 +259,11 @@ impl InstanceReconciler {
         // An earlier instance of the object may have had the password.
         self.passwords.forget(id);
         status.credentials_version = origin.credentials_version().map(String::from);
-        status.replica_of = match origin {
-            Origin::Replica(source) => Some(source.clone()),
-            _ => None,
-        };
+        status.replica_of = origin.replicated();
     }
 
-    /// Records the region and account in which the instance is about to be created, and the version of the Secret with its
-    /// password. The next reconciliation creates it.
+    /// Records the region and account in which the instance is about to be created, the version of the Secret with its
+    /// password, and what it replicates. The next reconciliation creates it.
     async fn locating(
         &self,
         id: &str,
@@ -269,6 +275,7 @@ impl InstanceReconciler {
         status.region = Some(location.region);
         status.account_id = Some(location.account_id);
         status.credentials_version = origin.credentials_version().map(String::from);
+        status.replica_of = origin.replicated();
         let message = format!("the RDS instance '{id}' is about to be created");
         Ok(ReconcileOutput {
             requeue_after: Duration::ZERO,

@@ -18,6 +18,8 @@ pub(crate) enum Replication<'a> {
     Replica(&'a str),
     /// The spec named the source before, and names none now.
     ToPromote(&'a str),
+    /// The instance was created as a replica, but the status does not say that the spec has named its source: it was erased.
+    Unnamed(&'a str),
     /// The spec names a source, and the instance replicates none.
     Promoted,
     /// Neither is a replica, or another client has made it one.
@@ -38,6 +40,7 @@ impl<'a> Replication<'a> {
             (Some(_), Some(source)) => Self::Replica(source),
             (Some(_), None) => Self::Promoted,
             (None, Some(source)) if recorded.is_some() => Self::ToPromote(source),
+            (None, Some(source)) if object.spec.adopt.is_none() => Self::Unnamed(source),
             (None, _) => Self::None,
         }
     }
@@ -46,7 +49,26 @@ impl<'a> Replication<'a> {
     pub(crate) fn recorded(&self) -> Option<&'a str> {
         match self {
             Self::Replica(source) | Self::ToPromote(source) => Some(source),
-            Self::Promoted | Self::None => None,
+            Self::Unnamed(_) | Self::Promoted | Self::None => None,
+        }
+    }
+
+    /// Returns true for a replica that stays one. It has the users of its source.
+    pub(crate) fn has_users_of_source(&self) -> bool {
+        matches!(self, Self::Replica(_) | Self::Unnamed(_))
+    }
+
+    /// Returns a difference from the spec that only a person can remove. If the instance `serves` clients, RDS shows what it
+    /// replicates.
+    pub(crate) fn difference(&self, serves: bool) -> Option<String> {
+        match self {
+            Self::Unnamed(source) => Some(format!(
+                "it replicates '{source}', which the spec does not name, and the status was erased, so that it is not known whether it is to be promoted; promote it in RDS, or create another object with `spec.replicaOf`"
+            )),
+            Self::Promoted if serves => {
+                Some("it replicates no other instance any more; remove `spec.replicaOf`".to_owned())
+            }
+            Self::Replica(_) | Self::ToPromote(_) | Self::Promoted | Self::None => None,
         }
     }
 }
@@ -117,7 +139,11 @@ mod tests {
         let removed = of(&unnamed, &replica, Some("orders"));
         assert_eq!(removed, Replication::ToPromote("orders"));
         assert_eq!(removed.recorded(), Some("orders"), "until it is promoted");
-        assert_eq!(of(&unnamed, &replica, None), Replication::None, "adopted");
+        assert_eq!(of(&unnamed, &replica, None), Replication::Unnamed("orders"));
+        let mut adopted = object(Value::Null);
+        let adopt = json!({"identifier": "reader"});
+        adopted.spec.adopt = serde_json::from_value(adopt).expect("an identifier");
+        assert_eq!(of(&adopted, &replica, None), Replication::None);
         assert_eq!(of(&unnamed, &own, Some("orders")), Replication::None);
     }
 }

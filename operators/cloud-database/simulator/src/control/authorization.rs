@@ -134,71 +134,80 @@ pub(crate) fn needed(operation: &str, parameters: &Fields, place: &Place) -> Vec
         let role = parameters.text("RoleArn").to_owned();
         return vec![("sts:AssumeRole".to_owned(), role)];
     }
-    let Place { account, name } = place;
-    let of = |type_: &str, name: &str, region: &str| {
+    let mut needed = on_resources(operation, parameters, place);
+    needed.extend(on_keys(parameters, place));
+    if parameters.flag("ManageMasterUserPassword") {
+        let Place { account, name } = place;
+        let secret = format!("arn:aws:secretsmanager:{name}:{account}:secret:rds!db-1");
+        let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
+        needed.extend(actions.map(|action| (action.to_owned(), secret.clone())));
+    }
+    if let Some(role) = parameters.given_text("MonitoringRoleArn") {
+        needed.push(("iam:PassRole".to_owned(), role.to_owned()));
+    }
+    needed
+}
+
+/// Returns the actions on resources of RDS.
+fn on_resources(operation: &str, parameters: &Fields, place: &Place) -> Vec<(String, String)> {
+    let of = |type_: &str, name: &str| {
         if name.starts_with("arn:") {
             return name.to_owned();
         }
-        format!("arn:aws:rds:{region}:{account}:{type_}:{name}")
+        place.arn(type_, name)
     };
     let given = |parameter: &str| parameters.given_text(parameter);
     let action = format!("rds:{operation}");
-    let mut needed = Vec::new();
-    for (parameter, type_) in NAMES {
-        if let Some(resource) = given(parameter) {
-            needed.push((action.clone(), of(type_, resource, name)));
-        }
-    }
-    if let Some(resource) = given("ResourceName") {
-        needed.push((action.clone(), resource.to_owned()));
-    }
+    let named = NAMES
+        .iter()
+        .filter_map(|(parameter, type_)| Some(of(type_, given(parameter)?)));
+    let named = named.chain(given("ResourceName").map(String::from));
+    let mut needed: Vec<_> = named.map(|resource| (action.clone(), resource)).collect();
     if needed.is_empty() {
-        needed.push((action.clone(), of("db", "*", name)));
+        needed.push((action.clone(), of("db", "*")));
     }
     if operation == "DescribeDBInstanceAutomatedBackups" {
-        needed.push((action, of("auto-backup", "*", name)));
+        needed.push((action, of("auto-backup", "*")));
     }
     let instance = given("DBInstanceIdentifier").or_else(|| given("TargetDBInstanceIdentifier"));
-    let instance = of("db", instance.unwrap_or("*"), name);
+    let instance = of("db", instance.unwrap_or("*"));
     // Tags at creation need the permission to add tags.
     if parameters.has("Tags") && operation != "AddTagsToResource" {
         needed.push(("rds:AddTagsToResource".to_owned(), instance.clone()));
     }
     if let Some(snapshot) = given("FinalDBSnapshotIdentifier") {
-        let snapshot = of("snapshot", snapshot, name);
+        let snapshot = of("snapshot", snapshot);
         needed.extend([instance, snapshot].map(|it| ("rds:CreateDBSnapshot".to_owned(), it)));
     }
-    let mut uses_key = |parameter: &str, actions: &[&str]| {
-        if let Some(key) = given(parameter) {
-            let key = if key.starts_with("arn:") {
-                key.to_owned()
-            } else {
-                format!("arn:aws:kms:{name}:{account}:key/{key}")
-            };
-            needed.extend(
-                actions
-                    .iter()
-                    .map(|action| ((*action).to_owned(), key.clone())),
-            );
-        }
-    };
-    let of_storage = ["kms:CreateGrant", "kms:DescribeKey"];
-    uses_key("KmsKeyId", &of_storage);
-    uses_key("PerformanceInsightsKMSKeyId", &of_storage);
-    let of_secret = [
+    needed
+}
+
+/// Returns the actions on KMS keys.
+fn on_keys(parameters: &Fields, place: &Place) -> Vec<(String, String)> {
+    const OF_STORAGE: &[&str] = &["kms:CreateGrant", "kms:DescribeKey"];
+    const OF_SECRET: &[&str] = &[
         "kms:CreateGrant",
         "kms:Decrypt",
         "kms:DescribeKey",
         "kms:GenerateDataKey",
     ];
-    uses_key("MasterUserSecretKmsKeyId", &of_secret);
-    if parameters.flag("ManageMasterUserPassword") {
-        let secret = format!("arn:aws:secretsmanager:{name}:{account}:secret:rds!db-1");
-        let actions = ["secretsmanager:CreateSecret", "secretsmanager:TagResource"];
-        needed.extend(actions.map(|action| (action.to_owned(), secret.clone())));
-    }
-    if let Some(role) = given("MonitoringRoleArn") {
-        needed.push(("iam:PassRole".to_owned(), role.to_owned()));
+    let Place { account, name } = place;
+    let mut needed = Vec::new();
+    for (parameter, actions) in [
+        ("KmsKeyId", OF_STORAGE),
+        ("PerformanceInsightsKMSKeyId", OF_STORAGE),
+        ("MasterUserSecretKmsKeyId", OF_SECRET),
+    ] {
+        let Some(key) = parameters.given_text(parameter) else {
+            continue;
+        };
+        let key = if key.starts_with("arn:") {
+            key.to_owned()
+        } else {
+            format!("arn:aws:kms:{name}:{account}:key/{key}")
+        };
+        let actions = actions.iter();
+        needed.extend(actions.map(|action| ((*action).to_owned(), key.clone())));
     }
     needed
 }

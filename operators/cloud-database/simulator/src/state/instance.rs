@@ -110,6 +110,17 @@ impl Instance {
         self.phases.push_back(phase);
     }
 
+    /// Adds a phase of the usual length behind those that are ahead.
+    pub(crate) fn add_timed(
+        &mut self,
+        status: &str,
+        effect: Effect,
+        timing: &Timing,
+        now: Timestamp,
+    ) {
+        self.add(Phase::of(status, timing.of(status), effect), now);
+    }
+
     /// Sets a phase before those that are ahead.
     pub(crate) fn interrupt(&mut self, phase: Phase, now: Timestamp) {
         self.entered = now;
@@ -205,13 +216,12 @@ impl Instance {
         };
         self.add(Phase::of(before, timing.lag, Effect::Nothing), now);
         for status in states {
-            self.add(Phase::of(status, timing.of(status), Effect::Nothing), now);
+            self.add_timed(status, Effect::Nothing, timing, now);
         }
         let effect = Effect::Modified { with_pending };
-        self.add(Phase::of(last, timing.of(last), effect), now);
+        self.add_timed(last, effect, timing, now);
         if changed.has("NewDBInstanceIdentifier") {
-            let length = timing.of(REBOOTING);
-            self.add(Phase::of(REBOOTING, length, Effect::Nothing), now);
+            self.add_timed(REBOOTING, Effect::Nothing, timing, now);
         }
         if [
             "AllocatedStorage",
@@ -232,6 +242,11 @@ impl Instance {
     pub(crate) fn rebooted(&mut self) {
         self.needs_reboot = false;
         self.settings.overlay(&std::mem::take(&mut self.at_reboot));
+    }
+
+    /// Returns true if automated backups are taken.
+    pub(crate) fn has_backups(&self) -> bool {
+        self.settings.number("BackupRetentionPeriod") != Some(0)
     }
 
     /// Puts modifications into force.

@@ -10,7 +10,7 @@ use crate::state::automated_backup::RetainedBackup;
 use crate::state::config::{Config, Timing};
 use crate::state::event::Event;
 use crate::state::instance::Instance;
-use crate::state::phase::{Effect, Phase};
+use crate::state::phase::Effect;
 use crate::state::place::Place;
 use crate::state::resources::Resources;
 use crate::state::snapshot::Snapshot;
@@ -130,6 +130,25 @@ impl Region {
         }
     }
 
+    /// Removes an instance that has been deleted, with its automated backups unless they are retained.
+    fn delete(&mut self, index: usize, at: Timestamp) {
+        let deleted = self.instances.remove(index);
+        // Replicas of a deleted instance become instances of their own.
+        for replica in &mut self.instances {
+            if replica.source.as_ref() == Some(&deleted.resource_id) {
+                replica.source = None;
+            }
+        }
+        if deleted.retains_backups && deleted.backed_up.is_some() {
+            self.retained.push(RetainedBackup {
+                instance: deleted,
+                deleted: at,
+            });
+        } else {
+            remove_automated(&mut self.snapshots, &deleted);
+        }
+    }
+
     /// Makes the change at the end of a state of an instance.
     pub(crate) fn take_effect(
         &mut self,
@@ -148,24 +167,15 @@ impl Region {
             }
             Effect::BackedUp => {
                 instance.backed_up.get_or_insert(at);
-                let time = at.strftime("%Y-%m-%d-%H-%M");
-                let snapshot = format!("rds:{id}-{time}");
-                let snapshot = Snapshot::of(instance, snapshot, at, at);
-                self.snapshots.push(Snapshot {
-                    is_automated: true,
-                    ..snapshot
-                });
+                let snapshot = Snapshot::automated(instance, at);
+                self.snapshots.push(snapshot);
                 ("backup", "Finished DB Instance backup")
             }
             Effect::Modified { with_pending } => {
-                let is_kept =
-                    |it: &Instance| it.settings.number("BackupRetentionPeriod") != Some(0);
-                let before = is_kept(instance);
+                let had_backups = instance.has_backups();
                 instance.modified(*with_pending, at);
-                if is_kept(instance) && !before {
-                    let status = "backing-up";
-                    let backup = Phase::of(status, timing.of(status), Effect::BackedUp);
-                    instance.add(backup, at);
+                if instance.has_backups() && !had_backups {
+                    instance.add_timed("backing-up", Effect::BackedUp, timing, at);
                 }
                 ("configuration change", "Finished applying modification")
             }
@@ -183,36 +193,18 @@ impl Region {
                 ("availability", "DB instance restarted")
             }
             Effect::Stopped => {
-                let status = "stopped";
-                let stopped = Phase::of(status, timing.of(status), Effect::StartDue);
-                instance.add(stopped, at);
+                instance.add_timed("stopped", Effect::StartDue, timing, at);
                 ("notification", "DB instance stopped")
             }
             Effect::StartDue => {
-                let status = "starting";
-                let starting = Phase::of(status, timing.of(status), Effect::Rebooted);
-                instance.add(starting, at);
+                instance.add_timed("starting", Effect::Rebooted, timing, at);
                 (
                     "notification",
                     "DB instance is being started due to it exceeding the maximum allowed time being stopped.",
                 )
             }
             Effect::Deleted => {
-                let deleted = self.instances.remove(index);
-                // Replicas of a deleted instance become instances of their own.
-                for replica in &mut self.instances {
-                    if replica.source.as_ref() == Some(&deleted.resource_id) {
-                        replica.source = None;
-                    }
-                }
-                if deleted.retains_backups && deleted.backed_up.is_some() {
-                    self.retained.push(RetainedBackup {
-                        instance: deleted,
-                        deleted: at,
-                    });
-                } else {
-                    remove_automated(&mut self.snapshots, &deleted);
-                }
+                self.delete(index, at);
                 ("deletion", "DB instance deleted")
             }
         };

@@ -70,6 +70,16 @@ impl Snapshot {
         }
     }
 
+    /// Returns the snapshot of an automated backup.
+    pub(crate) fn automated(instance: &Instance, at: Timestamp) -> Self {
+        let time = at.strftime("%Y-%m-%d-%H-%M");
+        let id = format!("rds:{}-{time}", instance.id());
+        Self {
+            is_automated: true,
+            ..Self::of(instance, id, at, at)
+        }
+    }
+
     pub(crate) fn status(&self, now: Timestamp) -> &str {
         let status = if self.ready_at <= now {
             "available"
