@@ -13,11 +13,11 @@ use crate::credentials::connection_secret::Published;
 use crate::credentials::master_user::{
     KnownPassword, MANAGED_VERSION, MasterPassword, MasterUser, UNKNOWN_VERSION,
 };
+use crate::instance::described::is_observed;
 use crate::instance::drift;
 use crate::instance::instance_reconciler::InstanceReconciler;
 use crate::instance::instance_status::{Accepts, Meaning};
 use crate::instance::record::Record;
-use crate::instance::tags;
 use crate::origin::replication::Replication;
 use crate::settings::PasswordChange;
 
@@ -74,7 +74,7 @@ impl InstanceReconciler {
     ) -> Option<String> {
         let is_other = record.resource_id.is_some()
             && record.resource_id.as_deref() != instance.dbi_resource_id();
-        let is_own = tags::is_owned_by(instance, object.metadata.uid.as_deref());
+        let is_created = object.spec.adopt.is_none();
         let is_generated = object.spec.credentials.generate.is_some();
         match record.credentials_version.as_deref() {
             // It was restored, with the password of that time.
@@ -85,7 +85,10 @@ impl InstanceReconciler {
             // It was adopted, and does not have a password that was generated here.
             None if is_generated => Some(UNKNOWN_VERSION.to_owned()),
             // The status was erased, and with it the version of the password, or that it is the one of a source.
-            None if is_own && !record.is_complete => Some(UNKNOWN_VERSION.to_owned()),
+            None if is_created && !record.is_complete && !is_observed(object) => {
+                self.passwords.forget(id);
+                Some(UNKNOWN_VERSION.to_owned())
+            }
             recorded => recorded.map(String::from),
         }
     }

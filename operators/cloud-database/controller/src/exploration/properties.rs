@@ -64,8 +64,11 @@ fn by_effect(before: &World, after: &World, effect: &Effect) -> Option<String> {
                 _ => None,
             }
         }
-        Effect::Promote { .. } => (before.is_deleting() || spec.replica_of.is_some())
-            .then(|| "a replica is promoted without consent".into()),
+        Effect::Promote { .. } => {
+            let recorded = before.object.as_ref()?.pointer("/status/replicaOf");
+            (before.is_deleting() || spec.replica_of.is_some() || recorded.is_none())
+                .then(|| "a replica is promoted without consent".into())
+        }
         Effect::Tag { .. } | Effect::TagSnapshot { .. } => None,
         Effect::Untag { .. } => (!before.is_deleting())
             .then(|| "the owner of an instance is removed although its object exists".into()),
@@ -128,7 +131,7 @@ fn of_end(before: &World, after: &World) -> Option<String> {
         .iter()
         .any(|snapshot| snapshot.name != BACKUP);
     if object.spec.deletion_policy == DeletionPolicy::Snapshot
-        && after.rds.created > before.created_before
+        && after.rds.created_for.contains(after.uid)
         && !has_snapshot
         && owned(after).next().is_none()
     {
@@ -176,11 +179,16 @@ fn of_report(before: &World, step: &Step, after: &World) -> Option<String> {
             && object.spec.engine_version.as_ref() == Some(&instance.version)
             && instance.is_public == object.spec.network.publicly_accessible
             && instance.source.is_some() == object.spec.replica_of.is_some()
-            // A replica has the password of its source.
-            && (instance.source.is_some() || !after.has_secret || instance.password == after.password())
+            && (instance.password == after.password() || may_have_another_password(after, instance))
     };
     (after.told.is_synced && !instance.is_some_and(matches_spec))
         .then(|| "the object is Synced, and its instance does not match the spec".into())
+}
+
+/// A replica has the password of its source. An adopted instance keeps its own until the Secret is seen to change.
+fn may_have_another_password(world: &World, instance: &Instance) -> bool {
+    let is_adopted = !world.rds.created_for.contains(world.uid);
+    instance.source.is_some() || !world.has_secret || (is_adopted && world.has_lost_status)
 }
 
 /// Returns what is wrong at the end of a time without faults, in which RDS has carried out these effects.
@@ -199,6 +207,11 @@ pub(super) fn at_rest(world: &World, effects: &[Vec<Effect>]) -> Option<String> 
     }
     if world.is_deleting() {
         return Some("the deletion neither ends nor says why it does not".into());
+    }
+    let is_replica = owned(world).any(|instance| instance.source.is_some());
+    let replicates = world.spec()?.spec.replica_of.is_some();
+    if is_replica && !replicates && !world.has_lost_status {
+        return Some("a replica that is to be promoted stays one".into());
     }
     // The instance was created with what only its users can change.
     let is_told = told.is_synced || told.synced == "Different";

@@ -1,5 +1,7 @@
 //! Model of RDS: instances, their transitions, and calls that may take effect late.
 
+use std::collections::BTreeSet;
+
 use aws_sdk_rds::primitives::DateTime;
 use aws_sdk_rds::types::{DbInstance, DbSnapshot, Endpoint, PendingModifiedValues};
 
@@ -110,6 +112,8 @@ pub(super) struct Rds {
     /// Effects of calls whose answers were lost.
     pub(super) late: Vec<Effect>,
     pub(super) created: u8,
+    /// UIDs of the objects for which instances were created.
+    pub(super) created_for: BTreeSet<String>,
 }
 
 impl Effect {
@@ -155,6 +159,7 @@ impl Rds {
                     return Err("DBInstanceAlreadyExists");
                 }
                 self.created += 1;
+                self.created_for.extend(instance.owner.clone());
                 let mut instance = Instance::clone(instance);
                 instance.resource_id = format!("db-{}", self.created);
                 self.instances.push(instance);

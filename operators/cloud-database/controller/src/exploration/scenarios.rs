@@ -181,6 +181,7 @@ explorations! {
     };
     is_adopted: Scenario {
         rds: existing(None),
+        extras: Extras { password_changes: true, ..Extras::default() },
         ..scenario(&adoption(), Vec::new())
     };
     does_not_adopt_the_instance_of_another_object: Scenario {

@@ -264,7 +264,7 @@ fn steps_without_calls(world: &World, edits: &[Value]) -> Vec<Step> {
             steps.push(Step::Edit);
         }
         steps.push(Step::Delete);
-        if world.extras.password_changes && world.has_secret && !world.is_password_changed {
+        if world.can_change_password() {
             steps.push(Step::ChangePassword);
         }
     }

@@ -109,8 +109,6 @@ pub(super) struct World {
     pub(super) extras: Extras,
     /// Object before the last change of its status, if it can be restored.
     pub(super) backup: Option<Value>,
-    /// Number of instances that were created for objects with other UIDs.
-    pub(super) created_before: u8,
     /// Effects of the last step.
     pub(super) effects: Vec<Effect>,
 }
@@ -197,13 +195,24 @@ impl World {
             is_password_changed: false,
             extras,
             backup: None,
-            created_before: 0,
             effects: Vec::new(),
         }
     }
 
     pub(super) fn is_deleting(&self) -> bool {
         self.object.as_ref().is_some_and(is_deleting)
+    }
+
+    /// Returns true if a user can change the password in the Secret. An instance is adopted with the password that it has.
+    pub(super) fn can_change_password(&self) -> bool {
+        let Some(object) = &self.object else {
+            return false;
+        };
+        let is_known = object["status"]["credentialsVersion"].is_string();
+        self.extras.password_changes
+            && self.has_secret
+            && !self.is_password_changed
+            && (object["spec"]["adopt"].is_null() || is_known)
     }
 
     /// Returns the password in the Secret.
@@ -224,7 +233,7 @@ impl World {
             format!("{}{status}{}", object["spec"], is_deleting(object))
         };
         format!(
-            "{}|{:?}|{:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}|{}|{}|{}",
+            "{}|{:?}|{:?}|{:?}|{}|{}|{}|{:?}|{:?}|{}|{}|{}|{}",
             self.uid,
             self.object.as_ref().map(text),
             self.backup.as_ref().map(text),
@@ -238,7 +247,6 @@ impl World {
             self.has_lost_status,
             self.has_secret,
             self.is_password_changed,
-            self.created_before,
         )
     }
 
@@ -325,7 +333,6 @@ impl World {
                 self.backup = None;
                 self.told = Told::default();
                 self.disruptions = 0;
-                self.created_before = self.rds.created;
             }
             Step::DeleteElsewhere => {
                 self.faults -= 1;

@@ -53,7 +53,11 @@ impl InstanceReconciler {
             Replication::ToPromote(_) | Replication::Promoted => {
                 outcomes.add(&["replicaOf"], Outcome::Observed);
             }
-            Replication::Replica(_) | Replication::Unnamed(_) => change.set::<Password>(None),
+            Replication::Replica(_) | Replication::Adopted(_) => change.set::<Password>(None),
+            unnamed @ Replication::Unnamed(_) => {
+                outcomes.add_differences(unnamed.difference(true));
+                change.set::<Password>(None);
+            }
             Replication::None => {}
         }
         let is_owned = tags::is_owned_by(instance, object.uid().as_deref());

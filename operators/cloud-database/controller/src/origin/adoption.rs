@@ -36,12 +36,20 @@ impl InstanceReconciler {
             user,
         } = *described;
         self.require_adoptable(described).await?;
+        let version = self.credentials_version(id, object, instance, record);
+        // It is taken to have the password of the Secret.
+        let of_secret = || match &user.as_ref().ok()?.password {
+            MasterPassword::Known(known) => Some(known.version.clone()),
+            MasterPassword::NotStored | MasterPassword::Managed { .. } => None,
+        };
+        let version = version.or_else(of_secret);
         if record.region.is_none() || record.account_id.is_none() {
             // If the process ends after the call that tags the instance, the status says that it may be the object's. The next
             // reconciliation adopts it.
             let location = self.rds.location().await?;
             status.region = Some(location.region);
             status.account_id = Some(location.account_id);
+            status.credentials_version = version;
             let message = format!("the RDS instance '{id}' is about to be adopted");
             return Ok(ReconcileOutput {
                 requeue_after: Duration::ZERO,
@@ -55,13 +63,7 @@ impl InstanceReconciler {
         tracing::info!(instance = id, "adopted an instance of RDS");
         observed_status::record(status, instance);
         // The status has the resource ID of this instance from now on.
-        let version = self.credentials_version(id, object, instance, record);
-        // It is taken to have the password of the Secret.
-        let of_secret = || match &user.as_ref().ok()?.password {
-            MasterPassword::Known(known) => Some(known.version.clone()),
-            MasterPassword::NotStored | MasterPassword::Managed { .. } => None,
-        };
-        status.credentials_version = version.or_else(of_secret);
+        status.credentials_version = version;
         let message = format!("the RDS instance '{id}' has the tags of this object now");
         Ok(ReconcileOutput {
             requeue_after: Duration::ZERO,

@@ -138,6 +138,10 @@ impl InstanceReconciler {
             let located = self.locating(id, &origin, status).await?;
             return Ok(ReconcileOutput { events, ..located });
         }
+        let replicated = origin.replicated();
+        if replicated.is_some() && record.replica_of != replicated {
+            return Ok(self.naming_source(id, &origin, status));
+        }
         // Whatever this call leads to, no later one is the first.
         let is_first = self.first_creations().remove(id) && record.listed_id().is_none();
         // An instance that this call makes has a grace period of its own.
@@ -158,7 +162,6 @@ impl InstanceReconciler {
             Err(error) if is_first && is_not_made(&error) => {
                 status.region = None;
                 status.account_id = None;
-                status.replica_of = None;
                 return Err(error.into());
             }
             Err(error) => return Err(error.into()),
@@ -259,11 +262,10 @@ impl InstanceReconciler {
         // An earlier instance of the object may have had the password.
         self.passwords.forget(id);
         status.credentials_version = origin.credentials_version().map(String::from);
-        status.replica_of = origin.replicated();
     }
 
-    /// Records the region and account in which the instance is about to be created, the version of the Secret with its
-    /// password, and what it replicates. The next reconciliation creates it.
+    /// Records the region and account in which the instance is about to be created, and the version of the Secret with its
+    /// password. The next reconciliation creates it.
     async fn locating(
         &self,
         id: &str,
@@ -275,12 +277,26 @@ impl InstanceReconciler {
         status.region = Some(location.region);
         status.account_id = Some(location.account_id);
         status.credentials_version = origin.credentials_version().map(String::from);
-        status.replica_of = origin.replicated();
+        Ok(self.naming_source(id, origin, status))
+    }
+
+    /// Records what the instance that is about to be created replicates. If the status after the call were lost, a replica that is
+    /// to be promoted would look like one that another client has made.
+    fn naming_source(
+        &self,
+        id: &str,
+        origin: &Origin<'_>,
+        status: &mut CloudDatabaseStatus,
+    ) -> ReconcileOutput {
+        // What an earlier call replicates stays recorded: it may be carried out late.
+        if let Some(source) = origin.replicated() {
+            status.replica_of = Some(source);
+        }
         let message = format!("the RDS instance '{id}' is about to be created");
-        Ok(ReconcileOutput {
+        ReconcileOutput {
             requeue_after: Duration::ZERO,
             ..self.in_progress(status, message)
-        })
+        }
     }
 
     /// Returns the error for an instance that RDS has listed before and no longer finds. A new instance would be

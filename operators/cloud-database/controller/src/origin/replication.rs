@@ -18,11 +18,13 @@ pub(crate) enum Replication<'a> {
     Replica(&'a str),
     /// The spec named the source before, and names none now.
     ToPromote(&'a str),
-    /// The instance was created as a replica, but the status does not say that the spec has named its source: it was erased.
+    /// The instance replicates another one, and neither the spec nor the status names that.
     Unnamed(&'a str),
+    /// The instance was adopted as a replica, which it stays.
+    Adopted(&'a str),
     /// The spec names a source, and the instance replicates none.
     Promoted,
-    /// Neither is a replica, or another client has made it one.
+    /// Neither is a replica.
     None,
 }
 
@@ -41,7 +43,8 @@ impl<'a> Replication<'a> {
             (Some(_), None) => Self::Promoted,
             (None, Some(source)) if recorded.is_some() => Self::ToPromote(source),
             (None, Some(source)) if object.spec.adopt.is_none() => Self::Unnamed(source),
-            (None, _) => Self::None,
+            (None, Some(source)) => Self::Adopted(source),
+            (None, None) => Self::None,
         }
     }
 
@@ -49,13 +52,13 @@ impl<'a> Replication<'a> {
     pub(crate) fn recorded(&self) -> Option<&'a str> {
         match self {
             Self::Replica(source) | Self::ToPromote(source) => Some(source),
-            Self::Unnamed(_) | Self::Promoted | Self::None => None,
+            Self::Unnamed(_) | Self::Adopted(_) | Self::Promoted | Self::None => None,
         }
     }
 
     /// Returns true for a replica that stays one. It has the users of its source.
     pub(crate) fn has_users_of_source(&self) -> bool {
-        matches!(self, Self::Replica(_) | Self::Unnamed(_))
+        matches!(self, Self::Replica(_) | Self::Unnamed(_) | Self::Adopted(_))
     }
 
     /// Returns a difference from the spec that only a person can remove. If the instance `serves` clients, RDS shows what it
@@ -63,12 +66,16 @@ impl<'a> Replication<'a> {
     pub(crate) fn difference(&self, serves: bool) -> Option<String> {
         match self {
             Self::Unnamed(source) => Some(format!(
-                "it replicates '{source}', which the spec does not name, and the status was erased, so that it is not known whether it is to be promoted; promote it in RDS, or create another object with `spec.replicaOf`"
+                "it replicates '{source}', which neither the spec nor the status names, so that it is not known whether it is to be promoted; promote it in RDS, or create another object with `spec.replicaOf`"
             )),
             Self::Promoted if serves => {
                 Some("it replicates no other instance any more; remove `spec.replicaOf`".to_owned())
             }
-            Self::Replica(_) | Self::ToPromote(_) | Self::Promoted | Self::None => None,
+            Self::Replica(_)
+            | Self::ToPromote(_)
+            | Self::Adopted(_)
+            | Self::Promoted
+            | Self::None => None,
         }
     }
 }
@@ -143,7 +150,7 @@ mod tests {
         let mut adopted = object(Value::Null);
         let adopt = json!({"identifier": "reader"});
         adopted.spec.adopt = serde_json::from_value(adopt).expect("an identifier");
-        assert_eq!(of(&adopted, &replica, None), Replication::None);
+        assert_eq!(of(&adopted, &replica, None), Replication::Adopted("orders"));
         assert_eq!(of(&unnamed, &own, Some("orders")), Replication::None);
     }
 }
