@@ -203,16 +203,17 @@ impl World {
         self.object.as_ref().is_some_and(is_deleting)
     }
 
-    /// Returns true if a user can change the password in the Secret. An instance is adopted with the password that it has.
+    /// Returns true if a user can change the password in the Secret. An instance is adopted with the password that is
+    /// recorded together with the region.
     pub(super) fn can_change_password(&self) -> bool {
         let Some(object) = &self.object else {
             return false;
         };
-        let is_known = object["status"]["credentialsVersion"].is_string();
+        let is_recorded = object["status"]["region"].is_string();
         self.extras.password_changes
             && self.has_secret
             && !self.is_password_changed
-            && (object["spec"]["adopt"].is_null() || is_known)
+            && (object["spec"]["adopt"].is_null() || is_recorded)
     }
 
     /// Returns the password in the Secret.
