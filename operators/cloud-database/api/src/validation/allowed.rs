@@ -2,7 +2,7 @@
 
 use lockstep_shared_validation::{Diagnostics, Rule, RuleContext, Severity};
 
-use crate::spec::{CloudDatabase, DeletionPolicy};
+use crate::spec::{CloudDatabase, CloudDatabaseSpec, DeletionPolicy};
 use crate::tenancy::{NamespacePolicy, matches_pattern};
 
 const POLICY: &str = "Lockstep's own: section `settings.cloudDatabase` of the policy";
@@ -62,22 +62,10 @@ fn not_allowed(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagn
     check("spec.parameterGroup", &allowed.parameter_groups, parameters);
     let options = spec.option_group.as_deref();
     check("spec.optionGroup", &allowed.option_groups, options);
-    let monitoring = spec.monitoring.as_ref();
-    let insights = monitoring.and_then(|monitoring| monitoring.performance_insights.as_ref());
-    let managed = spec.credentials.managed.as_ref();
-    for (field, key) in [
-        ("spec.encryption.kmsKey", &spec.encryption.kms_key),
-        (
-            "spec.credentials.managed.kmsKey",
-            &managed.and_then(|managed| managed.kms_key.clone()),
-        ),
-        (
-            "spec.monitoring.performanceInsights.kmsKey",
-            &insights.and_then(|insights| insights.kms_key.clone()),
-        ),
-    ] {
-        check(field, &allowed.kms_keys, key.as_deref());
+    for (field, key) in kms_keys(spec) {
+        check(field, &allowed.kms_keys, key);
     }
+    let monitoring = spec.monitoring.as_ref();
     let enhanced = monitoring.and_then(|monitoring| monitoring.enhanced.as_ref());
     let role = enhanced.and_then(|enhanced| enhanced.role_arn.as_deref());
     check(
@@ -95,6 +83,24 @@ fn not_allowed(context: &RuleContext<'_, CloudDatabase>, diagnostics: &mut Diagn
         &allowed.deletion_policies,
         Some(policy),
     );
+}
+
+/// Returns the KMS keys of a spec by their fields.
+fn kms_keys(spec: &CloudDatabaseSpec) -> [(&'static str, Option<&str>); 3] {
+    let managed = spec.credentials.managed.as_ref();
+    let monitoring = spec.monitoring.as_ref();
+    let insights = monitoring.and_then(|monitoring| monitoring.performance_insights.as_ref());
+    [
+        ("spec.encryption.kmsKey", spec.encryption.kms_key.as_deref()),
+        (
+            "spec.credentials.managed.kmsKey",
+            managed.and_then(|managed| managed.kms_key.as_deref()),
+        ),
+        (
+            "spec.monitoring.performanceInsights.kmsKey",
+            insights.and_then(|insights| insights.kms_key.as_deref()),
+        ),
+    ]
 }
 
 #[cfg(test)]

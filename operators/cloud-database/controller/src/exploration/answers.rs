@@ -252,6 +252,28 @@ fn effect_of(request: &Request, rds: &Rds) -> (&'static str, Effect) {
             let instance = made_by!(input, id, version, is_encrypted, password);
             ("CreateDBInstance", Effect::Create(Box::new(instance)))
         }
+        Request::Modify(request) => {
+            let input = request.as_input();
+            let effect = Effect::Modify {
+                id: input.get_db_instance_identifier().clone().expect("an id"),
+                change: Disruption {
+                    class: input.get_db_instance_class().clone(),
+                    version: input.get_engine_version().clone(),
+                },
+                is_immediate: *input.get_apply_immediately() == Some(true),
+                is_public: *input.get_publicly_accessible(),
+                is_protected: *input.get_deletion_protection(),
+                password: input.get_master_user_password().clone(),
+            };
+            ("ModifyDBInstance", effect)
+        }
+        _ => effect_with_source(request, rds),
+    }
+}
+
+/// Returns the name and the effect of a request that creates an instance from a snapshot or another instance.
+fn effect_with_source(request: &Request, rds: &Rds) -> (&'static str, Effect) {
+    match request {
         Request::RestoreSnapshot(request) => {
             let input = request.as_input();
             let name = input.get_db_snapshot_identifier();
@@ -288,21 +310,7 @@ fn effect_of(request: &Request, rds: &Rds) -> (&'static str, Effect) {
             let effect = Effect::Create(Box::new(instance));
             ("CreateDBInstanceReadReplica", effect)
         }
-        Request::Modify(request) => {
-            let input = request.as_input();
-            let effect = Effect::Modify {
-                id: input.get_db_instance_identifier().clone().expect("an id"),
-                change: Disruption {
-                    class: input.get_db_instance_class().clone(),
-                    version: input.get_engine_version().clone(),
-                },
-                is_immediate: *input.get_apply_immediately() == Some(true),
-                is_public: *input.get_publicly_accessible(),
-                is_protected: *input.get_deletion_protection(),
-                password: input.get_master_user_password().clone(),
-            };
-            ("ModifyDBInstance", effect)
-        }
+        Request::Create(_) | Request::Modify(_) => unreachable!("they have no source"),
     }
 }
 

@@ -154,16 +154,7 @@ impl Rds {
 
     fn change(&mut self, effect: &Effect) -> Result<(), Refusal> {
         match effect {
-            Effect::Create(instance) => {
-                if self.instance(&instance.id).is_some() {
-                    return Err("DBInstanceAlreadyExists");
-                }
-                self.created += 1;
-                self.created_for.extend(instance.owner.clone());
-                let mut instance = Instance::clone(instance);
-                instance.resource_id = format!("db-{}", self.created);
-                self.instances.push(instance);
-            }
+            Effect::Create(instance) => self.create(instance)?,
             Effect::Modify {
                 id,
                 change,
@@ -214,6 +205,18 @@ impl Rds {
                 instance.object.take_if(|_| has(OBJECT_TAG));
             }
         }
+        Ok(())
+    }
+
+    fn create(&mut self, instance: &Instance) -> Result<(), Refusal> {
+        if self.instance(&instance.id).is_some() {
+            return Err("DBInstanceAlreadyExists");
+        }
+        self.created += 1;
+        self.created_for.extend(instance.owner.clone());
+        let mut instance = Instance::clone(instance);
+        instance.resource_id = format!("db-{}", self.created);
+        self.instances.push(instance);
         Ok(())
     }
 

@@ -64,7 +64,7 @@ pub(super) enum Step {
     CreateAnew,
 }
 
-/// What can happen to an object of a scenario, in addition to what can happen to each.
+/// Events of a scenario in addition to those that each has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extras {
     pub(super) password_changes: bool,
@@ -325,22 +325,24 @@ impl World {
                 self.told = Told::default();
                 self.retained = None;
             }
-            Step::CreateAnew => {
-                self.faults -= 1;
-                let object = self.object.take().expect("an object");
-                self.uid = UID_ANEW;
-                self.object = Some(created(self.uid, &object["spec"], self.time));
-                self.memory = Memory::default();
-                self.backup = None;
-                self.told = Told::default();
-                self.disruptions = 0;
-            }
+            Step::CreateAnew => self.create_anew(),
             Step::DeleteElsewhere => {
                 self.faults -= 1;
                 self.rds.instances.clear();
                 self.rds.before.clear();
             }
         }
+    }
+
+    fn create_anew(&mut self) {
+        self.faults -= 1;
+        let object = self.object.take().expect("an object");
+        self.uid = UID_ANEW;
+        self.object = Some(created(self.uid, &object["spec"], self.time));
+        self.memory = Memory::default();
+        self.backup = None;
+        self.told = Told::default();
+        self.disruptions = 0;
     }
 
     /// Reconciles or finalizes the object. Returns how many answers each call had, and which it got, with a description of each.
