@@ -240,6 +240,14 @@ macro_rules! made_by {
     }};
 }
 
+/// Declares the instance that a request makes from a source, whose version and password it has.
+macro_rules! copied_by {
+    ($input:expr, $id:expr, $is_encrypted:expr) => {{
+        let (version, password) = (VERSION.to_owned(), SOURCE_PASSWORD.to_owned());
+        made_by!($input, $id, version, $is_encrypted, password)
+    }};
+}
+
 /// Returns the name and the effect of a request that creates or modifies an instance.
 fn effect_of(request: &Request, rds: &Rds) -> (&'static str, Effect) {
     match request {
@@ -281,32 +289,25 @@ fn effect_with_source(request: &Request, rds: &Rds) -> (&'static str, Effect) {
             let source = snapshots.find(|snapshot| Some(&snapshot.name) == name.as_ref());
             let is_encrypted = source.is_some_and(|source| source.is_encrypted);
             let id = input.get_db_instance_identifier();
-            let version = VERSION.to_owned();
-            let instance = made_by!(input, id, version, is_encrypted, SOURCE_PASSWORD.to_owned());
+            let instance = copied_by!(input, id, is_encrypted);
             let effect = Effect::Create(Box::new(instance));
             ("RestoreDBInstanceFromDBSnapshot", effect)
         }
         Request::RestorePointInTime(request) => {
             let input = request.as_input();
-            let source = input.get_source_db_instance_identifier();
-            let source = source.as_ref().and_then(|id| rds.instance(id));
-            let is_encrypted = source.is_some_and(|source| source.is_encrypted);
+            let is_encrypted = rds.is_encrypted(input.get_source_db_instance_identifier().as_ref());
             let id = input.get_target_db_instance_identifier();
-            let version = VERSION.to_owned();
-            let instance = made_by!(input, id, version, is_encrypted, SOURCE_PASSWORD.to_owned());
+            let instance = copied_by!(input, id, is_encrypted);
             let effect = Effect::Create(Box::new(instance));
             ("RestoreDBInstanceToPointInTime", effect)
         }
         Request::Replicate(request) => {
             let input = request.as_input();
-            let name = input.get_source_db_instance_identifier();
-            let source = name.as_ref().and_then(|id| rds.instance(id));
-            let is_encrypted = source.is_some_and(|source| source.is_encrypted);
+            let source = input.get_source_db_instance_identifier();
+            let is_encrypted = rds.is_encrypted(source.as_ref());
             let id = input.get_db_instance_identifier();
-            let version = VERSION.to_owned();
-            let mut instance =
-                made_by!(input, id, version, is_encrypted, SOURCE_PASSWORD.to_owned());
-            instance.source.clone_from(name);
+            let mut instance = copied_by!(input, id, is_encrypted);
+            instance.source.clone_from(source);
             let effect = Effect::Create(Box::new(instance));
             ("CreateDBInstanceReadReplica", effect)
         }

@@ -144,6 +144,12 @@ impl Rds {
         self.instances.iter().find(|instance| instance.id == id)
     }
 
+    /// Returns true if there is an instance with this identifier, and it is encrypted.
+    pub(super) fn is_encrypted(&self, id: Option<&String>) -> bool {
+        let found = id.and_then(|id| self.instance(id));
+        found.is_some_and(|instance| instance.is_encrypted)
+    }
+
     /// Applies the effect of a call, unless RDS refuses it.
     pub(super) fn apply(&mut self, effect: &Effect) -> Result<(), Refusal> {
         let before = self.instances.clone();
