@@ -45,8 +45,34 @@ impl<T, E: Clone> SharedList<T, E> {
         request: impl AsyncFnOnce() -> Result<Vec<T>, E>,
     ) -> Result<Arc<[T]>, E> {
         let asked = Instant::now();
+        self.serving(|list| list.serves(asked, created), request)
+            .await
+    }
+
+    /// Returns a list that was requested after a time, so that it does not repeat the answer to an earlier question.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::after`].
+    pub(crate) async fn again(
+        &self,
+        since: Instant,
+        request: impl AsyncFnOnce() -> Result<Vec<T>, E>,
+    ) -> Result<Arc<[T]>, E> {
+        let asked = Instant::now();
+        let serves = |list: &Known<T, E>| {
+            list.requested >= asked || (list.requested > since && list.is_recent())
+        };
+        self.serving(serves, request).await
+    }
+
+    async fn serving(
+        &self,
+        serves: impl FnOnce(&Known<T, E>) -> bool,
+        request: impl AsyncFnOnce() -> Result<Vec<T>, E>,
+    ) -> Result<Arc<[T]>, E> {
         let mut known = self.0.lock().await;
-        if let Some(list) = known.as_ref().filter(|list| list.serves(asked, created)) {
+        if let Some(list) = known.as_ref().filter(|list| serves(list)) {
             return list.answer.clone();
         }
         let (requested, requested_at) = (Instant::now(), Timestamp::now());
@@ -64,8 +90,11 @@ impl<T, E> Known<T, E> {
     fn serves(&self, asked: Instant, created: Option<Timestamp>) -> bool {
         let is_of_later_request = self.requested >= asked;
         let is_later = created.is_some_and(|created| self.requested_at > created + CLOCK_SKEW);
-        let is_recent = self.answer.is_ok() && self.requested.elapsed() < MAX_AGE;
-        is_of_later_request || (is_later && is_recent)
+        is_of_later_request || (is_later && self.is_recent())
+    }
+
+    fn is_recent(&self) -> bool {
+        self.answer.is_ok() && self.requested.elapsed() < MAX_AGE
     }
 }
 
@@ -95,6 +124,24 @@ mod tests {
         assert_eq!(requests(None).await, 3);
         tokio::time::advance(MAX_AGE).await;
         assert_eq!(requests(Some(now - hour)).await, 4, "it is too old");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_is_asked_again_unless_another_has_asked_it_meanwhile() {
+        let list = SharedList::<_, ()>::default();
+        let before = Instant::now();
+        tokio::time::advance(Duration::from_millis(1)).await;
+        let first = list.again(before, async || Ok(vec![1])).await;
+        assert_eq!(first.as_deref(), Ok(&[1][..]));
+        let same = list.again(before, async || Ok(vec![2])).await;
+        assert_eq!(same.as_deref(), Ok(&[1][..]));
+        let now = Instant::now();
+        tokio::time::advance(Duration::from_millis(1)).await;
+        let other = list.again(now, async || Ok(vec![2])).await;
+        assert_eq!(other.as_deref(), Ok(&[2][..]));
+        tokio::time::advance(MAX_AGE).await;
+        let late = list.again(now, async || Ok(vec![3])).await;
+        assert_eq!(late.as_deref(), Ok(&[3][..]));
     }
 
     #[tokio::test]

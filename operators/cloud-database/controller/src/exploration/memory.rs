@@ -1,6 +1,6 @@
 //! Memory of a process about an instance, between two steps.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(super) struct Memory {
     unseen_since: HashMap<String, Instant>,
     unowned_since: HashMap<String, Instant>,
     failing_since: HashMap<String, Instant>,
-    first_creations: HashSet<String>,
+    first_creations: HashMap<String, tokio::time::Instant>,
 }
 
 impl Clone for Memory {
@@ -75,7 +75,7 @@ impl Memory {
             ages.sort();
             ages
         };
-        let mut first: Vec<_> = self.first_creations.iter().collect();
+        let mut first: Vec<_> = self.first_creations.keys().collect();
         first.sort();
         format!(
             "{:?}{:?}{:?}{first:?}{}{}{:?}",

@@ -83,6 +83,11 @@ fn by_creation(before: &World, spec: &CloudDatabaseSpec, instance: &Instance) ->
     if listed.is_some_and(|id| id.is_string()) {
         return Some("an empty instance takes the place of one that is missing".into());
     }
+    let is_twin =
+        |other: &Instance| other.object == instance.object && other.phase != Phase::Deleting;
+    if before.rds.instances.iter().any(is_twin) {
+        return Some("an empty instance is created beside that of an earlier object".into());
+    }
     if instance.is_public && !spec.network.publicly_accessible {
         return Some("an instance is created that is public against the spec".into());
     }
@@ -139,7 +144,7 @@ fn of_end(before: &World, after: &World) -> Option<String> {
             "the object and its data are gone without a snapshot and without a report".into(),
         );
     }
-    let creates = |effect: &Effect| matches!(effect, Effect::Create(_));
+    let creates = |effect: &Effect| matches!(effect, Effect::Create(instance) if instance.owner.as_deref() == Some(after.uid));
     if owned(after).any(|instance| instance.phase != Phase::Deleting) {
         return Some("the object is gone, and its instance is not, without a report".into());
     }

@@ -271,7 +271,7 @@ fn steps_without_calls(world: &World, edits: &[Value]) -> Vec<Step> {
     if has_faults && world.backup.is_some() {
         steps.push(Step::RestoreStored);
     }
-    if exists && has_faults && world.extras.backups && world.uid == UID {
+    if exists && world.extras.backups && world.uid == UID {
         steps.push(Step::CreateAnew);
     }
     if exists && has_faults {

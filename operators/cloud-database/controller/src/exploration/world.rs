@@ -335,7 +335,6 @@ impl World {
     }
 
     fn create_anew(&mut self) {
-        self.faults -= 1;
         let object = self.object.take().expect("an object");
         self.uid = UID_ANEW;
         self.object = Some(created(self.uid, &object["spec"], self.time));

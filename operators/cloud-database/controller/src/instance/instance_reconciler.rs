@@ -1,7 +1,7 @@
 //! Reconciler of the instances of one region and role. [Creation](crate::origin::creation), the [comparison](crate::instance::sync) of an
 //! instance with the spec and [finalization](crate::deletion::finalization) are separate modules.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -104,8 +104,8 @@ pub(crate) struct InstanceReconciler {
     pub(crate) refused: RefusedDeletions,
     /// Instances for which calls fail, with the time since then.
     pub(crate) failing_since: Mutex<HashMap<String, Instant>>,
-    /// Instances whose region this process has recorded, and whose creation it has not requested since then.
-    pub(crate) first_creations: Mutex<HashSet<String>>,
+    /// Instances whose region this process has recorded, and whose creation it has not requested since then, with that time.
+    pub(crate) first_creations: Mutex<HashMap<String, tokio::time::Instant>>,
     /// Instances and data that earlier objects have left.
     pub(crate) listed_instances: SharedList<Left, CallError>,
     pub(crate) listed_snapshots: SharedList<Left, CallError>,

@@ -8,7 +8,7 @@
 //! Once they are recorded, instances of earlier objects are no longer searched: those objects were deleted before
 //! this one was created.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use lockstep_cloud_database_api::{
     CloudDatabase, CloudDatabaseStatus, PointInTime, REPLACES_INSTANCE,
 };
 use lockstep_controller::{ReconcileError, ReconcileOutput};
+use tokio::time::Instant;
 
 use crate::aws::call_error::CallError;
 use crate::credentials::master_user::{MasterPassword, MasterUser, UNKNOWN_VERSION};
@@ -142,8 +143,11 @@ impl InstanceReconciler {
         if replicated.is_some() && record.replica_of != replicated {
             return Ok(self.naming_source(id, &origin, status));
         }
+        if let Some(since) = self.located_at(id) {
+            self.require_first_again(object, &origin, since).await?;
+        }
         // Whatever this call leads to, no later one is the first.
-        let is_first = self.first_creations().remove(id) && record.listed_id().is_none();
+        let is_first = self.first_creations().remove(id).is_some() && record.listed_id().is_none();
         // An instance that this call makes has a grace period of its own.
         self.record_seen(id);
         let instance = match self.request_new(id, object, &origin).await {
@@ -273,7 +277,7 @@ impl InstanceReconciler {
         status: &mut CloudDatabaseStatus,
     ) -> Result<ReconcileOutput, ReconcileError> {
         let location = self.rds.location().await?;
-        self.first_creations().insert(id.to_owned());
+        self.first_creations().insert(id.to_owned(), Instant::now());
         status.region = Some(location.region);
         status.account_id = Some(location.account_id);
         status.credentials_version = origin.credentials_version().map(String::from);
@@ -330,8 +334,13 @@ impl InstanceReconciler {
         StepError::from(error).with_shown(shown)
     }
 
-    /// Returns the instances whose region this process has recorded, and whose creation it has not requested since then.
-    fn first_creations(&self) -> MutexGuard<'_, HashSet<String>> {
+    /// Returns the time at which this process has recorded the region of an instance, unless it has requested the creation since
+    /// then.
+    fn located_at(&self, id: &str) -> Option<Instant> {
+        self.first_creations().get(id).copied()
+    }
+
+    fn first_creations(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
         let first = self.first_creations.lock();
         first.unwrap_or_else(PoisonError::into_inner)
     }

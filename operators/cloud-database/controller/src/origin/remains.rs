@@ -5,12 +5,14 @@
 //!
 //! A complete status proves that this object has had no instance.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use lockstep_cloud_database_api::{CloudDatabase, REPLACES_INSTANCE};
 use lockstep_controller::OperatorEvent;
+use tokio::time::Instant;
 
 use crate::aws::call_error::CallError;
 use crate::aws::error_code::Class;
@@ -59,17 +61,10 @@ impl InstanceReconciler {
         origin: &Origin<'_>,
     ) -> Result<Vec<OperatorEvent>, StepError> {
         let replaced = replaced(object);
-        let is_expected = |left: &Left| {
-            let resource_id = left.resource_id.as_str();
-            replaced.contains(resource_id) || origin.is(&left.instance, resource_id)
-        };
-        let instances = self.instances_of_objects(object).await?;
-        let earlier = instances
-            .iter()
-            .find(|left| self.is_earlier(left, object) && !is_expected(left));
-        if let Some(earlier) = earlier {
-            return Err(self.instance_of_earlier_object(earlier));
-        }
+        let is_expected = |left: &Left| is_expected(left, &replaced, origin);
+        let list = async || self.rds.instances_of_objects().await;
+        let instances = self.listed_instances.after(created(object), list).await?;
+        self.require_no_earlier(&instances, object, origin)?;
         if record.is_complete {
             return Ok(Vec::new());
         }
@@ -97,10 +92,37 @@ impl InstanceReconciler {
         Ok(denied.into_iter().chain(earlier).collect())
     }
 
-    async fn instances_of_objects(&self, object: &CloudDatabase) -> Result<Arc<[Left]>, CallError> {
-        let created = created(object);
+    /// Asks once more for the instances of earlier objects, `since` the region was recorded: one wrong answer must not lead to a
+    /// second instance.
+    ///
+    /// # Errors
+    ///
+    /// An earlier object with the same namespace and name has an instance.
+    pub(crate) async fn require_first_again(
+        &self,
+        object: &CloudDatabase,
+        origin: &Origin<'_>,
+        since: Instant,
+    ) -> Result<(), StepError> {
         let list = async || self.rds.instances_of_objects().await;
-        self.listed_instances.after(created, list).await
+        let instances = self.listed_instances.again(since, list).await?;
+        self.require_no_earlier(&instances, object, origin)
+    }
+
+    fn require_no_earlier(
+        &self,
+        instances: &[Left],
+        object: &CloudDatabase,
+        origin: &Origin<'_>,
+    ) -> Result<(), StepError> {
+        let replaced = replaced(object);
+        let mut instances = instances.iter();
+        let earlier = instances
+            .find(|left| self.is_earlier(left, object) && !is_expected(left, &replaced, origin));
+        match earlier {
+            Some(earlier) => Err(self.instance_of_earlier_object(earlier)),
+            None => Ok(()),
+        }
     }
 
     fn is_earlier(&self, left: &Left, object: &CloudDatabase) -> bool {
@@ -139,6 +161,12 @@ impl InstanceReconciler {
             ),
         )
     }
+}
+
+/// Returns true for what is to be replaced, or what the new instance gets its data from.
+fn is_expected(left: &Left, replaced: &BTreeSet<&str>, origin: &Origin<'_>) -> bool {
+    let resource_id = left.resource_id.as_str();
+    replaced.contains(resource_id) || origin.is(&left.instance, resource_id)
 }
 
 fn created(object: &CloudDatabase) -> Option<Timestamp> {
