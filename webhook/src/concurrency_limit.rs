@@ -15,12 +15,21 @@ use crate::metrics::Metrics;
 /// too long, and run on the blocking thread pool.
 pub(crate) const QUICK_BYTES: usize = 64 << 10;
 
+/// Threads that a handler runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// Those of the async runtime, which a handler must not block.
+    Runtime,
+    /// Those of the blocking thread pool.
+    Blocking,
+}
+
 /// Limits on requests and threads. Only requests that have arrived in full count.
 #[derive(Clone)]
 pub(crate) struct ConcurrencyLimit {
     requests: Arc<Semaphore>,
-    /// Threads for large requests. More threads than cores would not finish them sooner, and each thread holds
-    /// memory of its own.
+    /// Threads for large requests, and for those that wait until rules are compiled. More threads than cores would not
+    /// finish them sooner, and each thread holds memory of its own.
     threads: Arc<Semaphore>,
     metrics: Metrics,
 }
@@ -38,12 +47,14 @@ impl ConcurrencyLimit {
 
     /// Runs a handler on a body, within the limits on concurrent requests and on memory. `size` estimates the memory that
     /// the handler needs. Returns the memory that is still reserved, too.
+    ///
+    /// A handler that would block the async runtime returns `None` there, and runs on the blocking thread pool then.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
         budget: &MemoryBudget,
         mut body: BufferedBody,
         size: fn(&[u8]) -> usize,
-        handler: impl FnOnce(&[u8]) -> Result<R, RequestError> + Send + 'static,
+        handler: impl Fn(&[u8], Threads) -> Result<Option<R>, RequestError> + Send + 'static,
     ) -> Result<(R, Option<Reservation>), RequestError> {
         let request = Arc::clone(&self.requests)
             .try_acquire_owned()
@@ -51,8 +62,10 @@ impl ConcurrencyLimit {
                 self.metrics.rejected(Limit::MaxRequestsInflight);
                 RequestError::overloaded()
             })?;
-        if body.bytes.len() <= QUICK_BYTES {
-            return Ok((handler(&body.bytes)?, body.into_reservation()));
+        if body.bytes.len() <= QUICK_BYTES
+            && let Some(result) = handler(&body.bytes, Threads::Runtime)?
+        {
+            return Ok((result, body.into_reservation()));
         }
         let needed = size(&body.bytes);
         budget.reserve_for_handling(&mut body, needed)?;
@@ -61,9 +74,10 @@ impl ConcurrencyLimit {
         let span = Span::current();
         // The thread cannot be cancelled: it counts against the limits until it ends, even if the client has gone.
         let handling = tokio::task::spawn_blocking(move || {
-            let result = span.in_scope(|| handler(&body.bytes));
+            let result = span.in_scope(|| handler(&body.bytes, Threads::Blocking));
             drop((request, thread));
-            Ok((result?, body.into_reservation()))
+            let result = result?.ok_or_else(RequestError::panicked)?;
+            Ok((result, body.into_reservation()))
         });
         handling
             .await
@@ -71,7 +85,7 @@ impl ConcurrencyLimit {
     }
 }
 
-fn threads() -> usize {
+pub(crate) fn threads() -> usize {
     let cores = std::thread::available_parallelism();
     cores.map_or(1, NonZeroUsize::get).max(4)
 }

@@ -18,7 +18,7 @@ use crate::admission::check::{Checks, RemoteChecks};
 use crate::admission::error::RequestError;
 use crate::admission::handler::{Handled, Handler, Mode, Pending};
 use crate::body::{MemoryBudget, Reservation, parsed_size_estimate};
-use crate::concurrency_limit::{ConcurrencyLimit, QUICK_BYTES};
+use crate::concurrency_limit::{ConcurrencyLimit, QUICK_BYTES, Threads};
 use crate::conversion;
 use crate::limits::{Limit, Limits};
 use crate::metrics::Metrics;
@@ -204,8 +204,10 @@ impl Webhook {
         }
         require_json(&parts.headers)?;
         let webhook = Arc::clone(self);
-        let respond = move |body: &[u8]| {
-            middleware::catch_panic(&webhook.metrics, || webhook.respond(endpoint, body))
+        let respond = move |body: &[u8], threads| {
+            middleware::catch_panic(&webhook.metrics, || {
+                webhook.respond(endpoint, body, threads)
+            })
         };
         let size = endpoint.size_estimate();
         let handling = self.concurrency.run(budget, body, size, respond);
@@ -220,21 +222,28 @@ impl Webhook {
         budget.response(body, reserved).map(EndpointResponse)
     }
 
-    /// Decodes a body, validates or converts its objects, and returns the response.
-    fn respond(&self, endpoint: Endpoint, body: &[u8]) -> Result<Responded, RequestError> {
+    /// Decodes a body, validates or converts its objects, and returns the response, or `None` if that would block these
+    /// threads.
+    fn respond(
+        &self,
+        endpoint: Endpoint,
+        body: &[u8],
+        threads: Threads,
+    ) -> Result<Option<Responded>, RequestError> {
         let mode = match endpoint {
             Endpoint::Validate => Mode::Validate,
             Endpoint::Mutate => Mode::Mutate,
             Endpoint::Convert => {
                 let reserve = |bytes| self.reserve_for_object(body, bytes);
                 let converted = conversion::convert(body, &self.handler.validators, reserve)?;
-                return Ok(Responded::Encoded(encoded(&converted)));
+                return Ok(Some(Responded::Encoded(encoded(&converted))));
             }
         };
-        Ok(match self.handler.handle(mode, body)? {
+        let handled = self.handler.handle(mode, body, threads)?;
+        Ok(handled.map(|handled| match handled {
             Handled::Done(review) => Responded::Encoded(encoded(&review)),
             Handled::Pending(pending) => Responded::Pending(pending),
-        })
+        }))
     }
 
     /// Reserves memory for an object of a conversion, in addition to the memory for its body. A small body needs little.
@@ -267,8 +276,9 @@ fn require_json(headers: &HeaderMap) -> Result<(), RequestError> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Mutex;
-    use std::sync::mpsc::{self, Receiver};
+    use std::iter;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Condvar, Mutex, mpsc};
 
     use axum::body::to_bytes;
     use axum::http::StatusCode;
@@ -279,13 +289,13 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::concurrency_limit;
     use crate::metrics::WebhookLabels;
 
     /// Kind with a rule that panics for some objects.
     struct Explosive(CrdValidator, Option<Compilation>);
 
-    /// Compilation that ends when something is received.
-    type Compilation = Mutex<Receiver<()>>;
+    type Compilation = Box<dyn Fn() + Send + Sync>;
 
     impl Validator for Explosive {
         fn group(&self) -> &str {
@@ -317,10 +327,7 @@ mod tests {
         }
 
         fn ensure_compiled(&self) -> Result<(), &CompileError> {
-            let compilation = self.1.as_ref().expect("it is not compiled");
-            let ended = compilation.lock().expect("one review");
-            let ended = ended.recv_timeout(Duration::from_secs(10));
-            ended.expect("the runtime does something else in the meantime");
+            self.1.as_ref().expect("it is not compiled")();
             Ok(())
         }
 
@@ -391,8 +398,13 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn the_first_review_of_a_kind_does_not_block_the_runtime() {
-        let (sender, compilation) = mpsc::channel();
-        let validators = explosive(Some(Mutex::new(compilation)));
+        let (sender, ended) = mpsc::channel();
+        let ended = Mutex::new(ended);
+        let validators = explosive(Some(Box::new(move || {
+            let ended = ended.lock().expect("one review");
+            let ended = ended.recv_timeout(Duration::from_secs(10));
+            ended.expect("the runtime does something else in the meantime");
+        })));
         let routes =
             Webhook::new(validators, Metrics::unregistered(), Limits::default()).into_router();
         let review = tokio::spawn(async move {
@@ -402,5 +414,51 @@ mod tests {
         });
         let (status, sent) = review.await.expect("no panic");
         assert_eq!((status, sent), (StatusCode::OK, Ok(())));
+    }
+
+    /// Each thread holds memory of its own.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn first_reviews_wait_on_as_many_threads_as_large_ones() {
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let most = Arc::new(AtomicUsize::new(0));
+        let all_sent = Arc::new((Mutex::new(false), Condvar::new()));
+        let compilation: Compilation = {
+            let (waiting, most) = (Arc::clone(&waiting), Arc::clone(&most));
+            let all_sent = Arc::clone(&all_sent);
+            Box::new(move || {
+                let now = waiting.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                let sent = all_sent.0.lock().expect("no panic");
+                let limit = Duration::from_secs(10);
+                drop(all_sent.1.wait_timeout_while(sent, limit, |sent| !*sent));
+                waiting.fetch_sub(1, Ordering::SeqCst);
+            })
+        };
+        let metrics = Metrics::unregistered();
+        let webhook = Webhook::new(
+            explosive(Some(compilation)),
+            metrics.clone(),
+            Limits::default(),
+        );
+        let routes = webhook.into_router();
+        let review = || {
+            let routes = routes.clone();
+            tokio::spawn(async move { send(&routes, "fine", "").await })
+        };
+        let reviews: Vec<_> = iter::repeat_with(review).take(64).collect();
+        let labels = WebhookLabels {
+            webhook: "/validate",
+        };
+        while metrics.in_flight.get_or_create(&labels).get() < 64
+            || waiting.load(Ordering::SeqCst) < concurrency_limit::threads()
+        {
+            tokio::task::yield_now().await;
+        }
+        *all_sent.0.lock().expect("no panic") = true;
+        all_sent.1.notify_all();
+        for review in reviews {
+            assert_eq!(review.await.expect("no panic"), StatusCode::OK);
+        }
+        assert_eq!(most.load(Ordering::SeqCst), concurrency_limit::threads());
     }
 }

@@ -14,8 +14,8 @@ use crate::admission::check::{Checks, PendingCheck};
 use crate::admission::error::RequestError;
 use crate::admission::request::{self, AdmissionRequest, LazyObject};
 use crate::admission::response::{self, AdmissionReview, Outcome, truncate};
+use crate::concurrency_limit::Threads;
 use crate::metrics::{Metrics, ViolationLabels};
-use crate::off_the_runtime::off_the_runtime;
 
 /// Function that returns the CRD status of a kind.
 pub(crate) type CrdStatusSource = Arc<dyn Fn(&dyn Validator) -> CrdMatch + Send + Sync>;
@@ -55,19 +55,42 @@ pub(crate) enum Mode {
 
 impl Handler {
     /// Decodes a body, validates its object, and returns the response, unless a check decides about it.
-    pub(crate) fn handle(&self, mode: Mode, body: &[u8]) -> Result<Handled, RequestError> {
+    ///
+    /// Rules that are not compiled are compiled on the blocking thread pool only: on other threads, the result is `None`.
+    pub(crate) fn handle(
+        &self,
+        mode: Mode,
+        body: &[u8],
+        threads: Threads,
+    ) -> Result<Option<Handled>, RequestError> {
         let mut request = request::parse(body)?;
+        let ruleset = self
+            .validators
+            .get(&request.kind.group, &request.kind.kind)
+            .filter(|ruleset| ruleset.version() == request.kind.version);
+        if let Some(ruleset) = ruleset
+            && !ruleset.is_compiled()
+        {
+            match threads {
+                Threads::Runtime => return Ok(None),
+                // A use of rules that cannot be compiled panics, which is an internal error of this review.
+                Threads::Blocking => drop(ruleset.ensure_compiled()),
+            }
+        }
         let mut check = None;
-        let outcome = self.validate(mode, &mut request, &mut check)?;
+        let outcome = match ruleset {
+            Some(ruleset) => self.validate(mode, ruleset.as_ref(), &mut request, &mut check)?,
+            None => Outcome::UnknownKind,
+        };
         let Some(check) = check.filter(|_| outcome.is_accepted()) else {
             let review = self.respond(&request, &outcome);
-            return Ok(Handled::Done(Box::new(review)));
+            return Ok(Some(Handled::Done(Box::new(review))));
         };
-        Ok(Handled::Pending(Box::new(Pending {
+        Ok(Some(Handled::Pending(Box::new(Pending {
             check,
             request: request.map(|_| ()),
             result: outcome.into_result(),
-        })))
+        }))))
     }
 
     /// Does a check, and returns the response.
@@ -94,16 +117,10 @@ impl Handler {
     fn validate(
         &self,
         mode: Mode,
+        ruleset: &dyn Validator,
         request: &mut AdmissionRequest<LazyObject<'_>>,
         check: &mut Option<PendingCheck>,
     ) -> Result<Outcome, RequestError> {
-        let ruleset = self
-            .validators
-            .get(&request.kind.group, &request.kind.kind)
-            .filter(|ruleset| ruleset.version() == request.kind.version);
-        let Some(ruleset) = ruleset else {
-            return Ok(Outcome::UnknownKind);
-        };
         let is_write = match request.operation.as_str() {
             "CREATE" | "UPDATE" => true,
             "DELETE" | "CONNECT" => false,
@@ -121,10 +138,6 @@ impl Handler {
         {
             return Ok(Outcome::Allowed);
         }
-        if !ruleset.is_compiled() {
-            // A use of rules that cannot be compiled panics, which is an internal error of this review.
-            off_the_runtime(|| ruleset.ensure_compiled().ok());
-        }
         let object = parse_object(request.object.take(), "object")?
             .ok_or_else(|| RequestError::bad_request("`request.object` is missing but required"))?;
         let old = parse_object(request.old_object.take(), "oldObject")?;
@@ -133,7 +146,7 @@ impl Handler {
                 "`request.oldObject` is missing; UPDATE needs it",
             ));
         }
-        let crd = match (self.crd_status)(ruleset.as_ref()) {
+        let crd = match (self.crd_status)(ruleset) {
             // The API server validates the object in the version of the user's request, by the schema of that
             // version, and not in the version that it converts the object to for the webhook.
             CrdMatch::Same if !request.is_unconverted() => CrdMatch::Unknown,

@@ -163,7 +163,7 @@ impl InstanceReconciler {
     }
 }
 
-/// Returns true for what is to be replaced, or what the new instance gets its data from.
+/// Checks whether the data belongs to the instance that is replaced, or to the source of the new instance.
 fn is_expected(left: &Left, replaced: &BTreeSet<&str>, origin: &Origin<'_>) -> bool {
     let resource_id = left.resource_id.as_str();
     replaced.contains(resource_id) || origin.is(&left.instance, resource_id)
