@@ -36,6 +36,7 @@ pub use crate::port_allocation::runner::Runner;
 pub use crate::port_allocation::snapshot::ClusterSnapshot;
 use crate::port_allocation::status_view::{is_being_deleted, role, together};
 use crate::rules::cached_validation::CachedValidation;
+use crate::tenancy::policy::tenants_replace_metrics;
 use crate::types::pipeline::Pipeline;
 use crate::types::runner_kind::RunnerKind;
 use crate::vector_release;
@@ -100,7 +101,11 @@ fn shared_by<K>(context: &RuleContext<'_, K>) -> Option<SharedAddresses> {
 }
 
 fn address_free<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
+    let permits = tenants_replace_metrics(context.settings);
     for taken in shared_by(context).into_iter().flat_map(|it| it.taken) {
+        if taken.replaces_metrics && permits {
+            continue;
+        }
         let AddressConflict {
             address,
             by,
@@ -196,8 +201,10 @@ pub fn addresses(pipeline: &Value, shared: &Value, waits: bool) -> Vec<String> {
     let Ok(shared) = SharedAddresses::deserialize(shared) else {
         return Vec::new();
     };
-    let taken = shared.taken.into_iter().map(|taken| taken.address);
-    let taken: BTreeSet<_> = taken.collect();
+    let taken = shared.taken.into_iter();
+    // A valid pipeline whose exporter replaces Vector's own metrics is permitted to.
+    let taken = taken.filter(|taken| waits || !taken.replaces_metrics);
+    let taken: BTreeSet<_> = taken.map(|taken| taken.address).collect();
     let addresses = if waits {
         taken
     } else {

@@ -13,6 +13,7 @@ use crate::merged_sources;
 use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
 use crate::pipeline::{PipelineProblem, RunnablePipeline};
+use crate::precedence::PresentState;
 use crate::reload::global_options_hash;
 use crate::render::{render, spec};
 use crate::secrets;
@@ -57,7 +58,8 @@ impl Assembly {
         let parts: Vec<_> = parts
             .map(|part| part.with_names(options.component_names))
             .collect();
-        join(options, &parts, Vec::new())
+        // All of them run, so that none comes before another one.
+        join(options, &parts, PresentState::none(), Vec::new())
     }
 
     /// Returns a fingerprint of the global options. Vector cannot reload them, so that a change of them needs new Pods.
@@ -71,27 +73,27 @@ impl Assembly {
 /// [`Assembly::problems`].
 #[must_use]
 pub fn assemble(options: &AssemblyOptions, pipelines: &[RunnablePipeline]) -> Assembly {
-    assemble_with(options, pipelines, &[])
+    let Rendered { parts, problems } = render_all(options, pipelines, &[]);
+    join(options, &parts, PresentState::none(), problems)
 }
 
-/// Assembles the configuration of a workload from pipelines and from parts that were rendered before: those of pipelines
-/// that are to run as they last ran. If there is a part for one of the pipelines, too, the part is used.
+/// Parts of pipelines, and the problems of those that have none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rendered {
+    /// Parts, sorted by namespace and name.
+    pub parts: Vec<PipelinePart>,
+    /// Pipelines without a part, with the reasons.
+    pub problems: Vec<PipelineProblem>,
+}
+
+/// Renders the parts of pipelines, beside parts that were rendered before: those of pipelines that are to run as they last ran.
+/// If there is such a part for one of the pipelines, the part is used.
 #[must_use]
-pub fn assemble_with(
+pub fn render_all(
     options: &AssemblyOptions,
     pipelines: &[RunnablePipeline],
     kept: &[PipelinePart],
-) -> Assembly {
-    let (parts, problems) = render_all(options, pipelines, kept);
-    join(options, &parts, problems)
-}
-
-/// Returns the parts of all pipelines, sorted, and the problems of those that have none.
-pub(crate) fn render_all(
-    options: &AssemblyOptions,
-    pipelines: &[RunnablePipeline],
-    kept: &[PipelinePart],
-) -> (Vec<PipelinePart>, Vec<PipelineProblem>) {
+) -> Rendered {
     // They may have been rendered with other names.
     let with_names = |part: &PipelinePart| part.with_names(options.component_names);
     let mut parts: BTreeMap<_, _> = kept
@@ -128,7 +130,10 @@ pub(crate) fn render_all(
             Err(problem) => problems.push(problem),
         }
     }
-    (parts.into_values().collect(), problems)
+    Rendered {
+        parts: parts.into_values().collect(),
+        problems,
+    }
 }
 
 /// Returns the ports of sources.
@@ -149,13 +154,16 @@ fn ports(sources: Option<&Map<String, Value>>) -> impl Iterator<Item = u16> {
     })
 }
 
-/// Joins parts, which are sorted.
-pub(crate) fn join(
+/// Joins parts, which are sorted. Of two that exclude each other, the one that is published runs; the other one is left out, and
+/// added to the problems.
+#[must_use]
+pub fn join(
     options: &AssemblyOptions,
     parts: &[PipelinePart],
+    present: PresentState<'_>,
     mut problems: Vec<PipelineProblem>,
 ) -> Assembly {
-    let selection = select(options, parts);
+    let selection = select(options, parts, present);
     let mut parts = selection.parts;
     problems.extend(selection.problems);
     problems.sort();
@@ -206,7 +214,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::options::ApiOptions;
+    use crate::options::{ApiOptions, InternalMetrics};
 
     fn agent() -> AssemblyOptions {
         AssemblyOptions::new(RunnerKind::Agent)
@@ -258,7 +266,7 @@ mod tests {
         let options = AssemblyOptions {
             api: Some(ApiOptions::default()),
             expire_metrics_secs: Some(300),
-            internal_metrics: true,
+            internal_metrics: Some(InternalMetrics::ReplacedByAll),
             ..agent()
         };
         let expected = json!({
@@ -360,6 +368,11 @@ mod tests {
         );
     }
 
+    fn assembled_with(pipelines: &[RunnablePipeline], kept: &[PipelinePart]) -> Assembly {
+        let Rendered { parts, problems } = render_all(&aggregator(), pipelines, kept);
+        join(&aggregator(), &parts, PresentState::none(), problems)
+    }
+
     #[test]
     fn a_part_that_is_kept_runs_as_it_last_ran() {
         let events = |namespace| pipeline(namespace, &json!({"type": "kubernetes_events"}));
@@ -368,14 +381,14 @@ mod tests {
         let part = &before.parts[0];
         let changed = pipeline("a", &json!({"type": "vector", "address": "0.0.0.0:1"}));
         let kept = std::slice::from_ref(part);
-        let after = assemble_with(&aggregator(), &[changed, events("b")], kept);
+        let after = assembled_with(&[changed, events("b")], kept);
         assert_eq!(after, before);
         // A new pipeline does not get the port of the kept one, even if the port follows from its name.
         let mut other = part.clone();
         other.pipeline.name = "other".to_owned();
         other.sources = BTreeMap::new();
         other.sinks = BTreeMap::new();
-        let after = assemble_with(&aggregator(), &[events("a")], &[other]);
+        let after = assembled_with(&[events("a")], &[other]);
         assert_eq!(after.problems, []);
         assert_ne!(after.parts[1].event_port(), part.event_port());
     }

@@ -24,8 +24,8 @@ pub struct AssemblyOptions {
     pub expire_metrics_secs: Option<i64>,
     /// Vector's API, if it is served.
     pub api: Option<ApiOptions>,
-    /// If true, Vector serves its own metrics, unless a pipeline does.
-    pub internal_metrics: bool,
+    /// Vector's own metrics, if they are served.
+    pub internal_metrics: Option<InternalMetrics>,
     /// If true, sources of `kubernetes_logs` that differ only in their namespace become one source.
     pub merge_sources: bool,
 }
@@ -41,7 +41,7 @@ impl AssemblyOptions {
             use_api_server_cache: false,
             expire_metrics_secs: None,
             api: None,
-            internal_metrics: false,
+            internal_metrics: None,
             merge_sources: false,
         }
     }
@@ -81,6 +81,15 @@ impl fmt::Debug for AssemblyOptions {
             .field("merge_sources", &self.merge_sources)
             .finish()
     }
+}
+
+/// Pipelines that serve metrics in place of Vector's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InternalMetrics {
+    /// Those of administrators.
+    ReplacedByAdministrators,
+    /// Those of tenants, too.
+    ReplacedByAll,
 }
 
 /// Vector's API.

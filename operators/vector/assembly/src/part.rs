@@ -1,5 +1,6 @@
 //! Part of a configuration: what one pipeline contributes to it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lockstep_vector_api::ComponentNames;
@@ -11,7 +12,7 @@ use crate::canonical;
 use crate::inputs;
 use crate::names::FinalNames;
 use crate::pipeline::PipelineKey;
-use crate::secrets::SecretReference;
+use crate::secrets::{self, SecretReference, SecretValues};
 use crate::services::PipelineService;
 
 /// Components by name.
@@ -113,6 +114,30 @@ impl PipelinePart {
         rename(&mut renamed.sinks);
         names.prefix().clone_into(&mut renamed.prefix);
         renamed
+    }
+
+    /// Returns the part with the values of Secrets in place of the references to them.
+    pub(crate) fn resolved(&self, values: &SecretValues) -> Cow<'_, Self> {
+        if self.secrets.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut resolved = self.clone();
+        for components in [
+            &mut resolved.sources,
+            &mut resolved.transforms,
+            &mut resolved.sinks,
+        ] {
+            for component in components.values_mut() {
+                secrets::resolve_in(component, values);
+            }
+        }
+        Cow::Owned(resolved)
+    }
+
+    /// Checks whether another part has the same components.
+    pub(crate) fn has_components_of(&self, other: &Self) -> bool {
+        let mut kinds = ComponentKind::ALL.into_iter();
+        kinds.all(|kind| self.components(kind) == other.components(kind))
     }
 
     /// Returns a fingerprint of the part.

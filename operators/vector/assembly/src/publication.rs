@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::assembly::assemble;
-    use crate::options::AssemblyOptions;
+    use crate::options::{AssemblyOptions, InternalMetrics};
     use crate::pipeline::RunnablePipeline;
 
     const UNLIMITED: PublicationLimits = PublicationLimits {
@@ -182,7 +182,7 @@ mod tests {
             ..RunnablePipeline::default()
         });
         let options = AssemblyOptions {
-            internal_metrics: true,
+            internal_metrics: Some(InternalMetrics::ReplacedByAll),
             ..AssemblyOptions::new(RunnerKind::Agent)
         };
         assemble(&options, &pipelines.collect::<Vec<_>>())

@@ -29,6 +29,9 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is valid")
 });
 
+/// Values of Secrets, by the name of the file.
+pub type SecretValues = BTreeMap<String, Vec<u8>>;
+
 /// Key of a Secret that a pipeline refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SecretReference {
@@ -68,7 +71,7 @@ pub fn validate_value(value: &[u8]) -> Result<(), &'static str> {
 /// Returns the text of a configuration with values in place of the references to them, as Vector does when it loads the
 /// configuration. A reference without a value stays.
 #[must_use]
-pub fn resolve(text: &str, values: &BTreeMap<String, Vec<u8>>) -> String {
+pub fn resolve(text: &str, values: &SecretValues) -> String {
     let value = |found: &Captures<'_>| {
         let value = values
             .get(&found["key"])
@@ -77,6 +80,27 @@ pub fn resolve(text: &str, values: &BTreeMap<String, Vec<u8>>) -> String {
         value.unwrap_or(&found[0]).to_owned()
     };
     REFERENCE.replace_all(text, value).into_owned()
+}
+
+/// Replaces references in a value by the values of the Secrets, also in the names of its fields. Since no value can change the
+/// text of a configuration in another way, see [`validate_value`], this is what Vector does.
+pub(crate) fn resolve_in(value: &mut Value, values: &SecretValues) {
+    match value {
+        Value::String(text) if REFERENCE.is_match(text) => *text = resolve(text, values),
+        Value::Array(items) => items.iter_mut().for_each(|item| resolve_in(item, values)),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| REFERENCE.is_match(name)) {
+                let all = std::mem::take(fields).into_iter();
+                *fields = all
+                    .map(|(name, item)| (resolve(&name, values), item))
+                    .collect();
+            }
+            fields
+                .values_mut()
+                .for_each(|item| resolve_in(item, values));
+        }
+        _ => {}
+    }
 }
 
 /// References of one pipeline.

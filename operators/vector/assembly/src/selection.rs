@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use lockstep_vector_api::RunnerKind;
 use lockstep_vector_api::port_allocation::ListenEndpoint;
-use lockstep_vector_config::{ComponentKind, components, listen_address};
 
 use crate::globals::METRICS_ADDRESS;
-use crate::options::AssemblyOptions;
+use crate::options::{AssemblyOptions, InternalMetrics};
 use crate::part::PipelinePart;
 use crate::pipeline::{PipelineKey, PipelineProblem};
+use crate::precedence::{self, Claims, PresentState};
 
 /// Parts that run together.
 pub(crate) struct Selection {
@@ -19,24 +19,56 @@ pub(crate) struct Selection {
     pub(crate) has_own_metrics: bool,
 }
 
-/// Selects the parts that can run together. Of two that exclude each other, the later one, by namespace and name, is left
-/// out.
-pub(crate) fn select(options: &AssemblyOptions, parts: &[PipelinePart]) -> Selection {
-    let mut has_own_metrics = options.internal_metrics && !parts.iter().any(has_exporter);
+/// Selects the parts that can run together. Of two that exclude each other, the one that is published runs, or the earlier one
+/// by namespace and name.
+pub(crate) fn select(
+    options: &AssemblyOptions,
+    parts: &[PipelinePart],
+    present: PresentState<'_>,
+) -> Selection {
+    let ordered = precedence::in_order(options, parts, present);
+    let replaces = |part: &PipelinePart| replaces_metrics(part, options, present);
+    let is_wanted = options.internal_metrics.is_some();
+    let mut has_own_metrics = is_wanted && !parts.iter().any(replaces);
     loop {
-        let selection = select_with(options, parts, has_own_metrics);
+        let selection = select_with(options, &ordered, present, has_own_metrics);
         // The exporter may have been left out.
-        let has_exporter = selection.parts.iter().any(has_exporter);
-        if has_own_metrics || !options.internal_metrics || has_exporter {
+        let is_replaced = selection.parts.iter().any(replaces);
+        if has_own_metrics || !is_wanted || is_replaced {
             return selection;
         }
         has_own_metrics = true;
     }
 }
 
-fn has_exporter(part: &PipelinePart) -> bool {
+/// Checks whether a pipeline serves the metrics in place of Vector's own: an administrator may do that. A tenant may not, because
+/// all agents would lose their metrics, unless the workload permits it or the pipeline does so already.
+fn replaces_metrics(
+    part: &PipelinePart,
+    options: &AssemblyOptions,
+    present: PresentState<'_>,
+) -> bool {
     let mut sinks = part.sinks.values();
-    sinks.any(|sink| sink["type"] == "prometheus_exporter")
+    if !sinks.any(|sink| sink["type"] == "prometheus_exporter") {
+        return false;
+    }
+    if part.pipeline.namespace.is_none()
+        || options.internal_metrics == Some(InternalMetrics::ReplacedByAll)
+    {
+        return true;
+    }
+    let own = metrics_endpoint();
+    let listens = |part: &PipelinePart| {
+        let endpoints = Claims::by(part).endpoints.into_iter();
+        let mut exporters = endpoints.filter(|(_, endpoint)| !endpoint.is_source());
+        exporters.any(|(_, endpoint)| endpoint.conflicts_with(&own, options.kind))
+    };
+    let published = present.published.get(&part.pipeline);
+    listens(&part.resolved(present.values)) && published.is_some_and(listens)
+}
+
+fn metrics_endpoint() -> ListenEndpoint {
+    ListenEndpoint::new("tcp", METRICS_ADDRESS, false)
 }
 
 /// Owner of an address or a name.
@@ -61,26 +93,35 @@ impl Owner<'_> {
     }
 }
 
-struct Claims<'p> {
+/// Claims of Vector itself and of the parts that were selected.
+struct Claimed<'p> {
     role: RunnerKind,
     endpoints: Vec<(ListenEndpoint, Owner<'p>)>,
-    names: BTreeMap<&'p str, Owner<'p>>,
+    names: BTreeMap<String, Owner<'p>>,
+    sockets: BTreeMap<String, Owner<'p>>,
 }
 
-impl<'p> Claims<'p> {
+impl<'p> Claimed<'p> {
     /// Returns the reason why a part cannot run with those that were selected.
-    fn conflict(&self, part: &PipelinePart) -> Option<String> {
-        let mut ids = part.component_ids();
-        let name = ids.find_map(|id| Some((id, self.names.get(id)?)));
-        if let Some((id, owner)) = name {
+    fn conflict(&self, part: &PipelinePart, claims: &Claims) -> Option<String> {
+        let mut ids = claims.names.iter();
+        if let Some((id, owner)) = ids.find_map(|id| Some((id, self.names.get(id)?))) {
             let owner = owner.describe(&part.pipeline);
             return Some(format!(
                 "a component of {owner} has the name `{id}` already; rename a component or the pipeline"
             ));
         }
+        let mut sockets = claims.sockets.iter();
+        if let Some((path, owner)) = sockets.find_map(|path| Some((path, self.sockets.get(path)?)))
+        {
+            let owner = owner.describe(&part.pipeline);
+            return Some(format!(
+                "the Unix socket {path} is already used by {owner}; use another path"
+            ));
+        }
         let is_own =
             |owner: &Owner<'_>| matches!(owner, Owner::Pipeline(key) if *key == &part.pipeline);
-        endpoints(part).into_iter().find_map(|(address, endpoint)| {
+        claims.endpoints.iter().find_map(|(address, endpoint)| {
             let mut others = self.endpoints.iter().filter(|(_, owner)| !is_own(owner));
             let (_, owner) = others.find(|(other, _)| endpoint.conflicts_with(other, self.role))?;
             let owner = owner.describe(&part.pipeline);
@@ -90,43 +131,51 @@ impl<'p> Claims<'p> {
         })
     }
 
-    fn add(&mut self, part: &'p PipelinePart) {
-        let owner = Owner::Pipeline(&part.pipeline);
-        let endpoints = endpoints(part).into_iter();
+    fn add(&mut self, pipeline: &'p PipelineKey, claims: Claims) {
+        let owner = Owner::Pipeline(pipeline);
+        let Claims {
+            names,
+            endpoints,
+            sockets,
+        } = claims;
+        let endpoints = endpoints.into_iter();
         self.endpoints
             .extend(endpoints.map(|(_, endpoint)| (endpoint, owner)));
-        self.names
-            .extend(part.component_ids().map(|id| (id, owner)));
+        self.names.extend(names.into_iter().map(|id| (id, owner)));
+        self.sockets
+            .extend(sockets.into_iter().map(|path| (path, owner)));
     }
 }
 
+/// Selects parts, which are in the order of precedence.
 fn select_with(
     options: &AssemblyOptions,
-    parts: &[PipelinePart],
+    parts: &[&PipelinePart],
+    present: PresentState<'_>,
     has_own_metrics: bool,
 ) -> Selection {
-    let mut claims = Claims {
+    let mut claimed = Claimed {
         role: options.kind,
         endpoints: Vec::new(),
         names: BTreeMap::new(),
+        sockets: BTreeMap::new(),
     };
     if let Some(api) = options.api {
         let endpoint = ListenEndpoint::new("tcp", &api.address.to_string(), false);
-        claims
+        claimed
             .endpoints
             .push((endpoint, Owner::Vector("Vector's own API")));
     }
     if has_own_metrics {
-        let endpoint = ListenEndpoint::new("tcp", METRICS_ADDRESS, false);
-        claims
+        claimed
             .endpoints
-            .push((endpoint, Owner::Vector("Vector's own metrics")));
+            .push((metrics_endpoint(), Owner::Vector("Vector's own metrics")));
     }
     // The author of a pipeline cannot choose the port for events, so that others have to give way.
     for part in parts {
         if let Some(port) = part.event_port() {
             let endpoint = ListenEndpoint::new("tcp", &format!("0.0.0.0:{port}"), true);
-            claims
+            claimed
                 .endpoints
                 .push((endpoint, Owner::Pipeline(&part.pipeline)));
         }
@@ -137,10 +186,11 @@ fn select_with(
         has_own_metrics,
     };
     for part in parts {
-        match claims.conflict(part) {
+        let claims = Claims::by(&part.resolved(present.values));
+        match claimed.conflict(part, &claims) {
             None => {
-                claims.add(part);
-                selection.parts.push(part.clone());
+                claimed.add(&part.pipeline, claims);
+                selection.parts.push((*part).clone());
             }
             Some(message) => selection.problems.push(PipelineProblem {
                 pipeline: part.pipeline.clone(),
@@ -149,20 +199,9 @@ fn select_with(
         }
     }
     selection
-}
-
-/// Returns the addresses on which a part listens.
-fn endpoints(part: &PipelinePart) -> Vec<(String, ListenEndpoint)> {
-    let config = part.configuration();
-    let all = components(&config).flat_map(|component| {
-        let is_source = component.family == ComponentKind::Source;
-        let addresses = listen_address::of(&component).into_iter();
-        addresses.map(move |address| {
-            let endpoint = ListenEndpoint::new(address.protocol, &address.endpoint, is_source);
-            (address.to_string(), endpoint)
-        })
-    });
-    all.collect()
+        .parts
+        .sort_by(|one, other| one.pipeline.cmp(&other.pipeline));
+    selection
 }
 
 #[cfg(test)]
@@ -174,7 +213,9 @@ mod tests {
 
     use crate::options::ApiOptions;
     use crate::pipeline::RunnablePipeline;
+    use crate::precedence::PublishedParts;
     use crate::render::render;
+    use crate::secrets::SecretValues;
 
     fn aggregator() -> AssemblyOptions {
         AssemblyOptions::new(RunnerKind::Aggregator)
@@ -209,7 +250,7 @@ mod tests {
 
     /// Returns the pipelines that were selected, and the messages to the others.
     fn selected(options: &AssemblyOptions, parts: &[PipelinePart]) -> (Vec<String>, Vec<String>) {
-        let selection = select(options, parts);
+        let selection = select(options, parts, PresentState::none());
         let names = selection.parts.iter().map(|part| part.pipeline.to_string());
         let problems = selection.problems.into_iter();
         let problems = problems.map(|it| format!("{}: {}", it.pipeline, it.message));
@@ -267,7 +308,7 @@ mod tests {
         assert_eq!(names, ["api", "metrics"]);
         let options = AssemblyOptions {
             api: Some(ApiOptions::default()),
-            internal_metrics: true,
+            internal_metrics: Some(InternalMetrics::ReplacedByAdministrators),
             ..aggregator()
         };
         let (names, problems) = selected(&options, &parts);
@@ -277,18 +318,19 @@ mod tests {
     }
 
     #[test]
-    fn vector_serves_its_metrics_unless_a_pipeline_does() {
+    fn vector_serves_its_metrics_unless_a_pipeline_of_an_administrator_does() {
+        let none = PresentState::none();
         let options = AssemblyOptions {
-            internal_metrics: true,
+            internal_metrics: Some(InternalMetrics::ReplacedByAdministrators),
             ..aggregator()
         };
-        assert!(select(&options, &[]).has_own_metrics);
-        assert!(!select(&aggregator(), &[]).has_own_metrics);
+        assert!(select(&options, &[], none).has_own_metrics);
+        assert!(!select(&aggregator(), &[], none).has_own_metrics);
         let exporter = exporting("x", "0.0.0.0:9000");
-        assert!(!select(&options, std::slice::from_ref(&exporter)).has_own_metrics);
+        assert!(!select(&options, std::slice::from_ref(&exporter), none).has_own_metrics);
         // The pipeline with the exporter is left out for another reason.
         let parts = [listening(None, "a", "0.0.0.0:9000"), exporter];
-        let selection = select(&options, &parts);
+        let selection = select(&options, &parts, none);
         assert!(selection.has_own_metrics);
         assert_eq!(selection.parts.len(), 1);
     }
@@ -303,5 +345,106 @@ mod tests {
         let (names, problems) = selected(&aggregator(), &parts);
         assert_eq!(names, ["b/p"]);
         assert_eq!(problems.len(), 1);
+    }
+
+    fn published(parts: &[PipelinePart]) -> PublishedParts {
+        let parts = parts.iter();
+        let parts = parts.map(|part| (part.pipeline.clone(), part.clone()));
+        PublishedParts::new(&parts.collect(), &SecretValues::new())
+    }
+
+    /// Returns the pipelines that are selected while others run.
+    fn selected_beside(
+        options: &AssemblyOptions,
+        parts: &[PipelinePart],
+        running: &[PipelinePart],
+    ) -> Vec<String> {
+        let present = PresentState {
+            values: &SecretValues::new(),
+            published: &published(running),
+        };
+        let parts = select(options, parts, present).parts.into_iter();
+        parts.map(|part| part.pipeline.to_string()).collect()
+    }
+
+    #[test]
+    fn a_running_pipeline_keeps_its_names_addresses_and_sockets() {
+        let dashes = AssemblyOptions {
+            component_names: ComponentNames::Dashes,
+            ..AssemblyOptions::new(RunnerKind::Agent)
+        };
+        let logs = json!({"in": {"type": "kubernetes_logs"}});
+        let socket = json!({"in": {"type": "socket", "mode": "unix_stream", "path": "/tmp/x"}});
+        let address = json!({"in": {"type": "vector", "address": "0.0.0.0:9000"}});
+        for (options, sources) in [
+            (dashes, logs),
+            (aggregator(), socket),
+            (aggregator(), address),
+        ] {
+            let first = part(&options, Some("a"), "b-c", &sources);
+            let later = part(&options, Some("a-b"), "c", &sources);
+            let both = [first.clone(), later.clone()];
+            assert_eq!(
+                selected_beside(&options, &both, &[]),
+                ["a/b-c"],
+                "{sources}"
+            );
+            let running = std::slice::from_ref(&later);
+            assert_eq!(
+                selected_beside(&options, &both, running),
+                ["a-b/c"],
+                "{sources}"
+            );
+            // Of two that run, the one that claims something new gives way.
+            let other = json!({"other": {"type": "kubernetes_logs"}});
+            let before = part(&options, Some("a"), "b-c", &other);
+            let running = [before, later];
+            assert_eq!(
+                selected_beside(&options, &both, &running),
+                ["a-b/c"],
+                "{sources}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_exporter_of_a_tenant_leaves_vectors_own_metrics_alone() {
+        let options = AssemblyOptions {
+            internal_metrics: Some(InternalMetrics::ReplacedByAdministrators),
+            ..aggregator()
+        };
+        let exporter = |namespace, address: Option<&str>| {
+            let mut part = part(&aggregator(), namespace, "x", &json!({}));
+            let mut sink = json!({"type": "prometheus_exporter", "inputs": []});
+            if let Some(address) = address {
+                sink["address"] = address.into();
+            }
+            part.sinks.insert("out".to_owned(), sink);
+            part
+        };
+        let selected =
+            |options: &AssemblyOptions, part: &PipelinePart, running: &[PipelinePart]| {
+                let present = PresentState {
+                    values: &SecretValues::new(),
+                    published: &published(running),
+                };
+                let found = select(options, std::slice::from_ref(part), present);
+                (found.has_own_metrics, found.parts.len())
+            };
+        let at_theirs = exporter(Some("a"), None);
+        assert_eq!(selected(&options, &at_theirs, &[]), (true, 0));
+        let elsewhere = exporter(Some("a"), Some("0.0.0.0:9000"));
+        assert_eq!(selected(&options, &elsewhere, &[]), (true, 1));
+        assert_eq!(selected(&options, &exporter(None, None), &[]), (false, 1));
+        // It has replaced them before this was a conflict.
+        let running = std::slice::from_ref(&at_theirs);
+        assert_eq!(selected(&options, &at_theirs, running), (false, 1));
+        let moved = std::slice::from_ref(&elsewhere);
+        assert_eq!(selected(&options, &at_theirs, moved), (true, 0));
+        let permitted = AssemblyOptions {
+            internal_metrics: Some(InternalMetrics::ReplacedByAll),
+            ..options
+        };
+        assert_eq!(selected(&permitted, &at_theirs, &[]), (false, 1));
     }
 }

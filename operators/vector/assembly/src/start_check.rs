@@ -1,24 +1,27 @@
 //! Check that Vector starts with a configuration. One pipeline with which it does not would keep all of them from
 //! running, so that none of this kind may be published.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use lockstep_shared_validation::ErrorType;
 use lockstep_vector_api::{Compiler, OptOut, Program, VrlDiagnostic};
 use lockstep_vector_config::{
     Check, Diagnostic, Interpolation, ProgramScope, VrlEnvironment, validate_config,
-    validate_start_up,
+    validate_http_hosts, validate_start_up,
 };
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::assembly::{Assembly, join, render_all};
+use crate::assembly::{Assembly, Rendered, join};
 use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
-use crate::pipeline::{PipelineProblem, RunnablePipeline};
+use crate::pipeline::PipelineProblem;
+use crate::precedence::{self, PresentState};
+use crate::secrets::SecretValues;
 use crate::{globals, secrets};
 
-/// Check that Vector starts.
+/// Check that Vector starts, with the values of the Secrets that the configuration refers to.
 pub struct StartCheck<'a> {
     /// Compiler of the programs.
     pub environment: &'a VrlEnvironment,
@@ -26,8 +29,30 @@ pub struct StartCheck<'a> {
     pub interpolation: Interpolation,
     /// Checks whose errors do not count, because the policy only warns about them.
     pub accepted: &'a BTreeSet<Check>,
+    /// Errors that count.
+    pub extent: Extent,
+    /// Values of Secrets, and what runs now.
+    pub present: PresentState<'a>,
     /// Fingerprints of parts that passed. They are not checked again; those of other parts are removed.
     pub passed: &'a mut BTreeSet<String>,
+}
+
+/// Errors that count in a check of the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of them.
+    Everything,
+    /// Those that the values of Secrets cause. All others are found elsewhere.
+    SecretValues,
+}
+
+/// Configuration with which Vector starts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// Configuration.
+    pub assembly: Assembly,
+    /// If true, a part could not be checked, and is to be checked again soon.
+    pub is_incomplete: bool,
 }
 
 /// Reason why there is no configuration that can be published.
@@ -36,14 +61,23 @@ pub enum StartError {
     /// The global options are invalid.
     #[error("Vector does not start with the options of the workload: {0}")]
     Options(String),
-    /// A part could not be checked, for a reason that it may not have caused. A later attempt may succeed.
+    /// A part could not be checked, for a reason that it may not have caused, and nothing is published that could run on. A
+    /// later attempt may succeed.
     #[error("{pipeline} could not be checked: {message}", pipeline = .0.pipeline, message = .0.message)]
     Unclear(PipelineProblem),
 }
 
+/// Parts that can be checked together, those that cannot be used, and those that could not be checked.
+#[derive(Default)]
+struct CheckedParts {
+    valid: Vec<PipelinePart>,
+    invalid: Vec<PipelineProblem>,
+    unclear: Vec<PipelineProblem>,
+}
+
 impl StartCheck<'_> {
-    /// Assembles a configuration with which Vector starts, as
-    /// [`assemble_with`](crate::assemble_with()). Pipelines with which it would not start are left out, and reported.
+    /// Assembles a configuration with which Vector starts, as [`join`](crate::join()). Pipelines with which it would not
+    /// start are left out, and reported.
     ///
     /// # Errors
     ///
@@ -51,24 +85,48 @@ impl StartCheck<'_> {
     pub fn assemble(
         &mut self,
         options: &AssemblyOptions,
-        pipelines: &[RunnablePipeline],
-        kept: &[PipelinePart],
-    ) -> Result<Assembly, StartError> {
-        let none = join(options, &[], Vec::new());
-        if let Some(error) = self.structure(options, &none.config).first() {
-            return Err(StartError::Options(error.error.to_string()));
-        }
-        let (mut parts, mut problems) = render_all(options, pipelines, kept);
-        self.check_each(options, &mut parts, &mut problems)?;
+        rendered: Rendered,
+    ) -> Result<Checked, StartError> {
+        let Rendered { parts, problems } = rendered;
         let mut options = options.clone();
+        if self.extent == Extent::Everything {
+            let none = join(&options, &[], PresentState::none(), Vec::new());
+            if let Some(error) = self.structure(&options, &none.config).first() {
+                return Err(StartError::Options(error.error.to_string()));
+            }
+        }
+        let checked = self.check_each(&options, parts);
+        if let Some(problem) = checked.unclear.first()
+            && self.present.published.is_empty()
+        {
+            // The configuration of another operator is replaced only by one with all pipelines.
+            return Err(StartError::Unclear(problem.clone()));
+        }
+        let is_incomplete = !checked.unclear.is_empty();
+        let mut parts = checked.valid;
+        let mut problems = [problems, checked.invalid, checked.unclear].concat();
         loop {
-            let assembly = join(&options, &parts, problems.clone());
-            let together: Vec<_> = assembly.parts.iter().filter(|it| !it.is_empty()).collect();
-            let culprits = self.culprits(&options, &together);
+            let assembly = join(&options, &parts, self.present, problems.clone());
+            if self.extent == Extent::SecretValues {
+                return Ok(Checked {
+                    assembly,
+                    is_incomplete,
+                });
+            }
+            let culprits = self.culprits_of(&options, &assembly.parts);
             if culprits.is_empty() {
-                let errors = self.structure(&options, &assembly.config);
+                let mut config = Cow::Borrowed(&assembly.config);
+                if !assembly.secrets.is_empty() {
+                    secrets::resolve_in(config.to_mut(), self.present.values);
+                }
+                let errors = self.structure(&options, &config);
                 match errors.iter().find(|it| it.check != Check::Limits) {
-                    None => return Ok(assembly),
+                    None => {
+                        return Ok(Checked {
+                            assembly,
+                            is_incomplete,
+                        });
+                    }
                     // The parts are valid, and what was made of them is not.
                     Some(_) if options.merge_sources => options.merge_sources = false,
                     Some(error) => return Err(StartError::Options(error.error.to_string())),
@@ -80,55 +138,125 @@ impl StartCheck<'_> {
         }
     }
 
-    /// Checks each part alone, with its programs, and removes those that are invalid.
-    fn check_each(
-        &mut self,
-        options: &AssemblyOptions,
-        parts: &mut Vec<PipelinePart>,
-        problems: &mut Vec<PipelineProblem>,
-    ) -> Result<(), StartError> {
+    /// Checks each part alone, with its programs.
+    fn check_each(&mut self, options: &AssemblyOptions, parts: Vec<PipelinePart>) -> CheckedParts {
         let mut passed = BTreeSet::new();
-        let mut valid = Vec::new();
-        for part in std::mem::take(parts) {
-            let fingerprint = fingerprint(options, &part);
-            if part.is_empty() || self.passed.contains(&fingerprint) {
+        let mut checked = CheckedParts::default();
+        for part in parts {
+            let resolved = part.resolved(self.present.values);
+            let is_concerned =
+                self.extent == Extent::Everything || matches!(resolved, Cow::Owned(_));
+            let fingerprint = fingerprint(options, &resolved);
+            if part.is_empty() || !is_concerned || self.passed.contains(&fingerprint) {
                 passed.insert(fingerprint);
-                valid.push(part);
+                checked.valid.push(part);
                 continue;
             }
-            let config = together(options, &[&part]);
-            let errors = self.errors(options, &config, self.environment);
-            let problem = |error: &Diagnostic| problem(&part, error);
-            if let Some(error) = errors.iter().find(|it| is_internal(it)) {
-                // The next attempt begins with the part that could not be checked.
-                self.passed.extend(passed);
-                return Err(StartError::Unclear(problem(error)));
+            let config = together(options, &[&*resolved]);
+            let mut errors = self.errors(options, &config, self.environment);
+            if matches!(resolved, Cow::Owned(_)) {
+                errors.extend(validate_http_hosts(&config));
             }
-            match errors.first() {
+            if let Some(error) = errors.iter().find(|it| is_internal(it)) {
+                checked.unclear.push(self.problem(options, &part, error));
+                // It runs now, and its check may have ended for a reason that another pipeline has caused.
+                if self.present.published.has(&resolved, options) {
+                    checked.valid.push(part);
+                }
+                continue;
+            }
+            match errors
+                .first()
+                .and_then(|error| self.cause(options, &part, error))
+            {
                 None => {
                     passed.insert(fingerprint);
-                    valid.push(part);
+                    checked.valid.push(part);
                 }
-                Some(error) => problems.push(problem(error)),
+                Some(problem) => checked.invalid.push(problem),
             }
         }
         *self.passed = passed;
-        *parts = valid;
-        Ok(())
+        checked
+    }
+
+    /// Describes the error of a part, if errors of this cause count.
+    fn cause(
+        &self,
+        options: &AssemblyOptions,
+        part: &PipelinePart,
+        error: &Diagnostic,
+    ) -> Option<PipelineProblem> {
+        if self.extent == Extent::SecretValues {
+            let errors = self.errors(options, &together(options, &[part]), self.environment);
+            if !errors.is_empty() {
+                return None;
+            }
+        }
+        Some(self.problem(options, part, error))
+    }
+
+    /// Describes an error with the names that the author of the pipeline gave its components, and without values of Secrets.
+    fn problem(
+        &self,
+        options: &AssemblyOptions,
+        part: &PipelinePart,
+        error: &Diagnostic,
+    ) -> PipelineProblem {
+        let own_names = |message: String| match part.prefix.as_str() {
+            "" => message,
+            prefix => message.replace(prefix, ""),
+        };
+        let message = if part.secrets.is_empty() {
+            format!("spec.{}", error.error)
+        } else {
+            let errors = self.errors(options, &together(options, &[part]), self.environment);
+            match errors.first() {
+                Some(error) => format!("spec.{}", error.error),
+                None => secret_problem(part, error, self.present.values),
+            }
+        };
+        PipelineProblem {
+            pipeline: part.pipeline.clone(),
+            message: own_names(message),
+        }
+    }
+
+    /// Returns the parts that cannot run with the others. Of those that exclude each other, it is the one that others precede.
+    fn culprits_of(
+        &self,
+        options: &AssemblyOptions,
+        parts: &[PipelinePart],
+    ) -> Vec<PipelineProblem> {
+        let parts = parts.iter().filter(|part| !part.is_empty());
+        let ordered = precedence::in_order(options, parts, self.present);
+        let parts = ordered.into_iter().map(|part| TogetherPart {
+            part,
+            resolved: part.resolved(self.present.values),
+        });
+        self.culprits(options, &parts.collect::<Vec<_>>())
     }
 
     /// Returns the parts that cannot run with the others, by halving the configuration until the part is found.
-    fn culprits(&self, options: &AssemblyOptions, parts: &[&PipelinePart]) -> Vec<PipelineProblem> {
+    fn culprits(
+        &self,
+        options: &AssemblyOptions,
+        parts: &[TogetherPart<'_>],
+    ) -> Vec<PipelineProblem> {
         // Nothing alone is no configuration, and nothing is to blame for it.
         if parts.is_empty() {
             return Vec::new();
         }
-        let errors = self.structure(options, &together(options, parts));
+        let joined = |parts: &[TogetherPart<'_>]| {
+            let parts: Vec<_> = parts.iter().map(|it| &*it.resolved).collect();
+            self.structure(options, &together(options, &parts))
+        };
+        let errors = joined(parts);
         let Some(error) = errors.first() else {
             return Vec::new();
         };
-        if let [part] = parts {
-            return vec![problem(part, error)];
+        if let [it] = parts {
+            return vec![self.problem(options, it.part, error)];
         }
         let (first, second) = parts.split_at(parts.len() / 2);
         let mut culprits = self.culprits(options, first);
@@ -139,13 +267,10 @@ impl StartCheck<'_> {
             return culprits;
         };
         // Each half is valid, and both together are not: the last part of the shortest invalid beginning is to blame.
-        let shortest = (first.len() + 1..parts.len()).find(|length| {
-            !self
-                .structure(options, &together(options, &parts[..*length]))
-                .is_empty()
-        });
-        let shortest = shortest.unwrap_or(parts.len());
-        vec![problem(parts[shortest - 1], error)]
+        let shortest = (first.len() + 1..parts.len())
+            .find(|length| !joined(&parts[..*length]).is_empty())
+            .unwrap_or(parts.len());
+        vec![self.problem(options, parts[shortest - 1].part, error)]
     }
 
     /// Returns the errors of a configuration, without those of its programs.
@@ -216,18 +341,31 @@ fn fingerprint(options: &AssemblyOptions, part: &PipelinePart) -> String {
     format!("{:x} {}", options.catalogue.digest(), part.hash())
 }
 
-/// Describes an error with the names that the author of the pipeline gave its components.
-fn problem(part: &PipelinePart, error: &Diagnostic) -> PipelineProblem {
-    let message = format!("spec.{}", error.error);
-    let message = if part.prefix.is_empty() {
-        message
+/// Describes an error that the value of a Secret causes, without the value.
+fn secret_problem(part: &PipelinePart, error: &Diagnostic, values: &SecretValues) -> String {
+    let path = error.error.path.to_string();
+    let own = part.secrets.iter();
+    let own: Vec<_> = own
+        .filter_map(|it| Some((it, std::str::from_utf8(values.get(&it.file_name)?).ok()?)))
+        .collect();
+    // A value may be the name of a field.
+    let path = if own.iter().any(|(_, value)| path.contains(value)) {
+        String::new()
     } else {
-        message.replace(&part.prefix, "")
+        format!("spec.{path} is invalid: ")
     };
-    PipelineProblem {
-        pipeline: part.pipeline.clone(),
-        message,
-    }
+    let names = own.iter().map(|(it, _)| format!("`{}`", it.name));
+    let names: BTreeSet<_> = names.collect();
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    format!(
+        "{path}Vector does not start with the value of a Secret ({names}); correct the value that this field refers to"
+    )
+}
+
+/// Part, as it is and with the values of its Secrets.
+struct TogetherPart<'a> {
+    part: &'a PipelinePart,
+    resolved: Cow<'a, PipelinePart>,
 }
 
 #[cfg(test)]
@@ -236,6 +374,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::assembly::render_all;
+    use crate::pipeline::RunnablePipeline;
+    use crate::precedence::PublishedParts;
 
     fn agent() -> AssemblyOptions {
         AssemblyOptions::new(RunnerKind::Agent)
@@ -270,9 +411,12 @@ mod tests {
             environment: &VrlEnvironment::shared(compiler),
             interpolation: Interpolation::Off,
             accepted: &accepted.iter().copied().collect(),
+            extent: Extent::Everything,
+            present: PresentState::none(),
             passed,
         };
-        check.assemble(options, pipelines, &[])
+        let checked = check.assemble(options, render_all(options, pipelines, &[]));
+        checked.map(|it| it.assembly)
     }
 
     fn checked(options: &AssemblyOptions, pipelines: &[RunnablePipeline]) -> Assembly {
@@ -410,20 +554,21 @@ mod tests {
             part("e", 9000),
             part("f", 4),
         ];
-        let parts: Vec<_> = parts.iter().collect();
         let check = StartCheck {
             environment: &VrlEnvironment::shared(InProcessCompiler::boxed),
             interpolation: Interpolation::Off,
             accepted: &BTreeSet::new(),
+            extent: Extent::Everything,
+            present: PresentState::none(),
             passed: &mut BTreeSet::new(),
         };
         let options = AssemblyOptions::new(RunnerKind::Aggregator);
-        let culprits = check.culprits(&options, &parts);
+        let culprits = check.culprits_of(&options, &parts);
         assert_eq!(culprits.len(), 1, "{culprits:?}");
         assert_eq!(culprits[0].pipeline.name, "e");
         assert!(culprits[0].message.contains("already used"), "{culprits:?}");
         let others = [&parts[..4], &parts[5..]].concat();
-        assert_eq!(check.culprits(&options, &others), []);
+        assert_eq!(check.culprits_of(&options, &others), []);
     }
 
     #[test]
@@ -448,5 +593,115 @@ mod tests {
             );
             assert_eq!(problems, []);
         }
+    }
+
+    /// Returns a pipeline whose sink has the URI of a Secret.
+    fn with_secret(namespace: &str) -> RunnablePipeline {
+        let sink = json!({
+            "type": "http", "inputs": ["t"], "uri": "SECRET[s.u]", "encoding": {"codec": "json"},
+        });
+        let mut pipeline = pipeline(namespace, ".a = 1", &sink);
+        pipeline.spec["secret"] = json!({"s": {"type": "kubernetes_secret", "name": "own"}});
+        pipeline
+    }
+
+    fn checked_with(
+        compiler: fn() -> Box<dyn Compiler>,
+        extent: Extent,
+        pipelines: &[RunnablePipeline],
+        values: &SecretValues,
+        published: &PublishedParts,
+    ) -> Result<Checked, StartError> {
+        let mut check = StartCheck {
+            environment: &VrlEnvironment::shared(compiler),
+            interpolation: Interpolation::Off,
+            accepted: &BTreeSet::new(),
+            extent,
+            present: PresentState { values, published },
+            passed: &mut BTreeSet::new(),
+        };
+        check.assemble(&agent(), render_all(&agent(), pipelines, &[]))
+    }
+
+    #[test]
+    fn values_of_secrets_are_part_of_what_starts() {
+        let published = PublishedParts::default();
+        let pipelines = [with_secret("a"), valid("b")];
+        for extent in [Extent::Everything, Extent::SecretValues] {
+            for (value, is_valid) in [
+                ("http://example.com/", true),
+                (":::not a uri", false),
+                ("/secret/path", false),
+                ("http://{{ x }}/", false),
+            ] {
+                let values = SecretValues::from([("a__p__s.u".to_owned(), value.into())]);
+                let compiler = InProcessCompiler::boxed;
+                let found = checked_with(compiler, extent, &pipelines, &values, &published);
+                let found = found.expect("a configuration").assembly;
+                if is_valid {
+                    assert_eq!(names(&found), ["a/p", "b/p"], "{value}");
+                    // What is published has the reference.
+                    assert!(found.config.to_string().contains("SECRET[k8s.a__p__s.u]"));
+                    continue;
+                }
+                assert_eq!(names(&found), ["b/p"], "{value}");
+                let message = &found.problems[0].message;
+                assert!(message.contains("spec.sinks[out].uri"), "{message}");
+                assert!(message.contains("(`own`)"), "{message}");
+                assert!(!message.contains(value), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_secrets_do_not_hide_the_errors_of_a_pipeline() {
+        let published = PublishedParts::default();
+        let mut wrong = with_secret("a");
+        wrong.spec["sinks"]["out"]["wrong"] = 1.into();
+        let values = SecretValues::from([("a__p__s.u".to_owned(), b"http://x/".to_vec())]);
+        let compiler = InProcessCompiler::boxed;
+        let found = |extent| {
+            let pipelines = std::slice::from_ref(&wrong);
+            let found = checked_with(compiler, extent, pipelines, &values, &published);
+            found.expect("a configuration").assembly
+        };
+        let everything = found(Extent::Everything);
+        let message = &everything.problems[0].message;
+        assert!(message.starts_with("spec.sinks[out].wrong"), "{message}");
+        // Pods check all else.
+        assert_eq!(names(&found(Extent::SecretValues)), ["a/p"]);
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_checked_concerns_its_pipeline_only() {
+        let busy: fn() -> Box<dyn Compiler> = || Box::new(BusyCompiler);
+        let values = SecretValues::new();
+        let running = checked(&agent(), &[valid("a")]).parts;
+        let running = running.into_iter();
+        let running = running.map(|part| (part.pipeline.clone(), part)).collect();
+        let published = PublishedParts::new(&running, &values);
+        let changed = |namespace| {
+            pipeline(
+                namespace,
+                ".b = 1",
+                &json!({"type": "blackhole", "inputs": ["t"]}),
+            )
+        };
+        let found = |pipelines: &[RunnablePipeline]| {
+            let found = checked_with(busy, Extent::Everything, pipelines, &values, &published);
+            let Checked {
+                assembly,
+                is_incomplete,
+            } = found.expect("a configuration");
+            let problems = assembly.problems.iter();
+            let problems: Vec<_> = problems.map(|it| it.pipeline.to_string()).collect();
+            (names(&assembly), problems, is_incomplete)
+        };
+        let of = |names: &[&str]| names.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        // It runs on, although the compiler is busy.
+        assert_eq!(found(&[valid("a")]), (of(&["a/p"]), of(&["a/p"]), true));
+        let both = [valid("a"), changed("b")];
+        assert_eq!(found(&both), (of(&["a/p"]), of(&["a/p", "b/p"]), true));
+        assert_eq!(found(&[changed("a")]), (of(&[]), of(&["a/p"]), true));
     }
 }

@@ -89,7 +89,7 @@ pub fn of(component: &Component<'_>) -> Vec<ListenAddress> {
         (ComponentKind::Source, "socket" | "syslog" | "statsd" | KUBERNETES_EVENTS, "udp") => {
             vec![at("udp", "address", None)]
         }
-        // Vector does not check whether two components use the same Unix socket.
+        // See `unix_socket`.
         (ComponentKind::Source, _, "unix" | "unix_datagram" | "unix_stream") => Vec::new(),
         (ComponentKind::Source, "opentelemetry", _) => {
             vec![

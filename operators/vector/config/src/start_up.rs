@@ -60,6 +60,8 @@ use crate::diagnostic::{Diagnostic, DiagnosticList};
 use crate::interpolation::Interpolation;
 use crate::start_up::component_options::ComponentOptions;
 pub use crate::start_up::secrets::validate_secrets;
+pub use crate::start_up::uri::validate_http_hosts;
+use crate::unix_socket;
 use crate::vector_version::VectorVersion;
 
 /// Validates a configuration for the errors that only the start of Vector reports.
@@ -98,11 +100,12 @@ pub fn validate_start_up(
 /// Check of the global options.
 type GlobalCheck = fn(&Map<String, Value>, &mut DiagnosticList);
 
-const GLOBAL_CHECKS: [GlobalCheck; 4] = [
+const GLOBAL_CHECKS: [GlobalCheck; 5] = [
     log_schema::validate,
     memory_tables::validate,
     metrics_expiry::validate,
     provider::validate,
+    unix_socket::validate,
 ];
 
 /// Check of one component, whatever its type is.

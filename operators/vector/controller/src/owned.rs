@@ -85,6 +85,7 @@ pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{
     ConfigurationCheck, ControllerPods, MovedData, PreviousPublication, Publication, Validator,
 };
+pub(crate) use crate::owned::service::service_name;
 pub(crate) use crate::owned::validator::{name as validator_name, pod_labels as validator_labels};
 
 use kube::ResourceExt;

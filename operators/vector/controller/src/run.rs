@@ -15,6 +15,7 @@ mod cluster_scoped_names;
 mod config_check;
 mod data_migration;
 mod exact;
+mod foreign_services;
 mod kaasops;
 mod names;
 mod observed;

@@ -44,9 +44,18 @@ enum Precedence {
 /// Assigned endpoints, by the name of the runner and the port.
 type Ports<'a> = HashMap<(&'a str, &'a str), PortAssignments<'a, (&'a PortClaims, &'a Claim)>>;
 
-/// Claims that a pipeline lost, by their index: the first runner in which the address is not available, and a
-/// description of its holder.
-pub(crate) type Conflicts<'a> = BTreeMap<usize, (&'a Runner, String)>;
+/// Claims that a pipeline lost, by their index.
+pub(crate) type Conflicts<'a> = BTreeMap<usize, Loss<'a>>;
+
+/// Loss of an address.
+pub(crate) struct Loss<'a> {
+    /// First runner in which the address is not available.
+    pub(crate) runner: &'a Runner,
+    /// Description of the holder.
+    pub(crate) by: String,
+    /// If true, the pipeline would serve its metrics in place of Vector's own.
+    pub(crate) replaces_metrics: bool,
+}
 
 impl<'a> Arbitration<'a> {
     /// `runners` must be sorted.
@@ -131,7 +140,7 @@ impl<'a> ClaimingPipeline<'a> {
     }
 
     /// Records the claims that this pipeline loses to others.
-    fn lose(&self, precedence: Precedence, ports: &Ports<'a>, lost: &mut Conflicts<'a>) {
+    fn lose(&self, precedence: Precedence, ports: &Ports<'a>, conflicts: &mut Conflicts<'a>) {
         for (at, &claim) in self.on_ports.iter().enumerate() {
             for run in self.runs(claim, precedence) {
                 let other = || {
@@ -139,12 +148,20 @@ impl<'a> ClaimingPipeline<'a> {
                     Some(owner.conflict_message(self.claims, of_his))
                 };
                 let own = claim.needed_by(run.runner).map(str::to_owned);
-                let Some(by) = own.or_else(other) else {
+                let by = own.or_else(other);
+                let metrics = || self.claims.metrics_of_agent(claim, run.runner);
+                let replaces_metrics = by.is_none();
+                let Some(by) = by.or_else(|| metrics().map(str::to_owned)) else {
                     continue;
                 };
-                let before = lost.get(&at);
-                if before.is_none_or(|(runner, _)| run.runner.name < runner.name) {
-                    lost.insert(at, (run.runner, by));
+                let before = conflicts.get(&at);
+                if before.is_none_or(|loss| run.runner.name < loss.runner.name) {
+                    let loss = Loss {
+                        runner: run.runner,
+                        by,
+                        replaces_metrics,
+                    };
+                    conflicts.insert(at, loss);
                 }
             }
         }
@@ -155,7 +172,10 @@ impl<'a> ClaimingPipeline<'a> {
     fn could_run(&self, ports: &Ports<'a>) -> bool {
         let is_free = |claim: &&Claim| {
             let mut runs = self.runs.iter();
-            runs.all(|run| self.is_free(claim, *run, ports))
+            runs.all(|run| {
+                let metrics = self.claims.metrics_of_agent(claim, run.runner);
+                metrics.is_none() && self.is_free(claim, *run, ports)
+            })
         };
         self.on_ports.len() == self.claims.all.len() && self.on_ports.iter().all(is_free)
     }

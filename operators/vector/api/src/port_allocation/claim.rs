@@ -124,6 +124,15 @@ impl PortClaims {
         (!self.is_paused, &self.created, &self.uid)
     }
 
+    /// Returns the endpoint of a runner itself that an exporter of a tenant would take: all agents would lose their metrics. An
+    /// administrator may replace them, and a pipeline that has done so keeps them.
+    pub(crate) fn metrics_of_agent(&self, claim: &Claim, runner: &Runner) -> Option<&'static str> {
+        let is_new = claim.is_exporter && !claim.is_held && !self.namespace.is_empty();
+        is_new
+            .then(|| runner.needs(&claim.endpoint.port, false))
+            .flatten()
+    }
+
     /// Returns true if a runner already runs the pipeline.
     pub(crate) fn is_run_by(&self, runner: &Runner) -> bool {
         self.run_by.len() >= MAX_RUNNERS || self.run_by.contains(&runner.name)

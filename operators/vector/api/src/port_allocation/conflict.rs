@@ -42,6 +42,17 @@ pub(crate) struct AddressConflict {
     pub(crate) by: String,
     /// Runner in which the conflict occurs.
     pub(crate) runner: String,
+    /// If true, the pipeline would serve its metrics in place of Vector's own, which the policy can permit.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) replaces_metrics: bool,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Returns what a pipeline shares with others, as input of the rules: its runners, its addresses that others use in
@@ -76,14 +87,15 @@ pub fn shared(pipeline: &Value, others: &[Arc<PortClaims>], runners: &[Arc<Runne
     if run_by.is_empty() {
         return Value::Null;
     }
-    let taken = contest.conflicts().into_iter().map(|(at, (runner, by))| {
+    let taken = contest.conflicts().into_iter().map(|(at, loss)| {
         let listener = &listeners[at];
         AddressConflict {
             at: listener.path().as_str().to_owned(),
             address: listener.address.to_string(),
             endpoint: listener.address.endpoint.clone(),
-            by,
-            runner: runner.name.clone(),
+            by: loss.by,
+            runner: loss.runner.name.clone(),
+            replaces_metrics: loss.replaces_metrics,
         }
     });
     let taken = taken.collect();

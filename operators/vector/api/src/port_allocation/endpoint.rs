@@ -67,6 +67,12 @@ impl ListenEndpoint {
         }
     }
 
+    /// Returns true if a source listens on the endpoint, and not a sink.
+    #[must_use]
+    pub fn is_source(&self) -> bool {
+        self.slot.is_source
+    }
+
     /// Returns true if a process in this role cannot listen on both endpoints.
     #[must_use]
     pub fn conflicts_with(&self, other: &Self, role: RunnerKind) -> bool {

@@ -36,6 +36,14 @@ fn on_nodes(name: &str, created: &str, address: &str) -> Value {
     pipeline
 }
 
+/// Returns the pipeline as one of an administrator.
+fn of_administrator(mut pipeline: Value) -> Value {
+    pipeline["kind"] = "ClusterVectorPipeline".into();
+    let metadata = pipeline["metadata"].as_object_mut();
+    metadata.expect("a mapping").remove("namespace");
+    pipeline
+}
+
 fn runner(name: &str, spec: &Value) -> Value {
     json!({
         "kind": "VectorAggregator",

@@ -79,6 +79,13 @@ pub fn is_exact(settings: Option<&Value>) -> bool {
     Section::of(settings).exact
 }
 
+/// Returns true if an exporter in a pipeline of a tenant may replace Vector's own metrics, as with the operator of kaasops.
+/// `settings` is the section of the policy.
+#[must_use]
+pub fn tenants_replace_metrics(settings: Option<&Value>) -> bool {
+    Section::of(settings).preset == Some(Preset::Kaasops)
+}
+
 /// Source of catalogues of versions that workloads run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum CatalogueMode {

@@ -3,9 +3,11 @@
 use http_02::Uri;
 use http_02::uri::InvalidUri;
 use lockstep_shared_validation::FieldPath;
+use serde_json::Value;
 use url::Url;
 
-use crate::diagnostic::DiagnosticList;
+use crate::component::{ComponentKind, components};
+use crate::diagnostic::{Diagnostic, DiagnosticList};
 use crate::start_up::component_options::{ComponentOptions, refuse};
 use crate::start_up::joined_uri::joined;
 
@@ -155,6 +157,35 @@ fn own(
     }
 }
 
+/// Reports the URIs of `http` sinks that have no scheme or no host. Vector 0.57 starts with them, and rejects each event; later
+/// versions do not start. Nobody sees such a value in a Secret before it is used.
+#[must_use]
+pub fn validate_http_hosts(config: &Value) -> Vec<Diagnostic> {
+    let mut problems = DiagnosticList::default();
+    for component in config.as_object().into_iter().flat_map(components) {
+        let uri = component.option("uri").and_then(Value::as_str);
+        let Some(uri) = uri.filter(|_| {
+            component.family == ComponentKind::Sink && component.kind() == Some("http")
+        }) else {
+            continue;
+        };
+        let is_complete = |uri: Uri| {
+            uri.scheme_str().is_some_and(|it| HTTP.contains(&it)) && uri.host().is_some()
+        };
+        if !uri.contains("{{") && !parse(uri).is_ok_and(is_complete) {
+            let detail =
+                "must be a URI with a scheme and a host, such as `https://example.com:8080`";
+            refuse(
+                FieldPath::new(component.path()).child("uri"),
+                uri,
+                detail,
+                &mut problems,
+            );
+        }
+    }
+    problems.into_diagnostics()
+}
+
 /// Returns true if a program computes a query parameter: Vector then builds the URI of each request.
 fn has_program(options: &ComponentOptions<'_>) -> bool {
     let query = options.get("query");
@@ -163,7 +194,7 @@ fn has_program(options: &ComponentOptions<'_>) -> bool {
         .and_then(|found| found.value.as_object())
         .into_iter()
         .flatten();
-    let is_program = |value: &serde_json::Value| value["type"] == "vrl";
+    let is_program = |value: &Value| value["type"] == "vrl";
     values.into_iter().any(|(_, value)| {
         is_program(value)
             || value

@@ -39,31 +39,40 @@ impl<'a> PipelineServices<'a> {
         self.names.iter().map(|(service, name)| (*service, &**name))
     }
 
-    /// Returns the name of the Service of a pipeline: that of its annotation, if it is valid.
+    /// Returns the name of the Service of a pipeline. Reports the name in an annotation that is not used.
     fn name(&mut self, runner: &Runner<'_>, service: &PipelineService) -> String {
-        let default = || {
-            let name = format!("{}-{}", runner.object_name(), service.pipeline.name);
-            dns_label(&kebab_case(&name))
-        };
-        let Some(name) = service.service_name.as_deref().filter(|it| !it.is_empty()) else {
-            return default();
-        };
-        // A pipeline must not change to which Pods this Service leads.
-        let is_reserved = name == runner.event_collector_name();
-        if is_dns_label(name) && !is_reserved {
-            return name.to_owned();
+        let event_collector = runner.event_collector_name();
+        let name = service_name(&runner.object_name(), &event_collector, service);
+        let unused = service.service_name.as_deref();
+        if let Some(unused) = unused.filter(|it| !it.is_empty() && **it != name) {
+            let reason = if unused == event_collector {
+                "is the name of another Service of the aggregator"
+            } else {
+                "is not the name of a Service, which has at most 63 lower-case letters, digits and hyphens, and begins with a letter"
+            };
+            self.notices.push(format!(
+                "the Service of the pipeline {} is called {name}: the name `{unused}` in its annotation {reason}",
+                service.pipeline.name
+            ));
         }
-        let reason = if is_reserved {
-            "is the name of another Service of the aggregator"
-        } else {
-            "is not the name of a Service, which has at most 63 lower-case letters, digits and hyphens, and begins with a letter"
-        };
-        let default = default();
-        self.notices.push(format!(
-            "the Service of the pipeline {} is called {default}: the name `{name}` in its annotation {reason}",
+        name
+    }
+}
+
+/// Returns the name of the Service of a pipeline: that of its annotation, if it is valid. `object_name` is the name of most
+/// objects of the aggregator, and `event_collector` that of a Service that a pipeline must not lead to other Pods.
+pub(crate) fn service_name(
+    object_name: &str,
+    event_collector: &str,
+    service: &PipelineService,
+) -> String {
+    let chosen = service.service_name.as_deref();
+    match chosen.filter(|it| is_dns_label(it) && *it != event_collector) {
+        Some(name) => name.to_owned(),
+        None => dns_label(&kebab_case(&format!(
+            "{object_name}-{}",
             service.pipeline.name
-        ));
-        default
+        ))),
     }
 }
 

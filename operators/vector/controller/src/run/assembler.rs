@@ -6,22 +6,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::Client;
 use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SyncRequest};
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_api::{ConfigCheckMode, Interpolation, VectorContext};
+use lockstep_vector_api::{ConfigCheckMode, Interpolation, VectorContext, tenants_replace_metrics};
 use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, PipelineKey, PipelinePart, PipelineProblem,
+    Assembly, AssemblyOptions, InternalMetrics, PipelineKey, PipelineProblem, StartError,
 };
+use tokio::task::JoinError;
 
-use crate::run::assembled::{self, InProcess, Selected};
-use crate::run::names::Names;
+use crate::run::assembled::{Candidate, InProcess, Published, Selected, Start, StartedAssembly};
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
 use crate::run::secret_budget;
 use crate::run::workload::{RunsPipelines, assembly_options};
 
-/// Pipelines that a workload selects, and the parts that it runs now.
+/// Pipelines that a workload selects, and what it runs now.
 #[derive(Clone)]
 pub(crate) struct Selection {
     pub(crate) pipelines: Vec<Arc<SelectablePipeline>>,
-    pub(crate) before: BTreeMap<PipelineKey, PipelinePart>,
+    pub(crate) published: Arc<Published>,
+    /// Pipelines that run as they last ran, and why.
+    pub(crate) held: BTreeMap<PipelineKey, String>,
+}
+
+impl Selection {
+    /// Returns the selection with further pipelines that run as they last ran.
+    pub(crate) fn holding(mut self, pipelines: &BTreeMap<PipelineKey, String>) -> Self {
+        let pipelines = pipelines.iter();
+        self.held
+            .extend(pipelines.map(|(key, why)| (key.clone(), why.clone())));
+        self
+    }
 }
 
 /// Assembler of the configurations of all workloads of a kind.
@@ -58,115 +70,108 @@ impl Assembler {
         }
     }
 
-    /// Assembles the configuration, and reads the Secrets that it refers to. A pipeline whose Secret cannot be used runs as
-    /// it last ran, with the values that it then had, and the others are not affected.
-    /// `held` are the pipelines that run as they last ran for another reason.
+    /// Assembles the configuration, with the values of the Secrets that it refers to. A pipeline whose Secret cannot be used, or
+    /// with whose values Vector would not start, runs as it last ran, with the values that it then had, and the others are not
+    /// affected.
     pub(crate) async fn assemble_with_secrets<K: RunsPipelines>(
         &self,
         request: &SyncRequest<'_, K>,
-        names: &Names,
         options: &AssemblyOptions,
         selection: Selection,
-        held: &BTreeMap<PipelineKey, String>,
     ) -> Result<Assembled, ReconcileError> {
-        let mut keys: BTreeSet<_> = held.keys().cloned().collect();
-        let mut assembly = self
-            .assemble(request, options, selection.clone(), &keys)
-            .await?;
-        let Selection {
-            pipelines,
-            mut before,
-        } = selection;
-        let held = held.iter().map(|(pipeline, message)| PipelineProblem {
-            pipeline: pipeline.clone(),
-            message: message.clone(),
-        });
-        let read = pipeline_secrets::read(&self.client, &self.secret_access, &assembly.parts).await;
-        read.require_fallback(&before)?;
+        let published = Arc::clone(&selection.published);
+        let held = selection.held.clone();
+        let mut candidate = self.render(options, selection).await?;
+        let parts = &candidate.rendered.parts;
+        let read = pipeline_secrets::read(&self.client, &self.secret_access, parts).await;
+        read.require_fallback(&published.parts)?;
         let PipelineSecrets {
-            mut values,
+            values,
             mut waiting,
             reads,
             is_incomplete,
         } = read;
-        let published = names.published_secrets(request)?;
-        for (key, why) in secret_budget::exceeding(&assembly.parts, &values, &before, &published) {
+        for (key, why) in secret_budget::exceeding(parts, &values, &published) {
             waiting.entry(key).or_insert(why);
         }
-        if waiting.is_empty() {
-            assembly.problems.extend(held);
-            return Ok(Assembled {
-                assembly,
-                secrets: values,
-                reads,
-                is_incomplete,
-            });
-        }
-        before.retain(|key, part| {
-            let mut files = part.secrets.iter().map(|secret| &secret.file_name);
-            !waiting.contains_key(key) || files.all(|file| published.contains_key(file))
-        });
-        // All values of such a part are those with which it last ran: of two Secrets, one may have been replaced already.
-        let parts = before.iter().filter(|(key, _)| waiting.contains_key(key));
-        for secret in parts.flat_map(|(_, part)| &part.secrets) {
-            let file = secret.file_name.clone();
-            let value = published[&file].clone();
-            values.insert(file, value);
-        }
-        keys.extend(waiting.keys().cloned());
-        let selection = Selection { pipelines, before };
-        assembly = self.assemble(request, options, selection, &keys).await?;
+        candidate.values = values;
+        let keys = waiting.keys().cloned().collect();
+        let started = self.start(request, options, candidate, keys, published);
+        let StartedAssembly {
+            mut assembly,
+            mut values,
+            is_incomplete: is_unchecked,
+        } = started.await?;
         values.retain(|file, _| assembly.secrets.iter().any(|it| it.file_name == *file));
-        let waiting = waiting.into_iter();
-        let problems = waiting.map(|(pipeline, message)| PipelineProblem { pipeline, message });
-        assembly.problems.extend(problems.chain(held));
+        let others = waiting.into_iter().chain(held);
+        let others = others.map(|(pipeline, message)| PipelineProblem { pipeline, message });
+        assembly.problems.extend(others);
         Ok(Assembled {
             assembly,
             secrets: values,
             reads,
-            is_incomplete,
+            is_incomplete: is_incomplete || is_unchecked,
         })
     }
 
-    /// Assembles the configuration on a thread for blocking work: compiling programs takes milliseconds for each.
-    async fn assemble<K: RunsPipelines>(
+    /// Renders the parts on a thread for blocking work: there may be thousands.
+    async fn render(
+        &self,
+        options: &AssemblyOptions,
+        selection: Selection,
+    ) -> Result<Candidate, ReconcileError> {
+        let options = options.clone();
+        let rendering = tokio::task::spawn_blocking(move || {
+            let Selection {
+                pipelines,
+                published,
+                held,
+            } = selection;
+            let held: BTreeSet<_> = held.into_keys().collect();
+            let pipelines = pipelines.iter().map(Arc::as_ref);
+            let selected = Selected::of(&options, pipelines, &held, &published.parts);
+            Candidate::render(&options, selected, &published)
+        });
+        rendering.await.map_err(|error| failed(&error))
+    }
+
+    /// Checks the start on a thread for blocking work: compiling programs takes milliseconds for each. `waiting` are pipelines
+    /// that run as they last ran.
+    async fn start<K: RunsPipelines>(
         &self,
         request: &SyncRequest<'_, K>,
         options: &AssemblyOptions,
-        selection: Selection,
-        waiting: &BTreeSet<PipelineKey>,
-    ) -> Result<Assembly, ReconcileError> {
+        mut candidate: Candidate,
+        waiting: BTreeSet<PipelineKey>,
+        published: Arc<Published>,
+    ) -> Result<StartedAssembly, ReconcileError> {
         let options = options.clone();
-        let Selection { pipelines, before } = selection;
         let in_process = in_process(request.parent());
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default().to_owned();
         let mut passed = self.passed().remove(&uid).unwrap_or_default();
         let context = Arc::clone(&self.context);
-        let waiting = waiting.clone();
-        let assembled = tokio::task::spawn_blocking(move || {
-            let mut stored = before.clone();
-            let pipelines = pipelines.iter().map(Arc::as_ref);
-            let selected = Selected::of(&options, pipelines, &waiting, &mut stored);
-            let environment = context.environment();
-            let assembly = assembled::assemble(
-                &options,
-                selected,
-                &before,
-                environment,
+        let starting = tokio::task::spawn_blocking(move || {
+            candidate.fall_back(&options, &waiting, &published);
+            let start = Start {
+                options: &options,
+                environment: context.environment(),
                 in_process,
-                &mut passed,
-            );
-            (assembly, passed)
+                published: &published,
+                passed: &mut passed,
+            };
+            (start.assemble(candidate), passed)
         });
-        let (assembly, passed) = assembled.await.map_err(|error| ReconcileError::Transient {
-            reason: "AssemblyFailed",
-            message: format!("the configuration could not be assembled: {error}"),
-        })?;
+        let (started, passed) = starting.await.map_err(|error| failed(&error))?;
         self.passed().insert(uid, passed);
-        assembly.map_err(|error| ReconcileError::Permanent {
-            reason: "ConfigurationInvalid",
-            message: error.to_string(),
+        started.map_err(|error| match error {
+            StartError::Options(_) => ReconcileError::Permanent {
+                reason: "ConfigurationInvalid",
+                message: error.to_string(),
+            },
+            StartError::Unclear(_) => {
+                ReconcileError::transient("ConfigurationNotChecked", error.to_string())
+            }
         })
     }
 
@@ -177,7 +182,14 @@ impl Assembler {
     ) -> AssemblyOptions {
         let catalogues = self.context.catalogues();
         let catalogue = catalogues.of_workload(request.raw_parent());
-        assembly_options(request.parent(), Arc::clone(catalogue))
+        let settings = request.policy().settings("vector");
+        let mut options = assembly_options(request.parent(), Arc::clone(catalogue));
+        if let Some(metrics) = &mut options.internal_metrics
+            && tenants_replace_metrics(settings)
+        {
+            *metrics = InternalMetrics::ReplacedByAll;
+        }
+        options
     }
 
     pub(crate) fn passed(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<String>>> {
@@ -190,15 +202,21 @@ impl Assembler {
     }
 }
 
+fn failed(error: &JoinError) -> ReconcileError {
+    let message = format!("the configuration could not be assembled: {error}");
+    ReconcileError::transient("AssemblyFailed", message)
+}
+
 /// Returns what is checked in the controller before a configuration of a workload is published.
 fn in_process<K: RunsPipelines>(object: &K) -> InProcess {
     let workload = object.workload();
+    let interpolation = match workload.and_then(|it| it.env_var_interpolation) {
+        Some(true) => Interpolation::On,
+        _ => Interpolation::Off,
+    };
     let mode = workload.and_then(|it| Some(it.config_check.as_ref()?.effective_mode()));
     if mode == Some(ConfigCheckMode::Pod) {
-        return InProcess::Nothing;
+        return InProcess::SecretValues(interpolation);
     }
-    match workload.and_then(|it| it.env_var_interpolation) {
-        Some(true) => InProcess::Start(Interpolation::On),
-        _ => InProcess::Start(Interpolation::Off),
-    }
+    InProcess::Start(interpolation)
 }

@@ -22,7 +22,7 @@ use lockstep_vector_api::{
     ClusterVectorAggregator, ConfigCheck, RunnerKind, Vector, VectorAggregator, VectorContext,
     Workload,
 };
-use lockstep_vector_assembly::{Assembly, RunnablePipeline, assemble_with};
+use lockstep_vector_assembly::{Assembly, RunnablePipeline, assemble};
 use lockstep_vector_validator::{CERTIFICATE, Configuration, TOKEN};
 use serde_json::Value;
 
@@ -217,7 +217,7 @@ impl ExactCheck {
             spec: pipeline.spec.clone(),
             event_port: None,
         };
-        let assembly = assemble_with(&options, &[runnable], &[]);
+        let assembly = assemble(&options, &[runnable]);
         match assembly.problems.first() {
             Some(problem) => Err(problem.message.clone()),
             None => Ok(assembly),

@@ -15,7 +15,7 @@ use crate::run::workload::RunsPipelines;
 pub(crate) struct Names {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    event_collector: String,
+    pub(crate) event_collector: String,
 }
 
 impl Names {

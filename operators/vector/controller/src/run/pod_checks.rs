@@ -12,7 +12,7 @@ use lockstep_controller::{
 };
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::{AssemblyOptions, PipelineKey};
+use lockstep_vector_assembly::{AssemblyOptions, PipelineKey, PresentState, PublishedParts};
 use lockstep_vector_validator::Configuration;
 
 use crate::owned::{self, Cluster, ConfigurationCheck};
@@ -174,9 +174,8 @@ impl PodChecks {
         } = context;
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default();
-        let none = BTreeMap::new();
         let candidate = assembler
-            .assemble_with_secrets(request, names, options, selection.clone(), &none)
+            .assemble_with_secrets(request, options, selection.clone())
             .await?;
         let workload = request.parent().workload();
         let Some(workload) = workload.filter(|it| owned::is_checked_in_pods(it)) else {
@@ -212,7 +211,7 @@ impl PodChecks {
         }
         let passed = assembler.passed().get(uid).cloned().unwrap_or_default();
         let mut published = assembler
-            .assemble_with_secrets(request, names, options, selection.clone(), &pipelines)
+            .assemble_with_secrets(request, options, selection.clone().holding(&pipelines))
             .await?;
         // The parts that wait were checked in process, too, and need not be checked again.
         assembler
@@ -230,7 +229,7 @@ impl PodChecks {
             Some(candidate)
         } else if rejected.len() < count {
             let planned = assembler
-                .assemble_with_secrets(request, names, options, selection, &rejected)
+                .assemble_with_secrets(request, options, selection.holding(&rejected))
                 .await?;
             Some(planned)
         } else {
@@ -261,10 +260,16 @@ impl PodChecks {
         let records = Records::read(names.stored(request, config_check::KEY)?.as_deref());
         let pods = self.observed_pods(request, names, workload, assembled)?;
         let now = Timestamp::now();
+        let published = &input.selection.published;
+        let resolved = PublishedParts::new(&published.parts, &published.values);
         let mut pipelines = Pipelines {
             options: input.options,
             parts: &assembled.assembly.parts,
-            before: &input.selection.before,
+            before: &published.parts,
+            present: PresentState {
+                values: &assembled.secrets,
+                published: &resolved,
+            },
             taken_over: std::mem::take(&mut input.taken_over),
             forced: forced(&input.selection.pipelines),
             secret_versions: secret_versions(&assembled.reads),

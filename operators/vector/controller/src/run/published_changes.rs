@@ -115,7 +115,7 @@ mod tests {
             before.parts.len()
         );
         let mut exporting = options.clone();
-        exporting.internal_metrics = true;
+        exporting.internal_metrics = Some(lockstep_vector_assembly::InternalMetrics::ReplacedByAll);
         let pipelines = ["a", "b", "c"].map(|name| pipeline(name, 1, "x"));
         let exporting = assemble(&exporting, &pipelines);
         assert_eq!(

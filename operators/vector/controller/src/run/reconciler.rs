@@ -15,15 +15,20 @@ use lockstep_controller::{
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{Assembly, DataMoves, PipelineKey, PipelinePart};
+use lockstep_vector_assembly::{
+    Assembly, AssemblyOptions, DataLayout, DataMoves, PipelineKey, PipelinePart,
+};
 use serde_json::{Map, Value, json};
 
 use crate::learning::CatalogueLearner;
 use crate::owned::{self, Change, ChangeAction, Cluster, ClusterScopedNames, Publication};
+use crate::run::assembled::Published;
 use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::catalogue_learning::{CatalogueLearning, Learning};
 use crate::run::cluster_features::Installation;
 use crate::run::cluster_scoped_names::PlainNames;
+use crate::run::data_migration::PresentNames;
+use crate::run::foreign_services::ForeignServices;
 use crate::run::names::Names;
 use crate::run::observed::{Lookup, Observed};
 use crate::run::pipeline_statuses::{self, Running};
@@ -31,7 +36,7 @@ use crate::run::plan::Plan;
 use crate::run::pod_checks::{CheckContext, Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
 use crate::run::publication_builder::{PublicationBuilder, wants_moves};
-use crate::run::published_changes::Published;
+use crate::run::published_changes;
 use crate::run::validator::WarmValidator;
 use crate::run::workload::RunsPipelines;
 use crate::run::workload_namespaces::WorkloadNamespaces;
@@ -215,6 +220,78 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Ok((validator, learning))
     }
 
+    /// Collects the pipelines that a workload selects, and what it runs now.
+    async fn collect(&self, request: &SyncRequest<'_, K>) -> Result<Collected, ReconcileError> {
+        let object = request.parent();
+        let names = Names::of(object, request.raw_parent());
+        let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
+        let group = self.group(request)?;
+        let published = Arc::new(Published {
+            parts: stored_parts::without_replaced(&before, &group),
+            values: names.published_secrets(request)?,
+        });
+        let observed = self.observe(request, &names).await?;
+        let may_move = self.may_move_data(object);
+        let present = observed.names(&names.name);
+        let options = self.assembler.options(request);
+        let desired_layout = options.layout();
+        Ok(Collected {
+            options: options.in_layout(present.layout(desired_layout, may_move)),
+            names,
+            before,
+            group,
+            published,
+            observed,
+            may_move,
+            present,
+            desired_layout,
+        })
+    }
+
+    /// Checks the configuration. Pipelines whose Services belong to somebody else run as they last ran; those Services are
+    /// returned, too.
+    async fn checked(
+        &self,
+        request: &SyncRequest<'_, K>,
+        collected: &Collected,
+        validator: &WarmValidator,
+    ) -> Result<(Checked, ForeignServices), ReconcileError> {
+        let names = &collected.names;
+        let mut selection = Selection {
+            pipelines: selected(request.raw_parent(), &collected.group),
+            published: Arc::clone(&collected.published),
+            held: BTreeMap::new(),
+        };
+        let mut foreign = ForeignServices::default();
+        loop {
+            let context = CheckContext {
+                assembler: &self.assembler,
+                cluster: &self.cluster,
+                validator,
+            };
+            let checking = self.checks.checked(
+                context,
+                request,
+                names,
+                &collected.options,
+                selection.clone(),
+            );
+            let checked = checking.await?;
+            let services = &checked.assembled.assembly.services;
+            if K::KIND_OF_RUNNER == RunnerKind::Agent || !selection.held.is_empty() {
+                return Ok((checked, foreign));
+            }
+            let uid = request.raw_parent()["metadata"]["uid"].as_str();
+            let (client, uid) = (&self.client, uid.unwrap_or_default());
+            let finding = ForeignServices::find(client, request.children(), names, uid, services);
+            foreign = finding.await?;
+            selection.held = foreign.waiting(names, services);
+            if selection.held.is_empty() {
+                return Ok((checked, foreign));
+            }
+        }
+    }
+
     /// Returns an error if the namespace of the owned objects is not marked. What runs there is left as it is.
     async fn require_marked_namespace(
         &self,
@@ -284,6 +361,23 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     }
 }
 
+/// Workload, the pipelines that concern it, and what it runs now.
+struct Collected {
+    names: Names,
+    /// Parts that are stored.
+    before: BTreeMap<PipelineKey, PipelinePart>,
+    group: Vec<Arc<SelectablePipeline>>,
+    /// Parts that are stored of pipelines that still exist, and the values of their Secrets.
+    published: Arc<Published>,
+    observed: Observed,
+    /// If true, an init container can move the data.
+    may_move: bool,
+    present: PresentNames,
+    /// Options with the names that the Pods have now.
+    options: AssemblyOptions,
+    desired_layout: DataLayout,
+}
+
 #[async_trait]
 impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     type Kind = K;
@@ -340,47 +434,32 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         request: &SyncRequest<'_, K>,
     ) -> Result<ReconcileOutput, ReconcileError> {
         let (object, raw) = (request.parent(), request.raw_parent());
-        let names = Names::of(object, raw);
-        let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
-        let group = self.group(request)?;
-        let kept = stored_parts::without_replaced(&before, &group);
-        let pipelines = selected(raw, &group);
-        let observed = self.observe(request, &names).await?;
-        let may_move = self.may_move_data(object);
-        let present = observed.names(&names.name);
-        let options = self.assembler.options(request);
-        let desired_layout = options.layout();
-        let options = options.in_layout(present.layout(desired_layout, may_move));
-        let (validator, learning) = self.validator(request, &names).await?;
+        let collected = self.collect(request).await?;
+        let (validator, learning) = self.validator(request, &collected.names).await?;
+        let (checked, foreign) = self.checked(request, &collected, &validator).await?;
         let Checked {
             assembled,
             planned,
             checks,
-        } = self
-            .checks
-            .checked(
-                CheckContext {
-                    assembler: &self.assembler,
-                    cluster: &self.cluster,
-                    validator: &validator,
-                },
-                request,
-                &names,
-                &options,
-                Selection {
-                    pipelines,
-                    before: kept.clone(),
-                },
-            )
-            .await?;
+        } = checked;
+        let Collected {
+            names,
+            before,
+            group,
+            published,
+            observed,
+            may_move,
+            present,
+            options,
+            desired_layout,
+        } = collected;
         let Assembled {
             assembly,
             secrets,
             reads,
             is_incomplete,
         } = assembled;
-        let published = (&before, &names.published_secrets(request)?);
-        let changes = published_changes(raw, published, &assembly, &secrets);
+        let changes = published_changes(raw, (&before, &published.values), &assembly, &secrets);
         let builder = PublicationBuilder {
             object,
             observed: &observed,
@@ -391,6 +470,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);
         let publication = builder.publish(&present, &options, &assembly, secrets, &before);
         let (mut publication, image) = publication.map_err(publication::too_large)?;
+        publication.services.retain(|it| !foreign.has(&names, it));
         publication.checks = checks.pods;
         publication.validator = validator.desired;
         let objects = Objects {
@@ -413,7 +493,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 &children,
                 pod_refresh::max_pods(&assembly.config),
             ),
-            self.report(raw, &group, &kept, problems_of(&assembly)),
+            self.report(raw, &group, &published.parts, problems_of(&assembly)),
         );
         children.push(names.parts_secret(&assembly, &checks.records));
         let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
@@ -480,7 +560,7 @@ fn published_changes(
     assembly: &Assembly,
     secrets: &BTreeMap<String, Vec<u8>>,
 ) -> Vec<String> {
-    let published = Published {
+    let published = published_changes::Published {
         parts,
         secrets: published,
         config_hash: workload["status"]["publishedConfigHash"].as_str(),

@@ -5,24 +5,22 @@
 
 use std::collections::BTreeMap;
 
-use lockstep_vector_assembly::{PipelineKey, PipelinePart};
+use lockstep_vector_assembly::{PipelineKey, PipelinePart, SecretValues};
 
 use crate::owned::MAX_SECRET_BYTES;
-
-/// Values by the name of the file.
-type Values = BTreeMap<String, Vec<u8>>;
+use crate::run::assembled::Published;
 
 /// Returns the pipelines whose values do not fit, and why. What runs now keeps its size: of the others, the first ones
 /// get what is left.
 pub(crate) fn exceeding(
     parts: &[PipelinePart],
-    values: &Values,
-    before: &BTreeMap<PipelineKey, PipelinePart>,
-    published: &Values,
+    values: &SecretValues,
+    published: &Published,
 ) -> BTreeMap<PipelineKey, String> {
+    let before = &published.parts;
     let running = |part: &PipelinePart| {
         let part = before.get(&part.pipeline);
-        part.map_or(0, |part| size(part, published))
+        part.map_or(0, |part| size(part, &published.values))
     };
     let mut total: usize = parts.iter().map(running).sum();
     let mut result = BTreeMap::new();
@@ -45,7 +43,7 @@ pub(crate) fn exceeding(
     result
 }
 
-fn size(part: &PipelinePart, values: &Values) -> usize {
+fn size(part: &PipelinePart, values: &SecretValues) -> usize {
     let files = part
         .secrets
         .iter()
@@ -80,7 +78,7 @@ mod tests {
 
     /// Returns the names of the pipelines that do not fit. `sizes` are the sizes of their values, in units of a quarter.
     fn too_large(published: &[(&str, usize)], sizes: &[(&str, usize)]) -> Vec<String> {
-        let values = |sizes: &[(&str, usize)]| -> Values {
+        let values = |sizes: &[(&str, usize)]| -> SecretValues {
             let values = sizes.iter().map(|(name, quarters)| {
                 let value = vec![b'x'; quarters * MAX_SECRET_BYTES / 4];
                 (part(name).secrets[0].file_name.clone(), value)
@@ -88,9 +86,12 @@ mod tests {
             values.collect()
         };
         let before = published.iter().map(|(name, _)| part(name));
-        let before = before.map(|part| (part.pipeline.clone(), part)).collect();
+        let published = Published {
+            parts: before.map(|part| (part.pipeline.clone(), part)).collect(),
+            values: values(published),
+        };
         let parts: Vec<_> = sizes.iter().map(|(name, _)| part(name)).collect();
-        let found = exceeding(&parts, &values(sizes), &before, &values(published));
+        let found = exceeding(&parts, &values(sizes), &published);
         found.into_keys().map(|key| key.name).collect()
     }
 

@@ -6,7 +6,7 @@ use lockstep_shared_validation::ValidatedResource;
 use lockstep_vector_api::{
     Catalogue, ClusterVectorAggregator, RunnerKind, Vector, VectorAggregator, Workload,
 };
-use lockstep_vector_assembly::{ApiOptions, AssemblyOptions};
+use lockstep_vector_assembly::{ApiOptions, AssemblyOptions, InternalMetrics};
 
 use crate::owned::{
     self, Cluster, ObservedAggregator, OwnedObjects, OwnedObjectsError, Publication,
@@ -131,6 +131,7 @@ pub(crate) fn assembly_options<K: RunsPipelines>(
     let workload = object.workload().unwrap_or(&default);
     let api = workload.api.as_ref();
     let has_api = api.and_then(|api| api.enabled).unwrap_or_default();
+    let has_metrics = workload.internal_metrics.unwrap_or_default();
     AssemblyOptions {
         component_names: workload.component_names.unwrap_or_default(),
         merge_sources: workload.merge_sources.unwrap_or_default(),
@@ -138,7 +139,7 @@ pub(crate) fn assembly_options<K: RunsPipelines>(
         use_api_server_cache: object.uses_api_server_cache(),
         expire_metrics_secs: workload.expire_metrics_secs,
         api: has_api.then(ApiOptions::default),
-        internal_metrics: workload.internal_metrics.unwrap_or_default(),
+        internal_metrics: has_metrics.then_some(InternalMetrics::ReplacedByAdministrators),
         ..AssemblyOptions::new(K::KIND_OF_RUNNER)
     }
 }

@@ -110,7 +110,7 @@ fn the_api_of_the_runner_occupies_its_port() {
 }
 
 #[test]
-fn the_metrics_of_the_runner_occupy_their_port_unless_the_pipeline_exports_metrics() {
+fn the_metrics_of_the_runner_occupy_their_port_unless_an_administrator_exports_metrics() {
     let spec = json!({"agent": {"internalMetrics": true}});
     let agents =
         [json!({"kind": "Vector", "metadata": {"name": "a", "namespace": "n"}, "spec": spec})];
@@ -119,7 +119,25 @@ fn the_metrics_of_the_runner_occupy_their_port_unless_the_pipeline_exports_metri
     assert_eq!(shared["taken"][0]["by"], "Vector's own metrics");
     pipeline["spec"]["sources"]["in"] = json!({"type": "kubernetes_logs"});
     pipeline["spec"]["sinks"]["out"] = json!({"type": "prometheus_exporter", "inputs": ["in"]});
-    assert_eq!(shared_by(&[pipeline], &agents)["taken"], json!([]));
+    let of_tenant = shared_by(&[pipeline.clone()], &agents);
+    assert_eq!(of_tenant["taken"][0]["by"], "Vector's own metrics");
+    // The policy can permit it. Then the pipeline holds the address.
+    let held = |waits| addresses(&pipeline, &of_tenant, waits);
+    assert_eq!(held(false), ["tcp 0.0.0.0:9598"]);
+    assert_eq!(held(true), ["tcp 0.0.0.0:9598"]);
+    // It has replaced them before.
+    let listens = with_status(
+        pipeline.clone(),
+        true,
+        &["tcp 0.0.0.0:9598"],
+        &["Vector n/a"],
+    );
+    assert_eq!(shared_by(&[listens], &agents)["taken"], json!([]));
+    let mut elsewhere = pipeline.clone();
+    elsewhere["spec"]["sinks"]["out"]["address"] = "0.0.0.0:9000".into();
+    assert_eq!(shared_by(&[elsewhere], &agents)["taken"], json!([]));
+    let administrators = of_administrator(pipeline);
+    assert_eq!(shared_by(&[administrators], &agents)["taken"], json!([]));
 }
 
 #[test]

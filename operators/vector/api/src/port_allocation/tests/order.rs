@@ -160,6 +160,13 @@ fn a_pipeline_that_waits_for_an_address_of_the_runner_blocks_no_other() {
     new["spec"]["sources"]["in"] = json!({"type": "kubernetes_logs"});
     let exporter = json!({"type": "prometheus_exporter", "address": address, "inputs": ["in"]});
     new["spec"]["sinks"]["out"] = exporter;
+    // A tenant that waits for the metrics of the agents does not keep an administrator from replacing them.
+    let mut waits = new.clone();
+    waits["metadata"]["name"] = "waits".into();
+    waits["metadata"]["uid"] = "waits".into();
+    let waits = with_status(waits, false, &["tcp 0.0.0.0:9598"], &[]);
+    let new = of_administrator(new);
+    assert_eq!(holder(&[new.clone(), waits], &agents), None);
     assert_eq!(holder(&[new.clone(), old.clone()], &agents), None);
     assert_eq!(
         holder(&[new.clone(), on_nodes("old", "1", address)], &agents),

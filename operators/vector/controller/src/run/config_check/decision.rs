@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, PipelineKey, PipelinePart, assemble_with, fingerprint,
+    Assembly, AssemblyOptions, PipelineKey, PipelinePart, PresentState, Rendered, fingerprint,
+    join, render_all,
 };
 use serde_json::json;
 
@@ -17,6 +18,8 @@ pub(crate) struct Pipelines<'a> {
     pub(crate) parts: &'a [PipelinePart],
     /// Parts that run now.
     pub(crate) before: &'a BTreeMap<PipelineKey, PipelinePart>,
+    /// Facts that decide which parts can run together.
+    pub(crate) present: PresentState<'a>,
     /// Pipelines that another operator runs, if this one has published nothing yet. They are not checked, because a
     /// pipeline that is held would not run at all: no part of it is stored.
     pub(crate) taken_over: BTreeSet<PipelineKey>,
@@ -215,7 +218,7 @@ impl Pipelines<'_> {
         match candidate {
             Candidate::Alone(key) => {
                 let parts = self.parts.iter().filter(|part| part.pipeline == *key);
-                assemble_with(self.options, &[], &parts.cloned().collect::<Vec<_>>())
+                self.joined(&parts.cloned().collect::<Vec<_>>())
             }
             Candidate::Together(changed) => self.with_changed(changed),
         }
@@ -231,7 +234,12 @@ impl Pipelines<'_> {
                 Some(part.clone())
             }
         });
-        assemble_with(self.options, &[], &parts.collect::<Vec<_>>())
+        self.joined(&parts.collect::<Vec<_>>())
+    }
+
+    fn joined(&self, parts: &[PipelinePart]) -> Assembly {
+        let Rendered { parts, problems } = render_all(self.options, &[], parts);
+        join(self.options, &parts, self.present, problems)
     }
 }
 

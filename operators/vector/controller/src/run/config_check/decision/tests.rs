@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use lockstep_vector_api::{RunnerKind, VectorVersion, Workload};
-use lockstep_vector_assembly::{RunnablePipeline, assemble};
+use lockstep_vector_assembly::{PresentState, RunnablePipeline, assemble};
 use serde_json::json;
 
 use super::*;
@@ -98,6 +98,7 @@ impl World {
             options: &options(),
             parts: &parts,
             before: &self.before,
+            present: PresentState::none(),
             taken_over: self.taken_over.clone(),
             forced: self.forced.clone(),
             secret_versions: self.secret_versions.clone(),
