@@ -27,7 +27,8 @@ pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
 pub use crate::namespace_audit::NamespaceAudit;
 pub use crate::rules::context::VectorContext;
-pub use crate::tenancy::policy::{is_exact, tenants_replace_metrics};
+pub use crate::tenancy::policy::{WorkloadLimits, is_exact, tenants_replace_metrics};
+pub use crate::tenancy::quota;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{
     Aggregator, Autoscaling, ClusterVectorAggregator, ClusterVectorAggregatorSpec,
@@ -45,9 +46,9 @@ pub use crate::types::workload::{
 };
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
-    Catalogue, CatalogueError, Check, ComponentKind, Diagnostic, Entry, Interpolation, OptionEntry,
-    ProgramFileError, ProgramScope, Requirement, VectorVersion, VrlEnvironment,
-    find_literal_variables, interpolation, option_path, similar_types, validate_config,
+    Catalogue, CatalogueError, Check, Component, ComponentKind, Diagnostic, Entry, Interpolation,
+    OptionEntry, ProgramFileError, ProgramScope, Requirement, VectorVersion, VrlEnvironment,
+    find_literal_variables, interpolation, option_path, similar_types, usage, validate_config,
     validate_secrets, validate_start_up,
 };
 pub use lockstep_vector_vrl::{

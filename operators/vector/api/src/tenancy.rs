@@ -6,6 +6,7 @@ mod connections;
 mod identity;
 mod interpolation;
 pub(crate) mod policy;
+pub mod quota;
 
 use std::collections::BTreeSet;
 
@@ -100,6 +101,12 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
             "Every input of a VectorPipeline is the name of a component of this pipeline, not a pattern that could match others.",
             OWN,
             inputs,
+        ),
+        rule(
+            "tenant-quota",
+            "A VectorPipeline alone does not exceed the quota of its namespace: components, bytes of configuration, memory and disk, connections.",
+            OWN,
+            quota::validate,
         ),
         Rule {
             id: "tenant-prefix",

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lockstep_vector_api::ComponentNames;
-use lockstep_vector_config::ComponentKind;
+use lockstep_vector_config::{Component, ComponentKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -61,6 +61,20 @@ impl PipelinePart {
             ComponentKind::Transform => &self.transforms,
             ComponentKind::Sink => &self.sinks,
         }
+    }
+
+    /// Returns all components.
+    pub fn all_components(&self) -> impl Iterator<Item = Component<'_>> {
+        let kinds = ComponentKind::ALL.into_iter();
+        kinds.flat_map(|family| {
+            let components = self.components(family).iter();
+            components.map(move |(id, value)| Component {
+                block: family.block(),
+                family,
+                id,
+                value,
+            })
+        })
     }
 
     /// Returns the final names of all components.

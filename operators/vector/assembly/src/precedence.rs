@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::port_allocation::ListenEndpoint;
-use lockstep_vector_config::{ComponentKind, components, listen_address, unix_socket};
+use lockstep_vector_config::{ComponentKind, listen_address, unix_socket};
 
 use crate::options::AssemblyOptions;
 use crate::part::PipelinePart;
@@ -80,8 +80,7 @@ impl Claims {
             names: part.component_ids().map(str::to_owned).collect(),
             ..Self::default()
         };
-        let config = part.configuration();
-        for component in components(&config) {
+        for component in part.all_components() {
             let is_source = component.family == ComponentKind::Source;
             claims.sockets.extend(unix_socket::bound_by(&component));
             for address in listen_address::of(&component) {

@@ -33,6 +33,7 @@ mod topology;
 mod transforms;
 pub mod unix_socket;
 mod unknown_type;
+pub mod usage;
 mod validate;
 mod vector_version;
 mod vrl_environment;

@@ -4,7 +4,7 @@ mod preset;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use glob::{MatchOptions, Pattern};
 use lockstep_shared_validation::{Settings, did_you_mean};
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tenancy::policy::preset::Preset;
+use crate::tenancy::quota::Quota;
 
 /// Returns the section of the policy file.
 #[allow(
@@ -38,6 +39,11 @@ pub(crate) struct Section {
     /// Actions of rules, selected by one name.
     preset: Option<Preset>,
     pub(crate) tenants: TenantPolicy,
+    /// Quota of each namespace, unless `namespaces` has another one.
+    quota: Quota,
+    namespaces: BTreeMap<String, NamespaceSettings>,
+    /// Limits of each workload.
+    workloads: WorkloadLimits,
     /// Version of Vector that runs pipelines whose workloads are not known. Default: the one of the shipped catalogue.
     pub(crate) version: Option<VectorVersion>,
     /// Source of catalogues of versions that workloads run.
@@ -63,12 +69,56 @@ impl Section {
         self.catalogue == CatalogueMode::Learn
     }
 
+    pub(crate) fn is_kaasops(&self) -> bool {
+        self.preset == Some(Preset::Kaasops)
+    }
+
+    /// Returns the maxima that the policy names for a namespace.
+    pub(crate) fn quota_of(&self, namespace: &str) -> Quota {
+        let own = self.namespaces.get(namespace);
+        own.map_or(self.quota, |own| own.quota.or(self.quota))
+    }
+
     pub(crate) fn interpolation(&self) -> Interpolation {
         if self.env_var_interpolation {
             Interpolation::On
         } else {
             Interpolation::Off
         }
+    }
+}
+
+/// Settings of a namespace.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+struct NamespaceSettings {
+    quota: Quota,
+}
+
+/// Limits of what all pipelines of a workload take together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct WorkloadLimits {
+    /// Bytes of disk buffers in each Pod. Vector does not start if its buffers do not fit on their disk.
+    pub disk_bytes: u64,
+    /// Bytes of the configuration, as JSON.
+    pub configuration_bytes: u64,
+}
+
+impl Default for WorkloadLimits {
+    fn default() -> Self {
+        Self {
+            disk_bytes: 32 << 30,
+            configuration_bytes: 16 << 20,
+        }
+    }
+}
+
+impl WorkloadLimits {
+    /// Reads the limits. `settings` is the section of the policy.
+    #[must_use]
+    pub fn of(settings: Option<&Value>) -> Self {
+        Section::of(settings).workloads
     }
 }
 
@@ -83,7 +133,7 @@ pub fn is_exact(settings: Option<&Value>) -> bool {
 /// `settings` is the section of the policy.
 #[must_use]
 pub fn tenants_replace_metrics(settings: Option<&Value>) -> bool {
-    Section::of(settings).preset == Some(Preset::Kaasops)
+    Section::of(settings).is_kaasops()
 }
 
 /// Source of catalogues of versions that workloads run.
@@ -243,11 +293,27 @@ fn check_structure(section: &Value) -> Result<(), String> {
                     "catalogue: {value} is unknown; the values are `Files` and `Learn`"
                 ));
             }
+            "namespaces" => {
+                let namespaces = BTreeMap::<String, NamespaceSettings>::deserialize(value);
+                namespaces.map_err(|error| {
+                    format!("namespaces: {error}; write names of namespaces, each with `quota`")
+                })?;
+            }
+            "quota" => {
+                let names = Quota::NAMES.join("`, `");
+                Quota::deserialize(value)
+                    .map_err(|error| format!("quota: {error}; the keys are `{names}`"))?;
+            }
             "tenants" => check_tenants(value)?,
             "version" => check_version(value)?,
+            "workloads" => {
+                WorkloadLimits::deserialize(value).map_err(|error| {
+                    format!("workloads: {error}; the keys are `configurationBytes` and `diskBytes`")
+                })?;
+            }
             _ => {
                 return Err(format!(
-                    "{key}: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `exact`, `forbidDashesInNames`, `preset`, `tenants` and `version`"
+                    "{key}: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `exact`, `forbidDashesInNames`, `namespaces`, `preset`, `quota`, `tenants`, `version` and `workloads`"
                 ));
             }
         }

@@ -14,7 +14,7 @@ use tokio::task::JoinError;
 
 use crate::run::assembled::{Candidate, InProcess, Published, Selected, Start, StartedAssembly};
 use crate::run::pipeline_secrets::{self, PipelineSecrets};
-use crate::run::secret_budget;
+use crate::run::quotas::Quotas;
 use crate::run::workload::{RunsPipelines, assembly_options};
 
 /// Pipelines that a workload selects, and what it runs now.
@@ -91,7 +91,8 @@ impl Assembler {
             reads,
             is_incomplete,
         } = read;
-        for (key, why) in secret_budget::exceeding(parts, &values, &published) {
+        let quotas = Quotas::of(request.policy().settings("vector"));
+        for (key, why) in quotas.exceeding(parts, &values, &published) {
             waiting.entry(key).or_insert(why);
         }
         candidate.values = values;

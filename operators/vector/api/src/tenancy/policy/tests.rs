@@ -45,7 +45,23 @@ fn unknown_names_and_invalid_patterns_are_rejected() {
         ),
         (
             json!({"tenant": {}}),
-            "tenant: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `exact`, `forbidDashesInNames`, `preset`, `tenants` and `version`",
+            "tenant: the key is unknown; the keys are `catalogue`, `envVarInterpolation`, `exact`, `forbidDashesInNames`, `namespaces`, `preset`, `quota`, `tenants`, `version` and `workloads`",
+        ),
+        (
+            json!({"quota": {"memory": 1}}),
+            "quota: unknown field `memory`",
+        ),
+        (
+            json!({"quota": {"memoryBytes": "1Gi"}}),
+            "the keys are `components`, `configurationBytes`, ",
+        ),
+        (
+            json!({"namespaces": {"a": {"quotas": {}}}}),
+            "namespaces: unknown field `quotas`",
+        ),
+        (
+            json!({"workloads": {"memoryBytes": 1}}),
+            "workloads: unknown field `memoryBytes`",
         ),
         (
             json!({"version": 0.57}),
@@ -83,7 +99,7 @@ fn unknown_names_and_invalid_patterns_are_rejected() {
     }
     assert_eq!(check(&json!({})), Ok(()));
     let lists = LISTS.map(|key| (key.to_owned(), json!([])));
-    let all = json!({"tenants": serde_json::Map::from_iter(lists), "envVarInterpolation": true, "exact": true, "forbidDashesInNames": true});
+    let all = json!({"tenants": serde_json::Map::from_iter(lists), "envVarInterpolation": true, "exact": true, "forbidDashesInNames": true, "quota": {"pipelines": 1}, "namespaces": {"a": {"quota": {"pipelines": 2}}}, "workloads": {"diskBytes": 1}});
     assert_eq!(check(&all), Ok(()));
 }
 

@@ -1,0 +1,360 @@
+//! Distribution of what the pipelines of a workload share: what a namespace may take of it, and what all of them may.
+//!
+//! Who runs keeps what it has, and may change as long as it does not take more. Of the others, the first ones get what is left.
+
+use std::collections::BTreeMap;
+
+use lockstep_vector_api::WorkloadLimits;
+use lockstep_vector_api::quota::{self, Quota};
+use lockstep_vector_api::usage::Usage;
+use lockstep_vector_assembly::{PipelineKey, PipelinePart, SecretValues};
+use serde_json::Value;
+
+use crate::owned::MAX_SECRET_BYTES;
+use crate::run::assembled::Published;
+
+/// What a pipeline takes, or several together: the amounts of [`RESOURCES`].
+type Amounts = [u64; RESOURCES.len()];
+
+/// Resources, as a message names their amounts.
+const RESOURCES: [&str; 7] = [
+    "pipelines",
+    "components",
+    "bytes of configuration",
+    "bytes of Secrets",
+    "bytes of memory",
+    "bytes of disk",
+    "connections",
+];
+
+/// Maxima of all namespaces and of the workload.
+pub(crate) struct Quotas<'a> {
+    /// Section of the policy.
+    settings: Option<&'a Value>,
+    workload: [Option<u64>; RESOURCES.len()],
+}
+
+/// Amounts that pipelines take together, and their maxima.
+struct Account {
+    total: Amounts,
+    maxima: [Option<u64>; RESOURCES.len()],
+    whose: String,
+}
+
+impl<'a> Quotas<'a> {
+    pub(crate) fn of(settings: Option<&'a Value>) -> Self {
+        let WorkloadLimits {
+            disk_bytes,
+            configuration_bytes,
+        } = WorkloadLimits::of(settings);
+        // The values of all pipelines are in one Secret.
+        let secret_bytes = u64::try_from(MAX_SECRET_BYTES).ok();
+        Self {
+            settings,
+            workload: [
+                None,
+                None,
+                Some(configuration_bytes),
+                secret_bytes,
+                None,
+                Some(disk_bytes),
+                None,
+            ],
+        }
+    }
+
+    /// Returns the pipelines that take more than what is left, and why they wait.
+    pub(crate) fn exceeding(
+        &self,
+        parts: &[PipelinePart],
+        values: &SecretValues,
+        published: &Published,
+    ) -> BTreeMap<PipelineKey, String> {
+        let running = |key: &PipelineKey| {
+            let part = published.parts.get(key);
+            part.map_or([0; RESOURCES.len()], |part| {
+                amounts(part, &published.values)
+            })
+        };
+        let mut workload = Account {
+            total: [0; RESOURCES.len()],
+            maxima: self.workload,
+            whose: "all pipelines of a workload".to_owned(),
+        };
+        let mut namespaces = BTreeMap::new();
+        for part in parts {
+            let held = running(&part.pipeline);
+            workload.add(held);
+            if let Some(namespace) = &part.pipeline.namespace {
+                let account = namespaces
+                    .entry(namespace.clone())
+                    .or_insert_with(|| self.account_of(namespace));
+                account.add(held);
+            }
+        }
+        let mut result = BTreeMap::new();
+        let mut ordered: Vec<_> = parts.iter().collect();
+        ordered.sort_by_key(|part| {
+            (
+                !published.parts.contains_key(&part.pipeline),
+                &part.pipeline,
+            )
+        });
+        for part in ordered {
+            let (held, wanted) = (running(&part.pipeline), amounts(part, values));
+            let namespace = part.pipeline.namespace.as_ref();
+            let mut own = namespace.and_then(|it| namespaces.get_mut(it));
+            let why = own.as_ref().and_then(|it| it.refusal(held, wanted));
+            match why.or_else(|| workload.refusal(held, wanted)) {
+                Some(why) => drop(result.insert(part.pipeline.clone(), why)),
+                None => {
+                    workload.replace(held, wanted);
+                    if let Some(own) = &mut own {
+                        own.replace(held, wanted);
+                    }
+                }
+            }
+        }
+        result
+    }
+
+    fn account_of(&self, namespace: &str) -> Account {
+        let Quota {
+            pipelines,
+            components,
+            configuration_bytes,
+            secret_bytes,
+            memory_bytes,
+            disk_bytes,
+            connections,
+        } = Quota::of(self.settings, namespace);
+        Account {
+            total: [0; RESOURCES.len()],
+            maxima: [
+                pipelines,
+                components,
+                configuration_bytes,
+                secret_bytes,
+                memory_bytes,
+                disk_bytes,
+                connections,
+            ],
+            whose: format!("the pipelines of the namespace `{namespace}`"),
+        }
+    }
+}
+
+impl Account {
+    fn add(&mut self, amounts: Amounts) {
+        self.replace([0; RESOURCES.len()], amounts);
+    }
+
+    fn replace(&mut self, held: Amounts, wanted: Amounts) {
+        let changes = held.into_iter().zip(wanted);
+        for (total, (held, wanted)) in self.total.iter_mut().zip(changes) {
+            *total = total.saturating_sub(held).saturating_add(wanted);
+        }
+    }
+
+    /// Returns the reason why a pipeline cannot take more of a resource.
+    fn refusal(&self, held: Amounts, wanted: Amounts) -> Option<String> {
+        (0..RESOURCES.len()).find_map(|at| {
+            let maximum = self.maxima[at]?;
+            let without = self.total[at].saturating_sub(held[at]);
+            let exceeds = without.saturating_add(wanted[at]) > maximum && wanted[at] > held[at];
+            exceeds.then(|| {
+                format!(
+                    "it takes {} {}, and {} are left of the {maximum} for {}; remove something, or ask an administrator, who can change the quota in the policy",
+                    wanted[at],
+                    RESOURCES[at],
+                    maximum.saturating_sub(without),
+                    self.whose,
+                )
+            })
+        })
+    }
+}
+
+fn amounts(part: &PipelinePart, values: &SecretValues) -> Amounts {
+    let Usage {
+        components,
+        memory_bytes,
+        disk_bytes,
+        connections,
+    } = Usage::of(part.all_components());
+    let files = part.secrets.iter();
+    let files = files.filter_map(|it| values.get(&it.file_name));
+    let secret_bytes: usize = files.map(Vec::len).sum();
+    [
+        1,
+        components,
+        quota::bytes(part.all_components()),
+        u64::try_from(secret_bytes).unwrap_or(u64::MAX),
+        memory_bytes,
+        disk_bytes,
+        connections,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_vector_api::RunnerKind;
+    use lockstep_vector_assembly::{AssemblyOptions, RunnablePipeline, render};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns a part with this sink option in a namespace.
+    fn part(namespace: &str, name: &str, option: &str, value: Value) -> PipelinePart {
+        let mut sink = json!({
+            "type": "datadog_logs", "inputs": ["in"], "default_api_key": "SECRET[s.key]",
+        });
+        sink[option] = value;
+        let pipeline = RunnablePipeline {
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+            spec: json!({
+                "secret": {"s": {"type": "kubernetes_secret", "name": name}},
+                "sources": {"in": {"type": "kubernetes_logs"}},
+                "sinks": {"out": sink},
+            }),
+            ..RunnablePipeline::default()
+        };
+        let part = render(&AssemblyOptions::new(RunnerKind::Agent), &pipeline, None);
+        part.expect("a part")
+    }
+
+    fn published(parts: &[PipelinePart], values: SecretValues) -> Published {
+        let parts = parts.iter();
+        Published {
+            parts: parts
+                .map(|part| (part.pipeline.clone(), part.clone()))
+                .collect(),
+            values,
+        }
+    }
+
+    /// Returns the names of the pipelines that wait. `sizes` are the sizes of their values, in units of a quarter.
+    fn too_large(before: &[(&str, usize)], sizes: &[(&str, usize)]) -> Vec<String> {
+        let part = |name: &str| part(&format!("n-{name}"), name, "x", 1.into());
+        let values = |sizes: &[(&str, usize)]| -> SecretValues {
+            let values = sizes.iter().map(|(name, quarters)| {
+                let value = vec![b'x'; quarters * MAX_SECRET_BYTES / 4];
+                (part(name).secrets[0].file_name.clone(), value)
+            });
+            values.collect()
+        };
+        let running: Vec<_> = before.iter().map(|(name, _)| part(name)).collect();
+        let parts: Vec<_> = sizes.iter().map(|(name, _)| part(name)).collect();
+        let settings = json!({"quota": {"secretBytes": u64::MAX}});
+        let quotas = Quotas::of(Some(&settings));
+        let published = published(&running, values(before));
+        let found = quotas.exceeding(&parts, &values(sizes), &published);
+        found.into_keys().map(|key| key.name).collect()
+    }
+
+    #[test]
+    fn running_pipelines_keep_their_size_and_others_get_what_is_left() {
+        let none = Vec::<String>::new();
+        assert_eq!(too_large(&[], &[("a", 2), ("b", 2)]), none);
+        assert_eq!(too_large(&[], &[("a", 3), ("b", 2), ("c", 1)]), ["b"]);
+        assert_eq!(too_large(&[("b", 2)], &[("a", 3), ("b", 2)]), ["a"]);
+        // A running pipeline must not grow at the expense of another one, and both may shrink.
+        assert_eq!(
+            too_large(&[("a", 2), ("b", 2)], &[("a", 3), ("b", 2)]),
+            ["a"]
+        );
+        assert_eq!(
+            too_large(&[("a", 3), ("b", 1)], &[("a", 1), ("b", 3)]),
+            none
+        );
+        assert_eq!(too_large(&[], &[("a", 5), ("b", 1)]), ["a"]);
+    }
+
+    /// Returns the pipelines that wait, and whether what runs already counts.
+    fn waiting(settings: &Value, parts: &[PipelinePart], running: &[PipelinePart]) -> Vec<String> {
+        let published = published(running, SecretValues::new());
+        let quotas = Quotas::of(Some(settings));
+        let found = quotas.exceeding(parts, &SecretValues::new(), &published);
+        let shown = found.into_iter().map(|(key, why)| format!("{key}: {why}"));
+        shown.collect()
+    }
+
+    #[test]
+    fn each_resource_of_a_namespace_has_a_maximum_and_others_are_not_affected() {
+        let disk = |bytes: u64| json!({"type": "disk", "max_size": bytes});
+        let memory = |events: u64| json!({"max_events": events});
+        let mib = 1 << 20;
+        for (name, option, value, unit) in [
+            ("pipelines", "x", json!(1), "pipelines"),
+            ("components", "x", json!(1), "components"),
+            (
+                "configurationBytes",
+                "x",
+                json!("x".repeat(mib)),
+                "bytes of configuration",
+            ),
+            ("memoryBytes", "buffer", memory(1000), "bytes of memory"),
+            ("diskBytes", "buffer", disk(1 << 30), "bytes of disk"),
+            (
+                "connections",
+                "request",
+                json!({"concurrency": 100}),
+                "connections",
+            ),
+        ] {
+            let parts: Vec<_> = ["a/p", "a/q", "b/p"]
+                .into_iter()
+                .map(|key| {
+                    let (namespace, pipeline) = key.split_once('/').expect("a key");
+                    part(namespace, pipeline, option, value.clone())
+                })
+                .collect();
+            let usage = amounts(&parts[0], &SecretValues::new());
+            let at = RESOURCES
+                .iter()
+                .position(|it| *it == unit)
+                .expect("a resource");
+            let settings =
+                json!({"quota": {name: usage[at] * 3 / 2, "configurationBytes": u64::MAX}});
+            let settings = if name == "configurationBytes" {
+                json!({"quota": {name: usage[at] * 3 / 2}})
+            } else {
+                settings
+            };
+            let found = waiting(&settings, &parts, &[]);
+            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            assert!(found[0].starts_with("a/q: "), "{found:?}");
+            assert!(found[0].contains(unit), "{found:?}");
+            assert!(found[0].contains("namespace `a`"), "{found:?}");
+            // Who was there first keeps running, and may change.
+            let found = waiting(&settings, &parts, &parts[1..2]);
+            assert!(found[0].starts_with("a/p: "), "{name}: {found:?}");
+            // What ran before there was a quota runs on.
+            assert_eq!(waiting(&settings, &parts, &parts), [""; 0], "{name}");
+            let own = json!({"namespaces": {"a": {"quota": {name: u64::MAX}}}});
+            let mut settings = settings;
+            settings["namespaces"] = own["namespaces"].clone();
+            assert_eq!(waiting(&settings, &parts, &[]), [""; 0], "{name}");
+            let of_kaasops = json!({"preset": "kaasops"});
+            assert_eq!(waiting(&of_kaasops, &parts, &[]), [""; 0], "{name}");
+        }
+    }
+
+    #[test]
+    fn the_disk_buffers_of_all_namespaces_fit_on_the_disk() {
+        let disk = json!({"type": "disk", "max_size": 1_u64 << 30});
+        let parts: Vec<_> = (10..50)
+            .map(|number| part(&format!("n{number}"), "p", "buffer", disk.clone()))
+            .collect();
+        let found = waiting(&json!({}), &parts, &[]);
+        assert_eq!(found.len(), 8);
+        assert!(found[0].starts_with("n42/p: "), "{found:?}");
+        assert!(
+            found[0].contains("all pipelines of a workload"),
+            "{found:?}"
+        );
+        // They ran already.
+        assert_eq!(waiting(&json!({}), &parts, &parts), [""; 0]);
+    }
+}
