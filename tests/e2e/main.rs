@@ -89,6 +89,7 @@ mod vector_kaasops;
 mod vector_pod_refresh;
 mod vector_run;
 mod vector_scale;
+mod vector_shared_process;
 mod vector_validate;
 mod vector_workload_namespaces;
 mod vrl_limits;

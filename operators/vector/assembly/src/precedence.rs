@@ -49,16 +49,12 @@ impl PublishedParts {
         self.0.get(pipeline)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Checks whether a part is published, with these values of its Secrets.
     pub(crate) fn has(&self, resolved: &PipelinePart, options: &AssemblyOptions) -> bool {
         let published = self.get(&resolved.pipeline);
         published.is_some_and(|it| {
-            it.with_names(options.component_names)
-                .has_components_of(resolved)
+            let published = it.named_like(resolved, options);
+            published.has_components_of(resolved)
         })
     }
 }
@@ -117,8 +113,7 @@ impl Rank {
         let Some(before) = present.published.get(&part.pipeline) else {
             return Self::New;
         };
-        // It may have been rendered with other names.
-        let before = before.with_names(options.component_names);
+        let before = before.named_like(part, options);
         let claims = Claims::by(&part.resolved(present.values));
         if claims.are_among(&Claims::by(&before)) {
             Self::Unchanged

@@ -5,12 +5,9 @@
 //! components of a pipeline are in one file, and they stay in this file when other pipelines come and go, unless the
 //! number of files changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
-use std::io::Write;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use fnv::FnvHasher;
 use lockstep_vector_config::ComponentKind;
 use serde_json::{Map, Value};
@@ -23,24 +20,16 @@ use crate::pipeline::PipelineKey;
 /// Maximum number of files.
 const MAX_FILES: usize = 64;
 
+/// Content of files by name, such as `agent.json`, and `agent-1.json` for a further one.
+pub type PublishedFiles = BTreeMap<String, Vec<u8>>;
+
 /// Limits of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublicationLimits {
-    /// Maximum size of a file, after compression.
+pub struct PublicationLimits<'a> {
+    /// Maximum size of a file.
     pub max_file_bytes: usize,
-    /// If the configuration has more bytes, all files are compressed (gzip). None: they never are.
-    pub compress_above: Option<usize>,
-}
-
-/// File of a configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PublishedFile {
-    /// Name, such as `agent.json`, and `agent-1.json` for a further file. A compressed file has the same name.
-    pub name: String,
-    /// Content.
-    pub content: Vec<u8>,
-    /// If true, the content is compressed.
-    pub is_compressed: bool,
+    /// Numbers of the files that the Pods read now. They remain: each change of their number replaces the Pods.
+    pub present: &'a BTreeSet<usize>,
 }
 
 /// Reason why a configuration cannot be stored.
@@ -63,42 +52,38 @@ pub struct TooLarge {
 pub fn publish(
     assembly: &Assembly,
     stem: &str,
-    limits: PublicationLimits,
-) -> Result<Vec<PublishedFile>, TooLarge> {
-    let total = assembly.to_bytes().len();
-    let is_compressed = limits.compress_above.is_some_and(|above| total > above);
+    limits: PublicationLimits<'_>,
+) -> Result<PublishedFiles, TooLarge> {
     let owners = owners(assembly);
-    let mut number = 1;
+    let present = limits.present.iter().filter(|number| **number < MAX_FILES);
+    let present: BTreeSet<usize> = present.copied().collect();
+    let last = present.last().copied().unwrap_or_default();
+    let mut number = (last + 1).next_power_of_two();
     while number <= MAX_FILES {
-        let configs = split(assembly, &owners, number).into_iter().enumerate();
-        let used = configs.filter(|(index, config)| *index == 0 || !config.is_empty());
-        let files = used.map(|(index, config)| {
-            let content = bytes(&config.into());
-            let content = if is_compressed {
-                compress(&content)
-            } else {
-                content
-            };
+        let configs = split(assembly, &owners, number);
+        let is_needed = |index: &usize| *index == 0 || !configs[*index].is_empty();
+        let fits = |index: usize| present.is_empty() || present.contains(&index);
+        // If the Pods have to be replaced, they get all files, so that none comes to them later.
+        let is_complete = number > 1 && !(0..number).filter(is_needed).all(fits);
+        let files = configs.iter().enumerate();
+        let files =
+            files.filter(|(index, _)| is_complete || is_needed(index) || present.contains(index));
+        let files = files.map(|(index, config)| {
             let name = match index {
                 0 => format!("{stem}.json"),
                 _ => format!("{stem}-{index}.json"),
             };
-            PublishedFile {
-                name,
-                content,
-                is_compressed,
-            }
+            (name, bytes(&config.clone().into()))
         });
-        let files: Vec<_> = files.collect();
-        let mut sizes = files.iter().map(|file| file.content.len());
-        if sizes.all(|bytes| bytes <= limits.max_file_bytes) {
+        let files: PublishedFiles = files.collect();
+        if files.values().all(|it| it.len() <= limits.max_file_bytes) {
             return Ok(files);
         }
         // With twice as many files, each is divided into two.
         number *= 2;
     }
     Err(TooLarge {
-        bytes: total,
+        bytes: assembly.to_bytes().len(),
         max_file_bytes: limits.max_file_bytes,
     })
 }
@@ -146,18 +131,8 @@ fn file_of(pipeline: &PipelineKey, number: usize) -> usize {
     usize::try_from(hasher.finish() % number).expect("the remainder is small")
 }
 
-/// Compresses a file. The result contains no time, so that the same file gives the same bytes.
-fn compress(content: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    let written = encoder.write_all(content).and_then(|()| encoder.finish());
-    written.expect("a vector can be written")
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
-    use flate2::read::GzDecoder;
     use lockstep_vector_api::RunnerKind;
     use serde_json::json;
 
@@ -165,11 +140,6 @@ mod tests {
     use crate::assembly::assemble;
     use crate::options::{AssemblyOptions, InternalMetrics};
     use crate::pipeline::RunnablePipeline;
-
-    const UNLIMITED: PublicationLimits = PublicationLimits {
-        max_file_bytes: usize::MAX,
-        compress_above: None,
-    };
 
     fn assembly(number: usize) -> Assembly {
         let pipelines = (0..number).map(|index| RunnablePipeline {
@@ -189,20 +159,13 @@ mod tests {
     }
 
     /// Merges files as Vector does, which rejects a component that is in two of them.
-    fn merged(files: &[PublishedFile]) -> Value {
+    fn merged(files: &PublishedFiles) -> Value {
         let mut config = Map::new();
-        for file in files {
-            let mut text = Vec::new();
-            if file.is_compressed {
-                let mut decoder = GzDecoder::new(&*file.content);
-                decoder.read_to_end(&mut text).expect("it is gzip");
-            } else {
-                text.clone_from(&file.content);
-            }
-            let own: Map<String, Value> = serde_json::from_slice(&text).expect("it is JSON");
-            for (name, value) in own {
-                match (config.get_mut(&name).and_then(Value::as_object_mut), value) {
-                    (Some(block), Value::Object(components)) => {
+        for content in files.values() {
+            let file: Map<String, Value> = serde_json::from_slice(content).expect("JSON");
+            for (name, value) in file {
+                match (config.get_mut(&name), value) {
+                    (Some(Value::Object(block)), Value::Object(components)) => {
                         for (id, component) in components {
                             assert!(block.insert(id, component).is_none());
                         }
@@ -215,75 +178,63 @@ mod tests {
         config.into()
     }
 
+    /// Returns the files while the Pods read those with these numbers.
+    fn files(number: usize, max_file_bytes: usize, present: &[usize]) -> PublishedFiles {
+        let limits = PublicationLimits {
+            max_file_bytes,
+            present: &present.iter().copied().collect(),
+        };
+        publish(&assembly(number), "agent", limits).expect("files")
+    }
+
     #[test]
     fn a_small_configuration_is_one_file() {
-        let assembly = assembly(3);
-        let files = publish(&assembly, "agent", UNLIMITED).expect("files");
-        let expected = PublishedFile {
-            name: "agent.json".to_owned(),
-            content: assembly.to_bytes(),
-            is_compressed: false,
-        };
-        assert_eq!(files, [expected]);
+        let expected = [("agent.json".to_owned(), assembly(3).to_bytes())];
+        assert_eq!(files(3, usize::MAX, &[]), BTreeMap::from(expected));
+        assert_eq!(files(3, usize::MAX, &[0]), files(3, usize::MAX, &[]));
     }
 
     #[test]
     fn the_files_of_a_large_configuration_are_small_enough_and_merge_to_it() {
-        let assembly = assembly(200);
         let max_file_bytes = 6_000;
-        let limits = PublicationLimits {
-            max_file_bytes,
-            ..UNLIMITED
-        };
-        let files = publish(&assembly, "agent", limits).expect("files");
+        let files = files(200, max_file_bytes, &[0]);
         assert!(files.len() > 4, "{}", files.len());
-        assert_eq!(files[0].name, "agent.json");
-        assert_eq!(files[1].name, "agent-1.json");
-        assert!(
-            files
-                .iter()
-                .all(|file| file.content.len() <= max_file_bytes)
-        );
-        assert_eq!(merged(&files), assembly.config);
+        assert!(files.contains_key("agent.json"));
+        assert!(files.contains_key("agent-1.json"));
+        assert!(files.values().all(|it| it.len() <= max_file_bytes));
+        assert_eq!(merged(&files), assembly(200).config);
     }
 
     #[test]
-    fn if_the_configuration_is_larger_than_the_limit_all_files_are_compressed() {
-        let assembly = assembly(200);
-        for (above, is_compressed) in [(1_000_000, false), (1_000, true)] {
-            let limits = PublicationLimits {
-                max_file_bytes: 1_000_000,
-                compress_above: Some(above),
-            };
-            let files = publish(&assembly, "config", limits).expect("files");
-            assert_eq!(files.len(), 1);
-            assert_eq!(files[0].is_compressed, is_compressed);
-            assert_eq!(files[0].name, "config.json");
-            assert_eq!(merged(&files), assembly.config);
-            let is_smaller = files[0].content.len() < assembly.to_bytes().len() / 5;
-            assert_eq!(is_smaller, is_compressed);
-            assert_eq!(publish(&assembly, "config", limits), Ok(files));
+    fn the_number_of_files_does_not_change_with_each_pipeline() {
+        let many = files(200, 6_000, &[0]);
+        let present: Vec<_> = (0..many.len()).collect();
+        for number in [0, 1, 100, 199] {
+            let fewer = files(number, 6_000, &present);
+            assert_eq!(fewer.len(), many.len(), "{number}");
+            assert_eq!(merged(&fewer), assembly(number).config);
         }
+        // An earlier version has left out those without components.
+        let few = files(3, 6_000, &[0, 5, 6]);
+        let names: Vec<_> = few.keys().collect();
+        assert!(few.len() == 3 || few.len() == 8, "{names:?}");
+        assert_eq!(files(0, 6_000, &[0, 5, 6]).len(), 3);
     }
 
     #[test]
     fn pipelines_stay_in_their_files_when_others_come() {
-        let limits = PublicationLimits {
-            max_file_bytes: 10_000,
-            ..UNLIMITED
-        };
-        let files = |number| publish(&assembly(number), "agent", limits).expect("files");
+        let files = |number| files(number, 10_000, &[]);
         let (before, after) = (files(150), files(151));
         assert_eq!(before.len(), after.len());
-        let same = before.iter().filter(|file| after.contains(file)).count();
-        assert_eq!(same, before.len() - 1);
+        let is_same = |(name, content): &(&String, &Vec<u8>)| after[*name] == **content;
+        assert_eq!(before.iter().filter(is_same).count(), before.len() - 1);
     }
 
     #[test]
     fn a_pipeline_that_is_larger_than_a_file_is_an_error() {
         let limits = PublicationLimits {
             max_file_bytes: 200,
-            ..UNLIMITED
+            present: &BTreeSet::new(),
         };
         let error = publish(&assembly(2), "agent", limits).expect_err("an error");
         assert_eq!(error.max_file_bytes, 200);

@@ -31,6 +31,9 @@ pub struct StartCheck<'a> {
     pub accepted: &'a BTreeSet<Check>,
     /// Errors that count.
     pub extent: Extent,
+    /// If true, a part that could not be checked must not be left out: another operator runs it, and its configuration is
+    /// replaced only by one with all pipelines.
+    pub requires_all: bool,
     /// Values of Secrets, and what runs now.
     pub present: PresentState<'a>,
     /// Fingerprints of parts that passed. They are not checked again; those of other parts are removed.
@@ -61,8 +64,7 @@ pub enum StartError {
     /// The global options are invalid.
     #[error("Vector does not start with the options of the workload: {0}")]
     Options(String),
-    /// A part could not be checked, for a reason that it may not have caused, and nothing is published that could run on. A
-    /// later attempt may succeed.
+    /// A part could not be checked, for a reason that it may not have caused, and all are required. A later attempt may succeed.
     #[error("{pipeline} could not be checked: {message}", pipeline = .0.pipeline, message = .0.message)]
     Unclear(PipelineProblem),
 }
@@ -97,9 +99,8 @@ impl StartCheck<'_> {
         }
         let checked = self.check_each(&options, parts);
         if let Some(problem) = checked.unclear.first()
-            && self.present.published.is_empty()
+            && self.requires_all
         {
-            // The configuration of another operator is replaced only by one with all pipelines.
             return Err(StartError::Unclear(problem.clone()));
         }
         let is_incomplete = !checked.unclear.is_empty();
@@ -412,6 +413,7 @@ mod tests {
             interpolation: Interpolation::Off,
             accepted: &accepted.iter().copied().collect(),
             extent: Extent::Everything,
+            requires_all: true,
             present: PresentState::none(),
             passed,
         };
@@ -559,6 +561,7 @@ mod tests {
             interpolation: Interpolation::Off,
             accepted: &BTreeSet::new(),
             extent: Extent::Everything,
+            requires_all: true,
             present: PresentState::none(),
             passed: &mut BTreeSet::new(),
         };
@@ -617,6 +620,7 @@ mod tests {
             interpolation: Interpolation::Off,
             accepted: &BTreeSet::new(),
             extent,
+            requires_all: false,
             present: PresentState { values, published },
             passed: &mut BTreeSet::new(),
         };

@@ -189,14 +189,14 @@ fn amount(
 
 /// Returns a number, which Vector reads from a float and from a text with a value of a Secret, too.
 fn number(value: &Value) -> Option<u64> {
-    let number = value.as_f64()?;
     // A cast saturates.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a cast to an integer saturates, and negative numbers are no amounts"
+        reason = "a cast to an integer saturates, and negative numbers become 0"
     )]
-    (number > 0.0).then_some(number as u64)
+    let rounded = |number: f64| number as u64;
+    value.as_u64().or_else(|| value.as_f64().map(rounded))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! Both are made as a reconciliation makes them, for a workload without pipelines: a pipeline changes nothing that depends
 //! on the workload.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lockstep_shared_validation::decode;
@@ -91,6 +92,7 @@ impl Desired {
             K::KIND_OF_RUNNER,
             &assembly,
             is_compressed.unwrap_or_default(),
+            &BTreeSet::new(),
         );
         let publication = Publication {
             files: files.ok()?,

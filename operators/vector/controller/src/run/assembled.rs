@@ -62,6 +62,8 @@ pub(crate) enum InProcess {
 pub(crate) struct Published {
     pub(crate) parts: BTreeMap<PipelineKey, PipelinePart>,
     pub(crate) values: SecretValues,
+    /// If true, something runs that is not recorded: another operator has published it, or the record is lost.
+    pub(crate) is_unknown: bool,
 }
 
 impl Published {
@@ -160,6 +162,7 @@ impl Start<'_> {
                 interpolation,
                 accepted: &accepted,
                 extent,
+                requires_all: self.published.is_unknown,
                 present: PresentState {
                     values: &candidate.values,
                     published: &published,
@@ -251,6 +254,7 @@ mod tests {
         let published = Published {
             parts: BTreeMap::from([(pipeline("").key(), part("ping_interval"))]),
             values: uri("ws://old"),
+            is_unknown: false,
         };
         let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
         let selected = Selected {
@@ -298,6 +302,7 @@ mod tests {
         let published = Published {
             parts: BTreeMap::from([(pipeline("").key(), part("ping_interval"))]),
             values: uri(":::not a uri"),
+            is_unknown: false,
         };
         let environment = VrlEnvironment::shared(InProcessCompiler::boxed);
         let selected = Selected {

@@ -84,7 +84,7 @@ impl Assembler {
         let mut candidate = self.render(options, selection).await?;
         let parts = &candidate.rendered.parts;
         let read = pipeline_secrets::read(&self.client, &self.secret_access, parts).await;
-        read.require_fallback(&published.parts)?;
+        read.require_fallback(&published)?;
         let PipelineSecrets {
             values,
             mut waiting,

@@ -72,6 +72,11 @@ pub(crate) struct PublishedNames {
 }
 
 impl PresentNames {
+    /// Returns true if the workload exists.
+    pub(crate) fn exists(&self) -> bool {
+        self.exists
+    }
+
     /// Reads the names from the observed object that runs Vector.
     pub(crate) fn of(live: Option<&Value>, object_name: &str, is_rolled_out: bool) -> Self {
         let Some(live) = live else {

@@ -216,6 +216,13 @@ impl Observed {
         workloads.find(|(it, _)| *it == kind).map(|(_, it)| it)
     }
 
+    /// Returns the names of the Secrets with the configuration that the Pods mount.
+    pub(crate) fn mounted_secrets(&self) -> BTreeSet<String> {
+        let live = self.of(self.desired_kind);
+        let mounted = live.into_iter().flat_map(owned::live_secrets);
+        mounted.map(str::to_owned).collect()
+    }
+
     /// Returns the observed objects of an aggregator.
     pub(crate) fn aggregator(&self) -> ObservedAggregator<'_> {
         ObservedAggregator {

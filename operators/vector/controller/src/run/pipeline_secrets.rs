@@ -8,7 +8,10 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SecretRights, path_segment};
 use lockstep_vector_assembly::{PipelineKey, PipelinePart, secrets};
+
 use tokio::time::{Instant, timeout_at};
+
+use crate::run::assembled::Published;
 
 /// Time for all Secrets of a workload: a few that are not answered do not delay the other pipelines for longer.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
@@ -30,13 +33,10 @@ pub(crate) struct PipelineSecrets {
 }
 
 impl PipelineSecrets {
-    /// Returns an error if a Secret could not be read, and nothing of this controller runs that its pipeline could fall back to.
+    /// Returns an error if a Secret could not be read, and what runs is not recorded, so that its pipeline could not fall back to it.
     /// The configuration of another operator, as before a takeover, is replaced only by one with all pipelines.
-    pub(crate) fn require_fallback(
-        &self,
-        running: &BTreeMap<PipelineKey, PipelinePart>,
-    ) -> Result<(), ReconcileError> {
-        if !self.is_incomplete || !running.is_empty() {
+    pub(crate) fn require_fallback(&self, published: &Published) -> Result<(), ReconcileError> {
+        if !self.is_incomplete || !published.is_unknown {
             return Ok(());
         }
         let problem = self.waiting.values().next().cloned();
@@ -181,19 +181,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_secret_the_configuration_of_another_operator_is_not_replaced() {
         let parts = [part("waits", "silent"), part("runs", "answered")];
-        let running = BTreeMap::from([(parts[1].pipeline.clone(), parts[1].clone())]);
+        let of_another_operator = Published {
+            is_unknown: true,
+            ..Published::default()
+        };
         let (client, access) = (client(), SecretAccess::default());
         let incomplete = read(&client, &access, &parts).await;
-        let error = incomplete.require_fallback(&BTreeMap::new());
-        let error = error.expect_err("nothing of this controller runs");
+        let error = incomplete.require_fallback(&of_another_operator);
+        let error = error.expect_err("the other operator runs it");
         assert!(error.passes_by_itself(), "{error}");
         assert!(error.to_string().contains("`silent`"), "{error}");
         incomplete
-            .require_fallback(&running)
+            .require_fallback(&Published::default())
             .expect("the pipeline runs as it last ran");
         let complete = read(&client, &access, &parts[1..]).await;
         complete
-            .require_fallback(&BTreeMap::new())
+            .require_fallback(&of_another_operator)
             .expect("all Secrets are known");
     }
 }

@@ -1,6 +1,6 @@
 //! Configuration → what the owned objects are made of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_controller::ReconcileError;
 use lockstep_vector_api::RunnerKind;
@@ -12,7 +12,7 @@ use crate::run::data_migration::{self, PublishedNames};
 /// Sources that read the Kubernetes API.
 const READ_THE_API: [&str; 1] = ["kubernetes_logs"];
 
-/// Returns the files of a configuration.
+/// Returns the files of a configuration. `present` are the numbers of those that the Pods read now.
 ///
 /// # Errors
 ///
@@ -21,6 +21,7 @@ pub(crate) fn files(
     kind: RunnerKind,
     assembly: &Assembly,
     is_compressed: bool,
+    present: &BTreeSet<usize>,
 ) -> Result<BTreeMap<String, Vec<u8>>, TooLarge> {
     let stem = match kind {
         RunnerKind::Agent => "agent",
@@ -33,10 +34,9 @@ pub(crate) fn files(
         } else {
             owned::MAX_SECRET_BYTES
         },
-        compress_above: None,
+        present,
     };
-    let files = publish(assembly, stem, limits)?;
-    Ok(files.into_iter().map(|it| (it.name, it.content)).collect())
+    publish(assembly, stem, limits)
 }
 
 /// Returns what is published. `secrets` are the values of the Secrets that the configuration refers to; `adopted_hash`,
@@ -53,15 +53,19 @@ pub(crate) fn of(
     adopted_hash: Option<String>,
     names: PublishedNames,
     image: Option<&str>,
+    mounted: MountedSecrets<'_>,
 ) -> Result<Publication, TooLarge> {
-    let files = |assembly| files(kind, assembly, is_compressed);
+    let files = |assembly, suffix: Option<&str>| {
+        let present = present_files(mounted, suffix);
+        files(kind, assembly, is_compressed, &present)
+    };
     let sources = assembly.config["sources"].as_object().into_iter().flatten();
     let mut types = sources.filter_map(|(_, source)| source["type"].as_str());
     let (mut previous, mut moved_data) = (None, None);
     if let Some((migration, old, moves)) = &names.running {
         previous = Some(PreviousPublication {
             secret_suffix: migration.old_suffix().map(str::to_owned),
-            files: files(old)?,
+            files: files(old, migration.old_suffix())?,
             annotation: migration.to_annotation(),
         });
         moved_data = moves
@@ -70,7 +74,7 @@ pub(crate) fn of(
             .map(|(moves, image)| moved(image, moves));
     }
     Ok(Publication {
-        files: files(assembly)?,
+        files: files(assembly, names.suffix.as_deref())?,
         secret_suffix: names.suffix,
         data_layout: Some(names.layout.to_string()),
         previous,
@@ -83,6 +87,31 @@ pub(crate) fn of(
         checks: Vec::new(),
         validator: None,
     })
+}
+
+/// Secrets with the configuration that the Pods mount.
+#[derive(Clone, Copy)]
+pub(crate) struct MountedSecrets<'a> {
+    pub(crate) names: &'a BTreeSet<String>,
+    /// Name of most owned objects, which is the beginning of these names.
+    pub(crate) object_name: &'a str,
+}
+
+/// Returns the numbers of the files in the Secrets that have the end of a layout.
+fn present_files(mounted: MountedSecrets<'_>, suffix: Option<&str>) -> BTreeSet<usize> {
+    let MountedSecrets { names, object_name } = mounted;
+    let first = match suffix {
+        Some(suffix) => format!("{object_name}-{suffix}"),
+        None => object_name.to_owned(),
+    };
+    let numbers = names.iter().filter_map(|name| {
+        let end = name.strip_prefix(&first)?;
+        match end.strip_prefix('-') {
+            Some(number) => number.parse().ok(),
+            None => end.is_empty().then_some(0),
+        }
+    });
+    numbers.collect()
 }
 
 /// Returns the error of a configuration that does not fit into Secrets.

@@ -7,7 +7,7 @@ use lockstep_vector_assembly::{Assembly, AssemblyOptions, PipelineKey, PipelineP
 use crate::owned::Publication;
 use crate::run::data_migration::PresentNames;
 use crate::run::observed::Observed;
-use crate::run::publication;
+use crate::run::publication::{self, MountedSecrets};
 use crate::run::workload::RunsPipelines;
 
 /// Facts that decide what is published of a configuration.
@@ -18,6 +18,8 @@ pub(crate) struct PublicationBuilder<'a, K> {
     pub(crate) may_move: bool,
     /// Image of this init container.
     pub(crate) image: Option<&'a str>,
+    /// Name of most owned objects.
+    pub(crate) object_name: &'a str,
 }
 
 impl<K: RunsPipelines> PublicationBuilder<'_, K> {
@@ -47,6 +49,10 @@ impl<K: RunsPipelines> PublicationBuilder<'_, K> {
             self.observed.adopted_hash.clone(),
             names,
             self.image,
+            MountedSecrets {
+                names: &self.observed.mounted_secrets(),
+                object_name: self.object_name,
+            },
         );
         Ok((publication?, image))
     }

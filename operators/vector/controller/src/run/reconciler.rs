@@ -224,15 +224,17 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     async fn collect(&self, request: &SyncRequest<'_, K>) -> Result<Collected, ReconcileError> {
         let object = request.parent();
         let names = Names::of(object, request.raw_parent());
-        let before = stored_parts::read(names.stored(request, stored_parts::KEY)?.as_deref());
+        let stored = names.stored(request, stored_parts::KEY)?;
+        let before = stored_parts::read(stored.as_deref());
         let group = self.group(request)?;
-        let published = Arc::new(Published {
-            parts: stored_parts::without_replaced(&before, &group),
-            values: names.published_secrets(request)?,
-        });
         let observed = self.observe(request, &names).await?;
         let may_move = self.may_move_data(object);
         let present = observed.names(&names.name);
+        let published = Arc::new(Published {
+            parts: stored_parts::without_replaced(&before, &group),
+            values: names.published_secrets(request)?,
+            is_unknown: present.exists() && stored.is_none(),
+        });
         let options = self.assembler.options(request);
         let desired_layout = options.layout();
         Ok(Collected {
@@ -465,6 +467,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             observed: &observed,
             may_move,
             image: self.installation.image.as_deref(),
+            object_name: &names.name,
         };
         let desired_options = options.in_layout(desired_layout);
         let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);

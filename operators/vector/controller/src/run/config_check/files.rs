@@ -1,6 +1,6 @@
 //! Files of a configuration that is checked, with values in place of the references to Secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::RunnerKind;
 use lockstep_vector_assembly::{Assembly, secrets};
@@ -30,7 +30,7 @@ pub(crate) fn files(
     };
     let too_large =
         |why: String| format!("with the values of Secrets in place of the references, {why}");
-    let files = publication::files(kind, &resolved, is_compressed);
+    let files = publication::files(kind, &resolved, is_compressed, &BTreeSet::new());
     let files = files.map_err(|error| too_large(error.to_string()))?;
     if is_compressed && owned::compressed_bytes(&files) > owned::MAX_SECRET_BYTES {
         let max = owned::MAX_SECRET_BYTES;
