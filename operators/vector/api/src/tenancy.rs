@@ -97,6 +97,12 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
             identity::validate,
         ),
         rule(
+            "tenant-agent-identity",
+            "A component of a VectorPipeline has its own credentials for a cloud, unless the policy permits those of the agent.",
+            OWN,
+            identity::own_credentials,
+        ),
+        rule(
             "tenant-inputs",
             "Every input of a VectorPipeline is the name of a component of this pipeline, not a pattern that could match others.",
             OWN,

@@ -93,6 +93,15 @@ impl Section {
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 struct NamespaceSettings {
     quota: Quota,
+    /// If true, its components may use the identity of the agent at a cloud.
+    agent_identity: bool,
+}
+
+/// Returns true if the components of a namespace may use the identity of the agent at a cloud.
+pub(crate) fn may_use_agent_identity(settings: Option<&Value>, namespace: &str) -> bool {
+    let section = Section::of(settings);
+    let namespace = section.namespaces.get(namespace);
+    namespace.is_some_and(|it| it.agent_identity)
 }
 
 /// Limits of what all pipelines of a workload take together.
@@ -164,6 +173,8 @@ pub(crate) struct TenantPolicy {
     pub(crate) files: Vec<String>,
     /// Environment variables of the agent that tenants may refer to.
     pub(crate) environment: BTreeSet<String>,
+    /// Types of components that may use the identity of the agent at a cloud.
+    pub(crate) agent_identity: BTreeSet<String>,
 }
 
 impl Default for TenantPolicy {
@@ -195,6 +206,7 @@ impl Default for TenantPolicy {
             ]),
             files: vec!["/etc/ssl/certs/**".to_owned()],
             environment: set(&["VECTOR_SELF_NODE_NAME"]),
+            agent_identity: BTreeSet::new(),
         }
     }
 }
@@ -265,7 +277,8 @@ fn check(section: &Value) -> Result<(), String> {
 }
 
 /// Lists in `tenants`.
-const LISTS: [&str; 7] = [
+const LISTS: [&str; 8] = [
+    "agentIdentity",
     "deniedFunctions",
     "deniedOptions",
     "deniedSinks",
@@ -296,7 +309,7 @@ fn check_structure(section: &Value) -> Result<(), String> {
             "namespaces" => {
                 let namespaces = BTreeMap::<String, NamespaceSettings>::deserialize(value);
                 namespaces.map_err(|error| {
-                    format!("namespaces: {error}; write names of namespaces, each with `quota`")
+                    format!("namespaces: {error}; write names of namespaces, each with `agentIdentity` and `quota`")
                 })?;
             }
             "quota" => {

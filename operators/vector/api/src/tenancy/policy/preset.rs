@@ -48,6 +48,7 @@ impl Preset {
                 (ADMINISTRATORS, "mixed-roles", Action::Warn),
                 (ADMINISTRATORS, "vrl-files", Action::Warn),
                 (TENANTS, "mixed-roles", Action::Warn),
+                (TENANTS, "tenant-agent-identity", Action::Warn),
                 (TENANTS, "tenant-quota", Action::Warn),
             ],
         }

@@ -41,7 +41,7 @@ fn unknown_names_and_invalid_patterns_are_rejected() {
         ),
         (
             json!({"tenants": {"deniedSink": []}}),
-            "tenants.deniedSink: the key is unknown; the keys are `deniedFunctions`, ",
+            "tenants.deniedSink: the key is unknown; the keys are `agentIdentity`, `deniedFunctions`, ",
         ),
         (
             json!({"tenant": {}}),
