@@ -102,7 +102,8 @@ pub fn render_all(
         .collect();
     let others = pipelines.iter().filter(|it| !parts.contains_key(&it.key()));
     let others: BTreeMap<_, _> = others.map(|pipeline| (pipeline.key(), pipeline)).collect();
-    let mut taken = BTreeSet::new();
+    let kept_sources = kept.iter().flat_map(PipelinePart::all_components);
+    let mut taken: BTreeSet<u16> = kept_sources.flat_map(|it| ports_of(&it)).collect();
     let mut receivers: Vec<_> = kept
         .iter()
         .filter(|part| part.event_port().is_some())
@@ -140,18 +141,23 @@ pub fn render_all(
 fn ports(sources: Option<&Map<String, Value>>) -> impl Iterator<Item = u16> {
     let sources = sources.into_iter().flatten();
     sources.flat_map(|(id, value)| {
-        let source = Component {
+        ports_of(&Component {
             block: ComponentKind::Source.block(),
             family: ComponentKind::Source,
             id,
             value,
-        };
-        let addresses = listen_address::of(&source).into_iter();
-        addresses.filter_map(|address| {
-            let (_, port) = address.endpoint.rsplit_once(':')?;
-            port.parse().ok()
         })
     })
+}
+
+/// Returns the ports that a component listens on.
+fn ports_of(component: &Component<'_>) -> Vec<u16> {
+    let addresses = listen_address::of(component).into_iter();
+    let ports = addresses.filter_map(|address| {
+        let (_, port) = address.endpoint.rsplit_once(':')?;
+        port.parse().ok()
+    });
+    ports.collect()
 }
 
 /// Joins parts, which are sorted. Of two that exclude each other, the one that is published runs; the other one is left out, and

@@ -38,7 +38,7 @@ pub use crate::options::{ApiOptions, AssemblyOptions, InternalMetrics};
 pub use crate::part::{Components, PipelinePart};
 pub use crate::pipeline::{PipelineKey, PipelineProblem, RunnablePipeline};
 pub use crate::precedence::{PresentState, PublishedParts};
-pub use crate::publication::{PublicationLimits, PublishedFiles, TooLarge, publish};
+pub use crate::publication::{PublicationLimits, PublishedFiles, TooLarge, last_file_of, publish};
 pub use crate::reload::{global_options_hash, is_reloaded};
 pub use crate::render::render;
 pub use crate::secrets::{SecretReference, SecretValues};

@@ -123,6 +123,12 @@ fn split(
     files
 }
 
+/// Returns the number of the file of a pipeline among as many files as there can be. Its components are in one of them.
+#[must_use]
+pub fn last_file_of(pipeline: &PipelineKey) -> usize {
+    file_of(pipeline, MAX_FILES)
+}
+
 /// Returns the file of a pipeline: among twice as many files, it is the same or a new one.
 fn file_of(pipeline: &PipelineKey, number: usize) -> usize {
     let mut hasher = FnvHasher::default();

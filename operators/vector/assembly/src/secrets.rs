@@ -68,6 +68,11 @@ pub fn validate_value(value: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Checks whether a text contains a reference.
+pub(crate) fn is_reference(text: &str) -> bool {
+    REFERENCE.is_match(text)
+}
+
 /// Returns the text of a configuration with values in place of the references to them, as Vector does when it loads the
 /// configuration. A reference without a value stays.
 #[must_use]

@@ -115,6 +115,8 @@ impl<'p> Claimed<'p> {
         if let Some((path, owner)) = sockets.find_map(|path| Some((path, self.sockets.get(path)?)))
         {
             let owner = owner.describe(&part.pipeline);
+            // It may contain a value of a Secret.
+            let path = if part.secrets.is_empty() { path } else { "" };
             return Some(format!(
                 "the Unix socket {path} is already used by {owner}; use another path"
             ));

@@ -10,7 +10,7 @@ use lockstep_vector_config::{
     Check, Diagnostic, Interpolation, ProgramScope, VrlEnvironment, validate_config,
     validate_http_hosts, validate_start_up,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::assembly::{Assembly, Rendered, join};
@@ -130,7 +130,10 @@ impl StartCheck<'_> {
                     }
                     // The parts are valid, and what was made of them is not.
                     Some(_) if options.merge_sources => options.merge_sources = false,
-                    Some(error) => return Err(StartError::Options(error.error.to_string())),
+                    Some(error) => {
+                        let text = self.of_all(&options, &assembly.config, error);
+                        return Err(StartError::Options(text));
+                    }
                 }
                 continue;
             }
@@ -155,9 +158,7 @@ impl StartCheck<'_> {
             }
             let config = together(options, &[&*resolved]);
             let mut errors = self.errors(options, &config, self.environment);
-            if matches!(resolved, Cow::Owned(_)) {
-                errors.extend(validate_http_hosts(&config));
-            }
+            errors.extend(self.http_hosts(options, &part, &resolved));
             if let Some(error) = errors.iter().find(|it| is_internal(it)) {
                 checked.unclear.push(self.problem(options, &part, error));
                 // It runs now, and its check may have ended for a reason that another pipeline has caused.
@@ -179,6 +180,26 @@ impl StartCheck<'_> {
         }
         *self.passed = passed;
         checked
+    }
+
+    /// Returns the errors of URIs in Secrets with which only later versions of Vector do not start. What runs with them runs on.
+    fn http_hosts(
+        &self,
+        options: &AssemblyOptions,
+        part: &PipelinePart,
+        resolved: &PipelinePart,
+    ) -> Vec<Diagnostic> {
+        if self.requires_all || self.present.published.has(resolved, options) {
+            return Vec::new();
+        }
+        let is_replaced = |uri: &str| self.interpolation == Interpolation::On && uri.contains('$');
+        let sinks = part.sinks.iter().filter(|(_, sink)| {
+            let uri = sink["uri"].as_str().unwrap_or_default();
+            secrets::is_reference(uri) && !is_replaced(uri)
+        });
+        let sinks = sinks.filter_map(|(id, _)| Some((id.clone(), resolved.sinks.get(id)?.clone())));
+        let sinks: Map<String, Value> = sinks.collect();
+        validate_http_hosts(&json!({"sinks": sinks}))
     }
 
     /// Describes the error of a part, if errors of this cause count.
@@ -271,7 +292,28 @@ impl StartCheck<'_> {
         let shortest = (first.len() + 1..parts.len())
             .find(|length| !joined(&parts[..*length]).is_empty())
             .unwrap_or(parts.len());
-        vec![self.problem(options, parts[shortest - 1].part, error)]
+        let part = parts[shortest - 1].part;
+        if parts.iter().all(|it| it.part.secrets.is_empty()) {
+            return vec![self.problem(options, part, error)];
+        }
+        // The error may contain a value of another part.
+        vec![PipelineProblem {
+            pipeline: part.pipeline.clone(),
+            message: "Vector does not start with it beside the other pipelines of the workload"
+                .to_owned(),
+        }]
+    }
+
+    /// Describes an error of a configuration of all pipelines, without values of Secrets.
+    fn of_all(&self, options: &AssemblyOptions, config: &Value, error: &Diagnostic) -> String {
+        if config.get("secret").is_none() {
+            return error.error.to_string();
+        }
+        let errors = self.structure(options, config);
+        errors.first().map_or_else(
+            || "the values of Secrets together are invalid".to_owned(),
+            |error| error.error.to_string(),
+        )
     }
 
     /// Returns the errors of a configuration, without those of its programs.
@@ -371,13 +413,11 @@ struct TogetherPart<'a> {
 
 #[cfg(test)]
 mod tests {
-    use lockstep_vector_api::{InProcessCompiler, RunnerKind};
-    use serde_json::json;
-
     use super::*;
     use crate::assembly::render_all;
     use crate::pipeline::RunnablePipeline;
     use crate::precedence::PublishedParts;
+    use lockstep_vector_api::{InProcessCompiler, RunnerKind};
 
     fn agent() -> AssemblyOptions {
         AssemblyOptions::new(RunnerKind::Agent)

@@ -72,6 +72,11 @@ impl ForeignServices {
         ))
     }
 
+    /// Adds names.
+    pub(crate) fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// Returns the pipelines whose Services have these names, with the reason why they wait.
     pub(crate) fn waiting(
         &self,

@@ -12,7 +12,9 @@ use lockstep_controller::{
 };
 use lockstep_vector_api::Workload;
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_assembly::{AssemblyOptions, PipelineKey, PresentState, PublishedParts};
+use lockstep_vector_assembly::{
+    AssemblyOptions, PipelineKey, PresentState, PublishedParts, SecretValues,
+};
 use lockstep_vector_validator::Configuration;
 
 use crate::owned::{self, Cluster, ConfigurationCheck};
@@ -127,6 +129,8 @@ struct CheckInput<'a> {
     /// Pipelines that another operator runs.
     taken_over: BTreeSet<PipelineKey>,
     assembled: &'a Assembled,
+    /// Values of the parts that are to run, and of those that run now.
+    values: &'a SecretValues,
     client: &'a Client,
     validator: &'a WarmValidator,
 }
@@ -140,7 +144,7 @@ impl CheckInput<'_> {
     ) -> Result<CheckedFiles, String> {
         let assembly = pipelines.configuration(candidate);
         let secrets = assembly.secrets.iter().filter_map(|it| {
-            let value = self.assembled.secrets.get(&it.file_name)?;
+            let value = self.values.get(&it.file_name)?;
             Some((it.file_name.clone(), value.clone()))
         });
         let secrets = secrets.collect();
@@ -189,7 +193,10 @@ impl PodChecks {
         };
         let live_ids = ids_taken_over(&assembler.client, request, names).await?;
         let taken_over = config_check::running(&live_ids, &candidate.assembly, options);
+        let mut values = selection.published.values.clone();
+        values.extend(candidate.secrets.clone());
         let input = CheckInput {
+            values: &values,
             names,
             workload,
             options,
@@ -267,7 +274,7 @@ impl PodChecks {
             parts: &assembled.assembly.parts,
             before: &published.parts,
             present: PresentState {
-                values: &assembled.secrets,
+                values: input.values,
                 published: &resolved,
             },
             taken_over: std::mem::take(&mut input.taken_over),

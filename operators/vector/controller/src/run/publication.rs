@@ -46,19 +46,14 @@ pub(crate) fn files(
 ///
 /// The configuration does not fit into Secrets.
 pub(crate) fn of(
-    kind: RunnerKind,
+    secrets_of_files: SecretsOfFiles<'_>,
     assembly: &Assembly,
-    is_compressed: bool,
     secrets: BTreeMap<String, Vec<u8>>,
     adopted_hash: Option<String>,
     names: PublishedNames,
     image: Option<&str>,
-    mounted: MountedSecrets<'_>,
 ) -> Result<Publication, TooLarge> {
-    let files = |assembly, suffix: Option<&str>| {
-        let present = present_files(mounted, suffix);
-        files(kind, assembly, is_compressed, &present)
-    };
+    let files = |assembly, suffix| secrets_of_files.files(assembly, suffix);
     let sources = assembly.config["sources"].as_object().into_iter().flatten();
     let mut types = sources.filter_map(|(_, source)| source["type"].as_str());
     let (mut previous, mut moved_data) = (None, None);
@@ -89,29 +84,47 @@ pub(crate) fn of(
     })
 }
 
-/// Secrets with the configuration that the Pods mount.
+/// Secrets in which the files of a configuration are.
 #[derive(Clone, Copy)]
-pub(crate) struct MountedSecrets<'a> {
-    pub(crate) names: &'a BTreeSet<String>,
+pub(crate) struct SecretsOfFiles<'a> {
+    pub(crate) kind: RunnerKind,
+    pub(crate) is_compressed: bool,
+    /// Names of those that the Pods mount now.
+    pub(crate) mounted: &'a BTreeSet<String>,
     /// Name of most owned objects, which is the beginning of these names.
     pub(crate) object_name: &'a str,
 }
 
-/// Returns the numbers of the files in the Secrets that have the end of a layout.
-fn present_files(mounted: MountedSecrets<'_>, suffix: Option<&str>) -> BTreeSet<usize> {
-    let MountedSecrets { names, object_name } = mounted;
-    let first = match suffix {
-        Some(suffix) => format!("{object_name}-{suffix}"),
-        None => object_name.to_owned(),
-    };
-    let numbers = names.iter().filter_map(|name| {
-        let end = name.strip_prefix(&first)?;
-        match end.strip_prefix('-') {
-            Some(number) => number.parse().ok(),
-            None => end.is_empty().then_some(0),
-        }
-    });
-    numbers.collect()
+impl SecretsOfFiles<'_> {
+    /// Returns the files of a configuration. `suffix` is the end of the names for its layout.
+    fn files(
+        self,
+        assembly: &Assembly,
+        suffix: Option<&str>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, TooLarge> {
+        files(
+            self.kind,
+            assembly,
+            self.is_compressed,
+            &self.present(suffix),
+        )
+    }
+
+    /// Returns the numbers of the files in the Secrets that the Pods mount.
+    fn present(self, suffix: Option<&str>) -> BTreeSet<usize> {
+        let first = match suffix {
+            Some(suffix) => format!("{}-{suffix}", self.object_name),
+            None => self.object_name.to_owned(),
+        };
+        let numbers = self.mounted.iter().filter_map(|name| {
+            let end = name.strip_prefix(&first)?;
+            match end.strip_prefix('-') {
+                Some(number) => number.parse().ok(),
+                None => end.is_empty().then_some(0),
+            }
+        });
+        numbers.collect()
+    }
 }
 
 /// Returns the error of a configuration that does not fit into Secrets.
@@ -128,5 +141,32 @@ pub(crate) fn moved(image: &str, moves: &DataMoves) -> MovedData {
     MovedData {
         image: image.to_owned(),
         moves: data_migration::compressed(moves),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_that_pods_read_are_those_of_their_layout() {
+        let mounted = [
+            "a-agent",
+            "a-agent-1",
+            "a-agent-underscores",
+            "a-agent-underscores-3",
+            "b",
+        ];
+        let mounted = mounted.map(str::to_owned).into();
+        let secrets = SecretsOfFiles {
+            kind: RunnerKind::Agent,
+            is_compressed: false,
+            mounted: &mounted,
+            object_name: "a-agent",
+        };
+        assert_eq!(secrets.present(None), BTreeSet::from([0, 1]));
+        let underscores = secrets.present(Some("underscores"));
+        assert_eq!(underscores, BTreeSet::from([0, 3]));
+        assert_eq!(secrets.present(Some("dashes")), BTreeSet::new());
     }
 }

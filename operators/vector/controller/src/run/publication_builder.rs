@@ -7,7 +7,7 @@ use lockstep_vector_assembly::{Assembly, AssemblyOptions, PipelineKey, PipelineP
 use crate::owned::Publication;
 use crate::run::data_migration::PresentNames;
 use crate::run::observed::Observed;
-use crate::run::publication::{self, MountedSecrets};
+use crate::run::publication::{self, SecretsOfFiles};
 use crate::run::workload::RunsPipelines;
 
 /// Facts that decide what is published of a configuration.
@@ -42,17 +42,17 @@ impl<K: RunsPipelines> PublicationBuilder<'_, K> {
         let workload = self.object.workload();
         let is_compressed = workload.and_then(|it| it.compress_config_file);
         let publication = publication::of(
-            K::KIND_OF_RUNNER,
+            SecretsOfFiles {
+                kind: K::KIND_OF_RUNNER,
+                is_compressed: is_compressed.unwrap_or_default(),
+                mounted: &self.observed.mounted_secrets(),
+                object_name: self.object_name,
+            },
             assembly,
-            is_compressed.unwrap_or_default(),
             secrets,
             self.observed.adopted_hash.clone(),
             names,
             self.image,
-            MountedSecrets {
-                names: &self.observed.mounted_secrets(),
-                object_name: self.object_name,
-            },
         );
         Ok((publication?, image))
     }

@@ -3,15 +3,24 @@
 //! Who runs keeps what it has, and may change as long as it does not take more. Of the others, the first ones get what is left.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use lockstep_vector_api::WorkloadLimits;
 use lockstep_vector_api::quota::{self, Quota};
 use lockstep_vector_api::usage::Usage;
-use lockstep_vector_assembly::{PipelineKey, PipelinePart, SecretValues};
+use lockstep_vector_assembly::{PipelineKey, PipelinePart, SecretValues, last_file_of};
 use serde_json::Value;
 
 use crate::owned::MAX_SECRET_BYTES;
 use crate::run::assembled::Published;
+
+/// Bytes of a Secret for the components of pipelines. The rest is for the global options and Vector's own components.
+const FILE_BYTES: usize = MAX_SECRET_BYTES - (64 << 10);
+
+/// Bytes of the Secret that records all parts, which are compressed. The rest is for the results of checks.
+const RECORD_BYTES: usize = 600 << 10;
 
 /// What a pipeline takes, or several together: the amounts of [`RESOURCES`].
 type Amounts = [u64; RESOURCES.len()];
@@ -26,6 +35,9 @@ const RESOURCES: [&str; 7] = [
     "bytes of disk",
     "connections",
 ];
+
+/// Place of the bytes of configuration among the resources.
+const CONFIGURATION: usize = 2;
 
 /// Maxima of all namespaces and of the workload.
 pub(crate) struct Quotas<'a> {
@@ -86,9 +98,12 @@ impl<'a> Quotas<'a> {
             whose: "all pipelines of a workload".to_owned(),
         };
         let mut namespaces = BTreeMap::new();
+        let mut files = BTreeMap::new();
         for part in parts {
             let held = running(&part.pipeline);
             workload.add(held);
+            let file = last_file_of(&part.pipeline);
+            files.entry(file).or_insert_with(Account::of_file).add(held);
             if let Some(namespace) = &part.pipeline.namespace {
                 let account = namespaces
                     .entry(namespace.clone())
@@ -97,6 +112,7 @@ impl<'a> Quotas<'a> {
             }
         }
         let mut result = BTreeMap::new();
+        let mut record = Record::default();
         let mut ordered: Vec<_> = parts.iter().collect();
         ordered.sort_by_key(|part| {
             (
@@ -108,13 +124,23 @@ impl<'a> Quotas<'a> {
             let (held, wanted) = (running(&part.pipeline), amounts(part, values));
             let namespace = part.pipeline.namespace.as_ref();
             let mut own = namespace.and_then(|it| namespaces.get_mut(it));
+            let file = files.get_mut(&last_file_of(&part.pipeline));
             let why = own.as_ref().and_then(|it| it.refusal(held, wanted));
-            match why.or_else(|| workload.refusal(held, wanted)) {
+            let why = why.or_else(|| workload.refusal(held, wanted));
+            let why = why.or_else(|| file.as_ref()?.refusal(held, wanted));
+            let is_running = published.parts.get(&part.pipeline) == Some(part);
+            let why = why.or_else(|| record.add(part).filter(|_| !is_running));
+            match why {
                 Some(why) => drop(result.insert(part.pipeline.clone(), why)),
                 None => {
-                    workload.replace(held, wanted);
+                    // Until it is published that a pipeline takes less, it may fall back to what it has.
+                    let most: Amounts = std::array::from_fn(|at| held[at].max(wanted[at]));
+                    workload.replace(held, most);
+                    if let Some(file) = file {
+                        file.replace(held, most);
+                    }
                     if let Some(own) = &mut own {
-                        own.replace(held, wanted);
+                        own.replace(held, most);
                     }
                 }
             }
@@ -148,7 +174,57 @@ impl<'a> Quotas<'a> {
     }
 }
 
+/// Parts as they are recorded.
+#[derive(Default)]
+struct Record {
+    /// Bytes before the compression.
+    bytes: usize,
+    /// Encoder, once the parts could be too large.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+    /// Parts that are not compressed yet.
+    pending: Vec<u8>,
+}
+
+impl Record {
+    /// Adds a part. Returns the reason why it does not fit any more.
+    fn add(&mut self, part: &PipelinePart) -> Option<String> {
+        let part = serde_json::to_vec(part).expect("a part is JSON");
+        self.bytes += part.len();
+        self.pending.extend(part);
+        // Nothing becomes larger by the compression, which takes long for thousands of parts.
+        if self.bytes <= RECORD_BYTES {
+            return None;
+        }
+        let encoder = self
+            .encoder
+            .get_or_insert_with(|| GzEncoder::new(Vec::new(), Compression::default()));
+        let written = encoder
+            .write_all(&self.pending)
+            .and_then(|()| encoder.flush());
+        written.expect("a write to memory does not fail");
+        self.pending.clear();
+        (encoder.get_ref().len() > RECORD_BYTES).then(|| {
+            format!(
+                "the configuration of all pipelines of the workload has more than {RECORD_BYTES} bytes, after compression; run it by another workload"
+            )
+        })
+    }
+}
+
 impl Account {
+    /// Returns the account of the pipelines whose components are in one file.
+    fn of_file() -> Self {
+        let mut maxima = [None; RESOURCES.len()];
+        maxima[CONFIGURATION] = u64::try_from(FILE_BYTES).ok();
+        Self {
+            total: [0; RESOURCES.len()],
+            maxima,
+            whose:
+                "the pipelines that share a Secret with it; another name gives it another Secret"
+                    .to_owned(),
+        }
+    }
+
     fn add(&mut self, amounts: Amounts) {
         self.replace([0; RESOURCES.len()], amounts);
     }
@@ -264,15 +340,14 @@ mod tests {
         assert_eq!(too_large(&[], &[("a", 2), ("b", 2)]), none);
         assert_eq!(too_large(&[], &[("a", 3), ("b", 2), ("c", 1)]), ["b"]);
         assert_eq!(too_large(&[("b", 2)], &[("a", 3), ("b", 2)]), ["a"]);
-        // A running pipeline must not grow at the expense of another one, and both may shrink.
+        // A running pipeline must not grow at the expense of another one, and what shrinks is free once that is published.
         assert_eq!(
             too_large(&[("a", 2), ("b", 2)], &[("a", 3), ("b", 2)]),
             ["a"]
         );
-        assert_eq!(
-            too_large(&[("a", 3), ("b", 1)], &[("a", 1), ("b", 3)]),
-            none
-        );
+        let shrinks = [("a", 1), ("b", 3)];
+        assert_eq!(too_large(&[("a", 3), ("b", 1)], &shrinks), ["b"]);
+        assert_eq!(too_large(&[("a", 1), ("b", 1)], &shrinks), none);
         assert_eq!(too_large(&[], &[("a", 5), ("b", 1)]), ["a"]);
     }
 
@@ -289,14 +364,14 @@ mod tests {
     fn each_resource_of_a_namespace_has_a_maximum_and_others_are_not_affected() {
         let disk = |bytes: u64| json!({"type": "disk", "max_size": bytes});
         let memory = |events: u64| json!({"max_events": events});
-        let mib = 1 << 20;
+        let size = 1 << 18;
         for (name, option, value, unit) in [
             ("pipelines", "x", json!(1), "pipelines"),
             ("components", "x", json!(1), "components"),
             (
                 "configurationBytes",
                 "x",
-                json!("x".repeat(mib)),
+                json!("x".repeat(size)),
                 "bytes of configuration",
             ),
             ("memoryBytes", "buffer", memory(1000), "bytes of memory"),
@@ -344,6 +419,49 @@ mod tests {
             let of_kaasops = json!({"preset": "kaasops"});
             assert_eq!(waiting(&of_kaasops, &parts, &[]), [""; 0], "{name}");
         }
+    }
+
+    /// Returns text that hardly becomes smaller by compression.
+    fn random(bytes: usize) -> Value {
+        let mut state = 1_u64;
+        let text = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            char::from(b'!' + u8::try_from(state % 90).expect("a letter"))
+        });
+        text.take(bytes).collect::<String>().into()
+    }
+
+    #[test]
+    fn the_configuration_of_all_namespaces_fits_into_what_stores_it() {
+        let parts: Vec<_> = (10..14)
+            .map(|number| part(&format!("n{number}"), "p", "x", random(200 << 10)))
+            .collect();
+        let found = waiting(&json!({}), &parts, &[]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("after compression"), "{found:?}");
+        assert_eq!(waiting(&json!({}), &parts, &parts), [""; 0]);
+        let newest = waiting(&json!({}), &parts, &parts[1..]);
+        assert!(newest[0].starts_with("n10/p: "), "{newest:?}");
+        // Two pipelines whose components are in one file of at most 1 MiB.
+        let first = part("n0", "p", "x", "x".repeat(600 << 10).into());
+        let same = (1..).map(|number| format!("n{number}")).find(|namespace| {
+            let key = PipelineKey {
+                namespace: Some(namespace.clone()),
+                name: "p".to_owned(),
+            };
+            last_file_of(&key) == last_file_of(&first.pipeline)
+        });
+        let second = part(
+            &same.expect("a namespace"),
+            "p",
+            "x",
+            "x".repeat(600 << 10).into(),
+        );
+        let found = waiting(&json!({}), &[first, second], &[]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("share a Secret"), "{found:?}");
     }
 
     #[test]

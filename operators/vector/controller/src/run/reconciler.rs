@@ -280,15 +280,17 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             );
             let checked = checking.await?;
             let services = &checked.assembled.assembly.services;
-            if K::KIND_OF_RUNNER == RunnerKind::Agent || !selection.held.is_empty() {
+            if K::KIND_OF_RUNNER == RunnerKind::Agent {
                 return Ok((checked, foreign));
             }
             let uid = request.raw_parent()["metadata"]["uid"].as_str();
             let (client, uid) = (&self.client, uid.unwrap_or_default());
             let finding = ForeignServices::find(client, request.children(), names, uid, services);
-            foreign = finding.await?;
-            selection.held = foreign.waiting(names, services);
-            if selection.held.is_empty() {
+            foreign.extend(finding.await?);
+            // Those that are left out make room for others, whose Services are looked at as well.
+            let held = selection.held.len();
+            selection.held.extend(foreign.waiting(names, services));
+            if selection.held.len() == held {
                 return Ok((checked, foreign));
             }
         }
