@@ -18,6 +18,8 @@ async fn scenarios_of_the_operator_of_kaasops_have_the_same_results() {
     // Before the controller starts: it looks for this type only then.
     env.installation.controller().kill();
     env.create_pod_monitor_crd();
+    let preset = "settings: {vector: {preset: kaasops}}";
+    env.installation.set_policy(preset).expect("a policy");
     env.installation.start_controller().expect("started");
     // Together: some of them wait until Secrets are read again.
     tokio::join!(

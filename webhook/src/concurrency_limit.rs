@@ -15,22 +15,26 @@ use crate::metrics::Metrics;
 /// too long, and run on the blocking thread pool.
 pub(crate) const QUICK_BYTES: usize = 64 << 10;
 
-/// Threads that a handler runs on.
+/// Step of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Threads {
-    /// Those of the async runtime, which a handler must not block.
-    Runtime,
-    /// Those of the blocking thread pool.
-    Blocking,
+pub(crate) enum Step {
+    /// Handle the request on a thread of the async runtime, if the rules that it needs are compiled.
+    OnRuntime,
+    /// Only compile these rules.
+    CompileRules,
+    /// Handle the request on a thread of its own.
+    OnThread,
 }
 
 /// Limits on requests and threads. Only requests that have arrived in full count.
 #[derive(Clone)]
 pub(crate) struct ConcurrencyLimit {
     requests: Arc<Semaphore>,
-    /// Threads for large requests, and for those that wait until rules are compiled. More threads than cores would not
-    /// finish them sooner, and each thread holds memory of its own.
+    /// Threads for large requests. More threads than cores would not finish them sooner, and each thread holds
+    /// memory of its own.
     threads: Arc<Semaphore>,
+    /// Thread that compiles rules. Requests that need them wait without a thread, also while all others are busy.
+    compilation: Arc<Semaphore>,
     metrics: Metrics,
 }
 
@@ -41,6 +45,7 @@ impl ConcurrencyLimit {
                 limits.max_requests_inflight.min(Semaphore::MAX_PERMITS),
             )),
             threads: Arc::new(Semaphore::new(threads())),
+            compilation: Arc::new(Semaphore::new(1)),
             metrics: metrics.clone(),
         }
     }
@@ -48,13 +53,13 @@ impl ConcurrencyLimit {
     /// Runs a handler on a body, within the limits on concurrent requests and on memory. `size` estimates the memory that
     /// the handler needs. Returns the memory that is still reserved, too.
     ///
-    /// A handler that would block the async runtime returns `None` there, and runs on the blocking thread pool then.
+    /// A handler returns `None` if the rules must be compiled first, and after it has compiled them.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
         budget: &MemoryBudget,
         mut body: BufferedBody,
         size: fn(&[u8]) -> usize,
-        handler: impl Fn(&[u8], Threads) -> Result<Option<R>, RequestError> + Send + 'static,
+        handler: impl Fn(&[u8], Step) -> Result<Option<R>, RequestError> + Send + 'static,
     ) -> Result<(R, Option<Reservation>), RequestError> {
         let request = Arc::clone(&self.requests)
             .try_acquire_owned()
@@ -62,9 +67,21 @@ impl ConcurrencyLimit {
                 self.metrics.rejected(Limit::MaxRequestsInflight);
                 RequestError::overloaded()
             })?;
-        if body.bytes.len() <= QUICK_BYTES
-            && let Some(result) = handler(&body.bytes, Threads::Runtime)?
-        {
+        if body.bytes.len() <= QUICK_BYTES {
+            if let Some(result) = handler(&body.bytes, Step::OnRuntime)? {
+                return Ok((result, body.into_reservation()));
+            }
+            let compilation = Arc::clone(&self.compilation).acquire_owned().await;
+            let compilation = compilation.map_err(|_| RequestError::overloaded())?;
+            let compiling = tokio::task::spawn_blocking(move || {
+                let compiled = handler(&body.bytes, Step::CompileRules);
+                drop(compilation);
+                compiled.map(|_| (handler, body))
+            });
+            let compiled = compiling.await.map_err(|_| RequestError::panicked())?;
+            let (handler, body) = compiled?;
+            let result = handler(&body.bytes, Step::OnRuntime)?;
+            let result = result.ok_or_else(RequestError::panicked)?;
             return Ok((result, body.into_reservation()));
         }
         let needed = size(&body.bytes);
@@ -74,7 +91,7 @@ impl ConcurrencyLimit {
         let span = Span::current();
         // The thread cannot be cancelled: it counts against the limits until it ends, even if the client has gone.
         let handling = tokio::task::spawn_blocking(move || {
-            let result = span.in_scope(|| handler(&body.bytes, Threads::Blocking));
+            let result = span.in_scope(|| handler(&body.bytes, Step::OnThread));
             drop((request, thread));
             let result = result?.ok_or_else(RequestError::panicked)?;
             Ok((result, body.into_reservation()))
@@ -85,7 +102,7 @@ impl ConcurrencyLimit {
     }
 }
 
-pub(crate) fn threads() -> usize {
+fn threads() -> usize {
     let cores = std::thread::available_parallelism();
     cores.map_or(1, NonZeroUsize::get).max(4)
 }

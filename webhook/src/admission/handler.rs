@@ -14,7 +14,7 @@ use crate::admission::check::{Checks, PendingCheck};
 use crate::admission::error::RequestError;
 use crate::admission::request::{self, AdmissionRequest, LazyObject};
 use crate::admission::response::{self, AdmissionReview, Outcome, truncate};
-use crate::concurrency_limit::Threads;
+use crate::concurrency_limit::Step;
 use crate::metrics::{Metrics, ViolationLabels};
 
 /// Function that returns the CRD status of a kind.
@@ -56,26 +56,30 @@ pub(crate) enum Mode {
 impl Handler {
     /// Decodes a body, validates its object, and returns the response, unless a check decides about it.
     ///
-    /// Rules that are not compiled are compiled on the blocking thread pool only: on other threads, the result is `None`.
+    /// The result is `None` if the rules that the request needs are not compiled, and after the step that only compiles them.
     pub(crate) fn handle(
         &self,
         mode: Mode,
         body: &[u8],
-        threads: Threads,
+        step: Step,
     ) -> Result<Option<Handled>, RequestError> {
         let mut request = request::parse(body)?;
         let ruleset = self
             .validators
             .get(&request.kind.group, &request.kind.kind)
             .filter(|ruleset| ruleset.version() == request.kind.version);
+        let is_compiled = ruleset.is_none_or(|ruleset| ruleset.is_compiled());
         if let Some(ruleset) = ruleset
-            && !ruleset.is_compiled()
+            && !is_compiled
+            && step != Step::OnRuntime
         {
-            match threads {
-                Threads::Runtime => return Ok(None),
-                // A use of rules that cannot be compiled panics, which is an internal error of this review.
-                Threads::Blocking => drop(ruleset.ensure_compiled()),
-            }
+            // A use of rules that cannot be compiled panics, which is an internal error of this review.
+            ruleset.ensure_compiled().ok();
+        }
+        match step {
+            Step::OnRuntime if !is_compiled => return Ok(None),
+            Step::CompileRules => return Ok(None),
+            Step::OnRuntime | Step::OnThread => {}
         }
         let mut check = None;
         let outcome = match ruleset {
