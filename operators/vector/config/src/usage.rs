@@ -86,6 +86,8 @@ pub struct Allocation {
 pub struct Usage {
     /// Number of components.
     pub components: u64,
+    /// Bytes of names and texts: a lower bound of the configuration's, which costs hardly anything.
+    pub text_bytes: u64,
     /// Bytes of memory.
     pub memory_bytes: u64,
     /// Bytes of disk buffers.
@@ -101,20 +103,38 @@ impl Usage {
         let mut usage = Self::default();
         for component in components {
             usage.components += 1;
-            for Allocation {
-                resource, amount, ..
-            } in allocations(&component)
-            {
-                let total = match resource {
-                    Resource::Memory => &mut usage.memory_bytes,
-                    Resource::Disk => &mut usage.disk_bytes,
-                    Resource::Connections => &mut usage.connections,
-                };
-                *total = total.saturating_add(amount);
-            }
+            usage.add(component.value, false);
         }
         usage
     }
+
+    /// Adds what options take, without their paths, which are made for messages only.
+    fn add(&mut self, value: &Value, is_batch: bool) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.add(item, is_batch)),
+            Value::String(text) => self.text_bytes += bytes(text),
+            Value::Object(options) => {
+                for (name, value) in options {
+                    self.text_bytes += bytes(name);
+                    let Some((resource, amount)) = amount(options, name, value, is_batch) else {
+                        self.add(value, name == "batch");
+                        continue;
+                    };
+                    let total = match resource {
+                        Resource::Memory => &mut self.memory_bytes,
+                        Resource::Disk => &mut self.disk_bytes,
+                        Resource::Connections => &mut self.connections,
+                    };
+                    *total = total.saturating_add(amount);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn bytes(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
 }
 
 /// Returns what the options of a component take.
@@ -257,7 +277,9 @@ mod tests {
                 0,
             ),
         ] {
-            let found = usage(&json!({block: {"a": component}}));
+            let mut found = usage(&json!({block: {"a": component}}));
+            assert!(found.text_bytes > 5, "{found:?}");
+            found.text_bytes = 0;
             let expected = Usage {
                 components: 1,
                 memory_bytes,
@@ -269,7 +291,7 @@ mod tests {
 
     #[test]
     fn disk_buffers_and_connections_count_for_themselves() {
-        let found = usage(&json!({
+        let mut found = usage(&json!({
             "sources": {"in": {"connection_limit": 100}},
             "sinks": {
                 "a": {"buffer": {"type": "disk", "max_size": 300}, "request": {"concurrency": 10}},
@@ -277,8 +299,10 @@ mod tests {
                 "c": {"request": {"concurrency": "adaptive"}},
             },
         }));
+        found.text_bytes = 0;
         let expected = Usage {
             components: 4,
+            text_bytes: 0,
             memory_bytes: 1,
             disk_bytes: 700,
             connections: 110,

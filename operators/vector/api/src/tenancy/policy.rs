@@ -39,7 +39,7 @@ pub(crate) struct Section {
     /// Actions of rules, selected by one name.
     preset: Option<Preset>,
     pub(crate) tenants: TenantPolicy,
-    /// Quota of each namespace, unless `namespaces` has another one.
+    /// Quota of each namespace, unless `namespaces` has another one. It is read alone.
     quota: Quota,
     namespaces: BTreeMap<String, NamespaceSettings>,
     /// Limits of each workload.
@@ -69,16 +69,6 @@ impl Section {
         self.catalogue == CatalogueMode::Learn
     }
 
-    pub(crate) fn is_kaasops(&self) -> bool {
-        self.preset == Some(Preset::Kaasops)
-    }
-
-    /// Returns the maxima that the policy names for a namespace.
-    pub(crate) fn quota_of(&self, namespace: &str) -> Quota {
-        let own = self.namespaces.get(namespace);
-        own.map_or(self.quota, |own| own.quota.or(self.quota))
-    }
-
     pub(crate) fn interpolation(&self) -> Interpolation {
         if self.env_var_interpolation {
             Interpolation::On
@@ -99,9 +89,12 @@ struct NamespaceSettings {
 
 /// Returns true if the components of a namespace may use the identity of the agent at a cloud.
 pub(crate) fn may_use_agent_identity(settings: Option<&Value>, namespace: &str) -> bool {
-    let section = Section::of(settings);
-    let namespace = section.namespaces.get(namespace);
-    namespace.is_some_and(|it| it.agent_identity)
+    of_namespace(settings, namespace).is_some_and(|it| it["agentIdentity"] == true)
+}
+
+/// Returns the settings of a namespace.
+pub(crate) fn of_namespace<'a>(settings: Option<&'a Value>, namespace: &str) -> Option<&'a Value> {
+    settings?.get("namespaces")?.get(namespace)
 }
 
 /// Limits of what all pipelines of a workload take together.
@@ -142,7 +135,9 @@ pub fn is_exact(settings: Option<&Value>) -> bool {
 /// `settings` is the section of the policy.
 #[must_use]
 pub fn tenants_replace_metrics(settings: Option<&Value>) -> bool {
-    Section::of(settings).is_kaasops()
+    let preset = settings.and_then(|settings| settings.get(preset::KEY));
+    let preset = preset.and_then(|preset| Preset::deserialize(preset).ok());
+    preset == Some(Preset::Kaasops)
 }
 
 /// Source of catalogues of versions that workloads run.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::rules::cached_validation::CachedValidation;
-use crate::tenancy::policy::Section;
+use crate::tenancy::policy;
 use crate::types::pipeline::Pipeline;
 
 /// Maxima of what the pipelines of a namespace take together of one workload. None: there is no maximum.
@@ -59,18 +59,27 @@ impl Quota {
     /// those maxima that the policy names: what ran there runs on.
     #[must_use]
     pub fn of(settings: Option<&Value>, namespace: &str) -> Self {
-        let section = Section::of(settings);
-        let default = if section.is_kaasops() {
+        let default = if policy::tenants_replace_metrics(settings) {
             Self::default()
         } else {
             Self::DEFAULT
         };
-        section.quota_of(namespace).or(default)
+        Self::named(settings, namespace).or(default)
     }
 
     /// Reads the quota of a namespace to which each pipeline is compared. The preset makes the rule warn.
     fn of_rule(settings: Option<&Value>, namespace: &str) -> Self {
-        Section::of(settings).quota_of(namespace).or(Self::DEFAULT)
+        Self::named(settings, namespace).or(Self::DEFAULT)
+    }
+
+    /// Reads the maxima that the policy names for a namespace. It reads no more of the section: each review needs them.
+    fn named(settings: Option<&Value>, namespace: &str) -> Self {
+        let read = |section: Option<&Value>| {
+            let quota = section.and_then(|section| section.get("quota"));
+            let quota = quota.and_then(|quota| Self::deserialize(quota).ok());
+            quota.unwrap_or_default()
+        };
+        read(policy::of_namespace(settings, namespace)).or(read(settings))
     }
 
     /// Returns these maxima, and others where these are missing.
@@ -96,10 +105,13 @@ pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &
         return;
     };
     let usage = Usage::of(components(config));
-    let bytes = bytes(components(config));
     for (maximum, used, what) in [
         (quota.components, usage.components, "components"),
-        (quota.configuration_bytes, bytes, "bytes of configuration"),
+        (
+            quota.configuration_bytes,
+            usage.text_bytes,
+            "bytes of configuration",
+        ),
     ] {
         if let Some(maximum) = maximum.filter(|maximum| used > *maximum) {
             let detail = format!(

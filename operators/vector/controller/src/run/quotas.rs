@@ -261,6 +261,7 @@ fn amounts(part: &PipelinePart, values: &SecretValues) -> Amounts {
         memory_bytes,
         disk_bytes,
         connections,
+        ..
     } = Usage::of(part.all_components());
     let files = part.secrets.iter();
     let files = files.filter_map(|it| values.get(&it.file_name));
