@@ -447,13 +447,15 @@ mod tests {
         assert!(newest[0].starts_with("n10/p: "), "{newest:?}");
         // Two pipelines whose components are in one file of at most 1 MiB.
         let first = part("n0", "p", "x", "x".repeat(600 << 10).into());
-        let same = (1..).map(|number| format!("n{number}")).find(|namespace| {
-            let key = PipelineKey {
-                namespace: Some(namespace.clone()),
-                name: "p".to_owned(),
-            };
-            last_file_of(&key) == last_file_of(&first.pipeline)
-        });
+        let same = (1..10_000)
+            .map(|number| format!("n{number}"))
+            .find(|namespace| {
+                let key = PipelineKey {
+                    namespace: Some(namespace.clone()),
+                    name: "p".to_owned(),
+                };
+                last_file_of(&key) == last_file_of(&first.pipeline)
+            });
         let second = part(
             &same.expect("a namespace"),
             "p",
