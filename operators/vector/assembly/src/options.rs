@@ -86,9 +86,9 @@ impl fmt::Debug for AssemblyOptions {
 /// Pipelines that serve metrics in place of Vector's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InternalMetrics {
-    /// Those of administrators.
+    /// Pipelines of administrators.
     ReplacedByAdministrators,
-    /// Those of tenants, too.
+    /// Pipelines of tenants, too.
     ReplacedByAll,
 }
 

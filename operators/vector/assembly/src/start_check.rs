@@ -45,7 +45,7 @@ pub struct StartCheck<'a> {
 pub enum Extent {
     /// All of them.
     Everything,
-    /// Those that the values of Secrets cause. All others are found elsewhere.
+    /// Errors that the values of Secrets cause. All others are found elsewhere.
     SecretValues,
 }
 

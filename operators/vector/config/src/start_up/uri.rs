@@ -158,7 +158,7 @@ fn own(
 }
 
 /// Reports the URIs of `http` sinks that have no scheme or no host. Vector 0.57 starts with them, and rejects each event; later
-/// versions do not start. Nobody sees such a value in a Secret before it is used.
+/// versions do not start. Such a value in a Secret is not visible before it is used.
 #[must_use]
 pub fn validate_http_hosts(config: &Value) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();

@@ -1,6 +1,6 @@
 //! Services in the namespace of an aggregator that are not its own.
 //!
-//! The author of a pipeline chooses the name of its Service. Writing a Service of somebody else would fail, and with it the
+//! The author of a pipeline chooses the name of its Service. Writing a Service of another owner would fail, and with it the
 //! reconciliation of all pipelines.
 
 use std::collections::{BTreeMap, BTreeSet};

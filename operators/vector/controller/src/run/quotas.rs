@@ -1,6 +1,7 @@
 //! Distribution of what the pipelines of a workload share: what a namespace may take of it, and what all of them may.
 //!
-//! Who runs keeps what it has, and may change as long as it does not take more. Of the others, the first ones get what is left.
+//! A pipeline that runs keeps what it has, and may change as long as it does not take more. Of the others, the first ones get
+//! what is left.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -22,7 +23,7 @@ const FILE_BYTES: usize = MAX_SECRET_BYTES - (64 << 10);
 /// Bytes of the Secret that records all parts, which are compressed. The rest is for the results of checks.
 const RECORD_BYTES: usize = 600 << 10;
 
-/// What a pipeline takes, or several together: the amounts of [`RESOURCES`].
+/// Amounts that a pipeline takes, or several together: those of [`RESOURCES`].
 type Amounts = [u64; RESOURCES.len()];
 
 /// Resources, as a message names their amounts.

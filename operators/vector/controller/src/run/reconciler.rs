@@ -250,7 +250,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         })
     }
 
-    /// Checks the configuration. Pipelines whose Services belong to somebody else run as they last ran; those Services are
+    /// Checks the configuration. Pipelines whose Services have another owner run as they last ran; those Services are
     /// returned, too.
     async fn checked(
         &self,
@@ -287,7 +287,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             let (client, uid) = (&self.client, uid.unwrap_or_default());
             let finding = ForeignServices::find(client, request.children(), names, uid, services);
             foreign.extend(finding.await?);
-            // Those that are left out make room for others, whose Services are looked at as well.
+            // Those that are left out make room for others, whose Services are read as well.
             let held = selection.held.len();
             selection.held.extend(foreign.waiting(names, services));
             if selection.held.len() == held {
