@@ -7,6 +7,7 @@ mod identity;
 mod interpolation;
 pub(crate) mod policy;
 pub mod quota;
+mod quota_rule;
 
 use std::collections::BTreeSet;
 
@@ -112,7 +113,7 @@ pub(crate) fn rules<K: Pipeline>() -> Vec<Rule<K>> {
             "tenant-quota",
             "A VectorPipeline alone does not exceed the quota of its namespace: components, bytes of configuration, memory and disk, connections.",
             OWN,
-            quota::validate,
+            quota_rule::validate,
         ),
         Rule {
             id: "tenant-prefix",

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use crate::canonical;
 use crate::inputs;
 use crate::names::FinalNames;
-use crate::options::AssemblyOptions;
 use crate::pipeline::PipelineKey;
 use crate::secrets::{self, SecretReference, SecretValues};
 use crate::services::PipelineService;
@@ -149,13 +148,12 @@ impl PipelinePart {
         Cow::Owned(resolved)
     }
 
-    /// Returns the part with the names of the options, which another part of its pipeline has: it may have been rendered with
-    /// others.
-    pub(crate) fn named_like(&self, other: &Self, options: &AssemblyOptions) -> Cow<'_, Self> {
+    /// Returns the part with these names, which another part of its pipeline has: it may have been rendered with others.
+    pub(crate) fn named_like(&self, other: &Self, names: ComponentNames) -> Cow<'_, Self> {
         if self.prefix == other.prefix {
             Cow::Borrowed(self)
         } else {
-            Cow::Owned(self.with_names(options.component_names))
+            Cow::Owned(self.with_names(names))
         }
     }
 

@@ -53,7 +53,7 @@ impl PublishedParts {
     pub(crate) fn has(&self, resolved: &PipelinePart, options: &AssemblyOptions) -> bool {
         let published = self.get(&resolved.pipeline);
         published.is_some_and(|it| {
-            let published = it.named_like(resolved, options);
+            let published = it.named_like(resolved, options.component_names);
             published.has_components_of(resolved)
         })
     }
@@ -113,7 +113,7 @@ impl Rank {
         let Some(before) = present.published.get(&part.pipeline) else {
             return Self::New;
         };
-        let before = before.named_like(part, options);
+        let before = before.named_like(part, options.component_names);
         let claims = Claims::by(&part.resolved(present.values));
         if claims.are_among(&Claims::by(&before)) {
             Self::Unchanged

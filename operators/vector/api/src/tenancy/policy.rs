@@ -140,6 +140,35 @@ pub fn tenants_replace_metrics(settings: Option<&Value>) -> bool {
     preset == Some(Preset::Kaasops)
 }
 
+impl Quota {
+    /// Reads the quota of a namespace. `settings` is the section of the policy. With the preset for kaasops, there are only
+    /// those maxima that the policy names: what ran there runs on.
+    #[must_use]
+    pub fn of(settings: Option<&Value>, namespace: &str) -> Self {
+        let default = if tenants_replace_metrics(settings) {
+            Self::default()
+        } else {
+            Self::DEFAULT
+        };
+        Self::named(settings, namespace).or(default)
+    }
+
+    /// Reads the quota of a namespace to which each pipeline is compared. The preset makes the rule warn.
+    pub(crate) fn of_rule(settings: Option<&Value>, namespace: &str) -> Self {
+        Self::named(settings, namespace).or(Self::DEFAULT)
+    }
+
+    /// Reads the maxima that the policy names for a namespace. It reads no more of the section: each review needs them.
+    fn named(settings: Option<&Value>, namespace: &str) -> Self {
+        let read = |section: Option<&Value>| {
+            let quota = section.and_then(|section| section.get("quota"));
+            let quota = quota.and_then(|quota| Self::deserialize(quota).ok());
+            quota.unwrap_or_default()
+        };
+        read(of_namespace(settings, namespace)).or(read(settings))
+    }
+}
+
 /// Source of catalogues of versions that workloads run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 enum CatalogueMode {
