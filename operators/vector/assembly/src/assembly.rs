@@ -102,8 +102,10 @@ pub fn render_all(
         .collect();
     let others = pipelines.iter().filter(|it| !parts.contains_key(&it.key()));
     let others: BTreeMap<_, _> = others.map(|pipeline| (pipeline.key(), pipeline)).collect();
-    let kept_sources = kept.iter().flat_map(PipelinePart::all_components);
-    let mut taken: BTreeSet<u16> = kept_sources.flat_map(|it| ports_of(&it)).collect();
+    let kept_components = kept.iter().flat_map(PipelinePart::all_components);
+    let mut taken: BTreeSet<u16> = kept_components
+        .flat_map(|component| ports_of(&component))
+        .collect();
     let mut receivers: Vec<_> = kept
         .iter()
         .filter(|part| part.event_port().is_some())
@@ -326,6 +328,19 @@ mod tests {
         let found = assemble(&aggregator(), &[events, other]);
         assert_eq!(found.problems, []);
         assert_ne!(found.parts[0].event_port(), Some(port));
+    }
+
+    #[test]
+    fn a_new_port_for_events_is_none_on_which_a_kept_pipeline_listens() {
+        let events = pipeline("a", &json!({"type": "kubernetes_events"}));
+        let alone = assemble(&aggregator(), std::slice::from_ref(&events));
+        let port = alone.parts[0].event_port().expect("a port");
+        let address = format!("0.0.0.0:{port}");
+        let other = pipeline("b", &json!({"type": "vector", "address": address}));
+        let kept = assemble(&aggregator(), &[other]).parts;
+        let found = assembled_with(&[events], &kept);
+        assert_eq!(found.problems, []);
+        assert_eq!(found.parts.len(), 2);
     }
 
     #[test]

@@ -157,6 +157,15 @@ impl PipelinePart {
         }
     }
 
+    /// Returns a message with the names that the author of the pipeline gave its components.
+    #[must_use]
+    pub fn with_own_names(&self, message: &str) -> String {
+        match self.prefix.as_str() {
+            "" => message.to_owned(),
+            prefix => message.replace(prefix, ""),
+        }
+    }
+
     /// Checks whether another part has the same components.
     pub(crate) fn has_components_of(&self, other: &Self) -> bool {
         let mut kinds = ComponentKind::ALL.into_iter();

@@ -1,5 +1,6 @@
 //! Precedence: a pipeline that runs keeps its names, addresses and sockets, whatever the names of the others are.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::port_allocation::ListenEndpoint;
@@ -16,7 +17,7 @@ pub struct PresentState<'a> {
     /// Values of the Secrets that the pipelines refer to.
     pub values: &'a SecretValues,
     /// Parts that run now.
-    pub published: &'a PublishedParts,
+    pub published: &'a PublishedParts<'a>,
 }
 
 impl PresentState<'_> {
@@ -24,7 +25,7 @@ impl PresentState<'_> {
     #[must_use]
     pub fn none() -> Self {
         static VALUES: SecretValues = SecretValues::new();
-        static PUBLISHED: PublishedParts = PublishedParts(BTreeMap::new());
+        static PUBLISHED: PublishedParts<'static> = PublishedParts(BTreeMap::new());
         Self {
             values: &VALUES,
             published: &PUBLISHED,
@@ -34,39 +35,48 @@ impl PresentState<'_> {
 
 /// Parts of the published configuration, with the values that their Secrets had then.
 #[derive(Clone, Debug, Default)]
-pub struct PublishedParts(BTreeMap<PipelineKey, PipelinePart>);
+pub struct PublishedParts<'a>(BTreeMap<&'a PipelineKey, Cow<'a, PipelinePart>>);
 
-impl PublishedParts {
+impl<'a> PublishedParts<'a> {
     /// Returns the parts with these values.
     #[must_use]
-    pub fn new(parts: &BTreeMap<PipelineKey, PipelinePart>, values: &SecretValues) -> Self {
-        let parts = parts.iter();
-        let resolved = parts.map(|(key, part)| (key.clone(), part.resolved(values).into_owned()));
-        Self(resolved.collect())
+    pub fn new(parts: &'a BTreeMap<PipelineKey, PipelinePart>, values: &SecretValues) -> Self {
+        let parts = parts.values();
+        Self(
+            parts
+                .map(|part| (&part.pipeline, part.resolved(values)))
+                .collect(),
+        )
     }
 
     pub(crate) fn get(&self, pipeline: &PipelineKey) -> Option<&PipelinePart> {
-        self.0.get(pipeline)
+        self.0.get(pipeline).map(Cow::as_ref)
     }
 
     /// Checks whether a part is published, with these values of its Secrets.
     pub(crate) fn has(&self, resolved: &PipelinePart, options: &AssemblyOptions) -> bool {
-        let published = self.get(&resolved.pipeline);
-        published.is_some_and(|it| {
-            let published = it.named_like(resolved, options.component_names);
+        self.get(&resolved.pipeline).is_some_and(|published| {
+            let published = published.named_like(resolved, options.component_names);
             published.has_components_of(resolved)
         })
     }
 }
 
 /// Names, addresses and sockets that only one part of a configuration can have.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Claims {
     pub(crate) names: BTreeSet<String>,
-    /// Endpoints, with the addresses as they are shown.
-    pub(crate) endpoints: Vec<(String, ListenEndpoint)>,
+    pub(crate) addresses: Vec<ClaimedAddress>,
     /// Paths of Unix sockets.
     pub(crate) sockets: BTreeSet<String>,
+}
+
+/// Address that a component listens on.
+#[derive(Clone)]
+pub(crate) struct ClaimedAddress {
+    /// Address as it is shown.
+    pub(crate) text: String,
+    pub(crate) endpoint: ListenEndpoint,
 }
 
 impl Claims {
@@ -79,22 +89,25 @@ impl Claims {
         for component in part.all_components() {
             let is_source = component.family == ComponentKind::Source;
             claims.sockets.extend(unix_socket::bound_by(&component));
-            for address in listen_address::of(&component) {
-                let endpoint = ListenEndpoint::new(address.protocol, &address.endpoint, is_source);
-                claims.endpoints.push((address.to_string(), endpoint));
-            }
+            let addresses = listen_address::of(&component).into_iter();
+            claims
+                .addresses
+                .extend(addresses.map(|address| ClaimedAddress {
+                    text: address.to_string(),
+                    endpoint: ListenEndpoint::new(address.protocol, &address.endpoint, is_source),
+                }));
         }
         claims
     }
 
     fn are_among(&self, others: &Self) -> bool {
-        let has = |(_, endpoint): &(String, ListenEndpoint)| {
-            let mut held = others.endpoints.iter();
-            held.any(|(_, other)| endpoint == other)
+        let has = |claimed: &ClaimedAddress| {
+            let mut held = others.addresses.iter();
+            held.any(|other| claimed.endpoint == other.endpoint)
         };
         self.names.is_subset(&others.names)
             && self.sockets.is_subset(&others.sockets)
-            && self.endpoints.iter().all(has)
+            && self.addresses.iter().all(has)
     }
 }
 
@@ -108,28 +121,44 @@ enum Rank {
     New,
 }
 
-impl Rank {
-    fn of(part: &PipelinePart, options: &AssemblyOptions, present: PresentState<'_>) -> Self {
-        let Some(before) = present.published.get(&part.pipeline) else {
-            return Self::New;
-        };
-        let before = before.named_like(part, options.component_names);
+/// Part and what it claims.
+pub(crate) struct Claimant<'a> {
+    pub(crate) part: &'a PipelinePart,
+    pub(crate) claims: Claims,
+    rank: Rank,
+}
+
+impl<'a> Claimant<'a> {
+    fn new(part: &'a PipelinePart, options: &AssemblyOptions, present: PresentState<'_>) -> Self {
         let claims = Claims::by(&part.resolved(present.values));
-        if claims.are_among(&Claims::by(&before)) {
-            Self::Unchanged
-        } else {
-            Self::Changed
-        }
+        let rank = match present.published.get(&part.pipeline) {
+            None => Rank::New,
+            // It may have been rendered with other names.
+            Some(before) => {
+                let before = before.named_like(part, options.component_names);
+                if claims.are_among(&Claims::by(&before)) {
+                    Rank::Unchanged
+                } else {
+                    Rank::Changed
+                }
+            }
+        };
+        Self { part, claims, rank }
     }
 }
 
 /// Returns parts in the order in which they get what they claim. Those of the same rank have the order of their pipelines.
-pub(crate) fn in_order<'p>(
+pub(crate) fn in_order<'a>(
     options: &AssemblyOptions,
-    parts: impl IntoIterator<Item = &'p PipelinePart>,
+    parts: impl IntoIterator<Item = &'a PipelinePart>,
     present: PresentState<'_>,
-) -> Vec<&'p PipelinePart> {
-    let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by_cached_key(|part| (Rank::of(part, options, present), part.pipeline.clone()));
-    parts
+) -> Vec<Claimant<'a>> {
+    let parts = parts.into_iter();
+    let mut claimants: Vec<_> = parts
+        .map(|part| Claimant::new(part, options, present))
+        .collect();
+    claimants.sort_by(|one, other| {
+        (one.rank, &one.part.pipeline).cmp(&(other.rank, &other.part.pipeline))
+    });
+    claimants
 }

@@ -76,7 +76,10 @@ pub fn publish(
             (name, bytes(&config.clone().into()))
         });
         let files: PublishedFiles = files.collect();
-        if files.values().all(|it| it.len() <= limits.max_file_bytes) {
+        if files
+            .values()
+            .all(|content| content.len() <= limits.max_file_bytes)
+        {
             return Ok(files);
         }
         // With twice as many files, each is divided into two.
@@ -207,7 +210,11 @@ mod tests {
         assert!(files.len() > 4, "{}", files.len());
         assert!(files.contains_key("agent.json"));
         assert!(files.contains_key("agent-1.json"));
-        assert!(files.values().all(|it| it.len() <= max_file_bytes));
+        assert!(
+            files
+                .values()
+                .all(|content| content.len() <= max_file_bytes)
+        );
         assert_eq!(merged(&files), assembly(200).config);
     }
 

@@ -9,7 +9,7 @@ use crate::globals::METRICS_ADDRESS;
 use crate::options::{AssemblyOptions, InternalMetrics};
 use crate::part::PipelinePart;
 use crate::pipeline::{PipelineKey, PipelineProblem};
-use crate::precedence::{self, Claims, PresentState};
+use crate::precedence::{self, Claimant, Claims, PresentState};
 
 /// Parts that run together.
 pub(crate) struct Selection {
@@ -31,7 +31,7 @@ pub(crate) fn select(
     let is_wanted = options.internal_metrics.is_some();
     let mut has_own_metrics = is_wanted && !parts.iter().any(replaces);
     loop {
-        let selection = select_with(options, &ordered, present, has_own_metrics);
+        let selection = select_with(options, &ordered, has_own_metrics);
         // The exporter may have been left out.
         let is_replaced = selection.parts.iter().any(replaces);
         if has_own_metrics || !is_wanted || is_replaced {
@@ -59,9 +59,10 @@ fn replaces_metrics(
     }
     let own = metrics_endpoint();
     let listens = |part: &PipelinePart| {
-        let endpoints = Claims::by(part).endpoints.into_iter();
-        let mut exporters = endpoints.filter(|(_, endpoint)| !endpoint.is_source());
-        exporters.any(|(_, endpoint)| endpoint.conflicts_with(&own, options.kind))
+        let addresses = Claims::by(part).addresses.into_iter();
+        let endpoints = addresses.map(|address| address.endpoint);
+        let mut exporters = endpoints.filter(|endpoint| !endpoint.is_source());
+        exporters.any(|endpoint| endpoint.conflicts_with(&own, options.kind))
     };
     let published = present.published.get(&part.pipeline);
     listens(&part.resolved(present.values)) && published.is_some_and(listens)
@@ -79,6 +80,10 @@ enum Owner<'p> {
 }
 
 impl Owner<'_> {
+    fn is(self, pipeline: &PipelineKey) -> bool {
+        matches!(self, Self::Pipeline(key) if key == pipeline)
+    }
+
     /// Describes the owner for the author of another pipeline. Tenants learn nothing about those of other namespaces.
     fn describe(self, other: &PipelineKey) -> String {
         match self {
@@ -93,109 +98,131 @@ impl Owner<'_> {
     }
 }
 
-/// Claims of Vector itself and of the parts that were selected.
-struct Claimed<'p> {
-    role: RunnerKind,
-    endpoints: Vec<(ListenEndpoint, Owner<'p>)>,
-    names: BTreeMap<String, Owner<'p>>,
-    sockets: BTreeMap<String, Owner<'p>>,
+/// Endpoint of Vector itself or of a part that was selected.
+struct TakenEndpoint<'p> {
+    endpoint: ListenEndpoint,
+    owner: Owner<'p>,
 }
 
-impl<'p> Claimed<'p> {
+/// Claims of Vector itself and of the parts that were selected.
+struct Taken<'p> {
+    role: RunnerKind,
+    endpoints: Vec<TakenEndpoint<'p>>,
+    names: BTreeMap<&'p str, Owner<'p>>,
+    sockets: BTreeMap<&'p str, Owner<'p>>,
+}
+
+impl<'p> Taken<'p> {
     /// Returns the reason why a part cannot run with those that were selected.
-    fn conflict(&self, part: &PipelinePart, claims: &Claims) -> Option<String> {
-        let mut ids = claims.names.iter();
-        if let Some((id, owner)) = ids.find_map(|id| Some((id, self.names.get(id)?))) {
-            let owner = owner.describe(&part.pipeline);
-            return Some(format!(
-                "a component of {owner} has the name `{id}` already; rename a component or the pipeline"
-            ));
+    fn conflict(&self, claimant: &Claimant<'_>) -> Option<String> {
+        let Claimant { part, claims, .. } = claimant;
+        let owner_of = |owner: &Owner<'_>| owner.describe(&part.pipeline);
+        for id in &claims.names {
+            if let Some(owner) = self.names.get(id.as_str()) {
+                return Some(format!(
+                    "a component of {} has the name `{id}` already; rename a component or the pipeline",
+                    owner_of(owner)
+                ));
+            }
         }
-        let mut sockets = claims.sockets.iter();
-        if let Some((path, owner)) = sockets.find_map(|path| Some((path, self.sockets.get(path)?)))
-        {
-            let owner = owner.describe(&part.pipeline);
-            // It may contain a value of a Secret.
-            let path = if part.secrets.is_empty() { path } else { "" };
-            return Some(format!(
-                "the Unix socket {path} is already used by {owner}; use another path"
-            ));
+        for path in &claims.sockets {
+            if let Some(owner) = self.sockets.get(path.as_str()) {
+                // It may contain a value of a Secret.
+                let path = if part.secrets.is_empty() { path } else { "" };
+                return Some(format!(
+                    "the Unix socket {path} is already used by {}; use another path",
+                    owner_of(owner)
+                ));
+            }
         }
-        let is_own =
-            |owner: &Owner<'_>| matches!(owner, Owner::Pipeline(key) if *key == &part.pipeline);
-        claims.endpoints.iter().find_map(|(address, endpoint)| {
-            let mut others = self.endpoints.iter().filter(|(_, owner)| !is_own(owner));
-            let (_, owner) = others.find(|(other, _)| endpoint.conflicts_with(other, self.role))?;
-            let owner = owner.describe(&part.pipeline);
+        claims.addresses.iter().find_map(|address| {
+            let others = self.endpoints.iter();
+            let mut others = others.filter(|taken| !taken.owner.is(&part.pipeline));
+            let taken =
+                others.find(|taken| address.endpoint.conflicts_with(&taken.endpoint, self.role))?;
             Some(format!(
-                "{address} is already used by {owner}; use another port"
+                "{} is already used by {}; use another port",
+                address.text,
+                owner_of(&taken.owner)
             ))
         })
     }
 
-    fn add(&mut self, pipeline: &'p PipelineKey, claims: Claims) {
-        let owner = Owner::Pipeline(pipeline);
+    fn add(&mut self, claimant: &'p Claimant<'p>) {
+        let owner = Owner::Pipeline(&claimant.part.pipeline);
         let Claims {
             names,
-            endpoints,
+            addresses,
             sockets,
-        } = claims;
-        let endpoints = endpoints.into_iter();
+        } = &claimant.claims;
         self.endpoints
-            .extend(endpoints.map(|(_, endpoint)| (endpoint, owner)));
-        self.names.extend(names.into_iter().map(|id| (id, owner)));
+            .extend(addresses.iter().map(|address| TakenEndpoint {
+                endpoint: address.endpoint.clone(),
+                owner,
+            }));
+        self.names
+            .extend(names.iter().map(|id| (id.as_str(), owner)));
         self.sockets
-            .extend(sockets.into_iter().map(|path| (path, owner)));
+            .extend(sockets.iter().map(|path| (path.as_str(), owner)));
     }
+}
+
+/// Returns the endpoints that are taken before any part is selected.
+fn taken_first<'p>(
+    options: &AssemblyOptions,
+    claimants: &'p [Claimant<'p>],
+    has_own_metrics: bool,
+) -> Vec<TakenEndpoint<'p>> {
+    let mut endpoints = Vec::new();
+    if let Some(api) = options.api {
+        endpoints.push(TakenEndpoint {
+            endpoint: ListenEndpoint::new("tcp", &api.address.to_string(), false),
+            owner: Owner::Vector("Vector's own API"),
+        });
+    }
+    if has_own_metrics {
+        endpoints.push(TakenEndpoint {
+            endpoint: metrics_endpoint(),
+            owner: Owner::Vector("Vector's own metrics"),
+        });
+    }
+    // The author of a pipeline cannot choose the port for events, so that others have to give way.
+    for claimant in claimants {
+        if let Some(port) = claimant.part.event_port() {
+            endpoints.push(TakenEndpoint {
+                endpoint: ListenEndpoint::new("tcp", &format!("0.0.0.0:{port}"), true),
+                owner: Owner::Pipeline(&claimant.part.pipeline),
+            });
+        }
+    }
+    endpoints
 }
 
 /// Selects parts, which are in the order of precedence.
 fn select_with(
     options: &AssemblyOptions,
-    parts: &[&PipelinePart],
-    present: PresentState<'_>,
+    claimants: &[Claimant<'_>],
     has_own_metrics: bool,
 ) -> Selection {
-    let mut claimed = Claimed {
+    let mut taken = Taken {
         role: options.kind,
-        endpoints: Vec::new(),
+        endpoints: taken_first(options, claimants, has_own_metrics),
         names: BTreeMap::new(),
         sockets: BTreeMap::new(),
     };
-    if let Some(api) = options.api {
-        let endpoint = ListenEndpoint::new("tcp", &api.address.to_string(), false);
-        claimed
-            .endpoints
-            .push((endpoint, Owner::Vector("Vector's own API")));
-    }
-    if has_own_metrics {
-        claimed
-            .endpoints
-            .push((metrics_endpoint(), Owner::Vector("Vector's own metrics")));
-    }
-    // The author of a pipeline cannot choose the port for events, so that others have to give way.
-    for part in parts {
-        if let Some(port) = part.event_port() {
-            let endpoint = ListenEndpoint::new("tcp", &format!("0.0.0.0:{port}"), true);
-            claimed
-                .endpoints
-                .push((endpoint, Owner::Pipeline(&part.pipeline)));
-        }
-    }
     let mut selection = Selection {
         parts: Vec::new(),
         problems: Vec::new(),
         has_own_metrics,
     };
-    for part in parts {
-        let claims = Claims::by(&part.resolved(present.values));
-        match claimed.conflict(part, &claims) {
+    for claimant in claimants {
+        match taken.conflict(claimant) {
             None => {
-                claimed.add(&part.pipeline, claims);
-                selection.parts.push((*part).clone());
+                taken.add(claimant);
+                selection.parts.push(claimant.part.clone());
             }
             Some(message) => selection.problems.push(PipelineProblem {
-                pipeline: part.pipeline.clone(),
+                pipeline: claimant.part.pipeline.clone(),
                 message,
             }),
         }
@@ -349,10 +376,10 @@ mod tests {
         assert_eq!(problems.len(), 1);
     }
 
-    fn published(parts: &[PipelinePart]) -> PublishedParts {
+    fn by_pipeline(parts: &[PipelinePart]) -> BTreeMap<PipelineKey, PipelinePart> {
         let parts = parts.iter();
         let parts = parts.map(|part| (part.pipeline.clone(), part.clone()));
-        PublishedParts::new(&parts.collect(), &SecretValues::new())
+        parts.collect()
     }
 
     /// Returns the pipelines that are selected while others run.
@@ -361,9 +388,10 @@ mod tests {
         parts: &[PipelinePart],
         running: &[PipelinePart],
     ) -> Vec<String> {
+        let running = by_pipeline(running);
         let present = PresentState {
             values: &SecretValues::new(),
-            published: &published(running),
+            published: &PublishedParts::new(&running, &SecretValues::new()),
         };
         let parts = select(options, parts, present).parts.into_iter();
         parts.map(|part| part.pipeline.to_string()).collect()
@@ -426,9 +454,10 @@ mod tests {
         };
         let selected =
             |options: &AssemblyOptions, part: &PipelinePart, running: &[PipelinePart]| {
+                let running = by_pipeline(running);
                 let present = PresentState {
                     values: &SecretValues::new(),
-                    published: &published(running),
+                    published: &PublishedParts::new(&running, &SecretValues::new()),
                 };
                 let found = select(options, std::slice::from_ref(part), present);
                 (found.has_own_metrics, found.parts.len())

@@ -84,7 +84,7 @@ mod tests {
         let mut problems = DiagnosticList::default();
         validate(&config, &mut problems);
         let problems = problems.into_diagnostics().into_iter();
-        problems.map(|it| it.error.to_string()).collect()
+        problems.map(|problem| problem.error.to_string()).collect()
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub struct Usage {
 impl Usage {
     /// Returns the resources that components take.
     #[must_use]
-    pub fn of<'a>(components: impl Iterator<Item = Component<'a>>) -> Self {
+    pub fn total<'a>(components: impl Iterator<Item = Component<'a>>) -> Self {
         let mut usage = Self::default();
         for component in components {
             usage.components += 1;
@@ -227,7 +227,7 @@ mod tests {
     use crate::component::components;
 
     fn usage(config: &Value) -> Usage {
-        Usage::of(components(config.as_object().expect("a configuration")))
+        Usage::total(components(config.as_object().expect("a configuration")))
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod exact;
 mod foreign_services;
 mod kaasops;
 mod names;
+mod objects;
 mod observed;
 mod pipeline_secrets;
 mod pipeline_statuses;

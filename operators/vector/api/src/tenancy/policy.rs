@@ -89,7 +89,7 @@ struct NamespaceSettings {
 
 /// Returns true if the components of a namespace may use the identity of the agent at a cloud.
 pub(crate) fn may_use_agent_identity(settings: Option<&Value>, namespace: &str) -> bool {
-    of_namespace(settings, namespace).is_some_and(|it| it["agentIdentity"] == true)
+    of_namespace(settings, namespace).is_some_and(|own| own["agentIdentity"] == true)
 }
 
 /// Returns the settings of a namespace.
@@ -119,7 +119,7 @@ impl Default for WorkloadLimits {
 impl WorkloadLimits {
     /// Reads the limits. `settings` is the section of the policy.
     #[must_use]
-    pub fn of(settings: Option<&Value>) -> Self {
+    pub fn read(settings: Option<&Value>) -> Self {
         Section::of(settings).workloads
     }
 }
@@ -144,7 +144,7 @@ impl Quota {
     /// Reads the quota of a namespace. `settings` is the section of the policy. With the preset for kaasops, there are only
     /// those maxima that the policy names: what ran there runs on.
     #[must_use]
-    pub fn of(settings: Option<&Value>, namespace: &str) -> Self {
+    pub fn read(settings: Option<&Value>, namespace: &str) -> Self {
         let default = if tenants_replace_metrics(settings) {
             Self::default()
         } else {
@@ -154,7 +154,7 @@ impl Quota {
     }
 
     /// Reads the quota of a namespace to which each pipeline is compared. The preset makes the rule warn.
-    pub(crate) fn of_rule(settings: Option<&Value>, namespace: &str) -> Self {
+    pub(crate) fn for_rule(settings: Option<&Value>, namespace: &str) -> Self {
         Self::named(settings, namespace).or(Self::DEFAULT)
     }
 

@@ -12,12 +12,12 @@ use crate::types::pipeline::Pipeline;
 /// Rule that no pipeline alone exceeds the quota of its namespace: it could never run.
 pub(crate) fn validate<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
     let namespace = context.object.namespace().unwrap_or_default();
-    let quota = Quota::of_rule(context.settings, namespace);
+    let quota = Quota::for_rule(context.settings, namespace);
     let validated = CachedValidation::of(context);
     let Some(config) = validated.config.as_object() else {
         return;
     };
-    let usage = Usage::of(components(config));
+    let usage = Usage::total(components(config));
     for (maximum, used, what) in [
         (quota.components, usage.components, "components"),
         (
@@ -54,8 +54,8 @@ fn report(
 ) {
     let all = components(config).flat_map(|component| allocations(&component));
     let largest = all
-        .filter(|it| it.resource == resource)
-        .max_by_key(|it| it.amount);
+        .filter(|allocation| allocation.resource == resource)
+        .max_by_key(|allocation| allocation.amount);
     let Some(Allocation {
         path,
         value,
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn the_preset_and_namespaces_change_the_quota() {
-        let of = |settings: &Value| Quota::of(Some(settings), "a");
-        assert_eq!(Quota::of(None, "a"), Quota::DEFAULT);
+        let of = |settings: &Value| Quota::read(Some(settings), "a");
+        assert_eq!(Quota::read(None, "a"), Quota::DEFAULT);
         assert_eq!(of(&json!({"preset": "kaasops"})), Quota::default());
         let all = json!({"pipelines": 1, "components": 2});
         let own = json!({"a": {"quota": {"pipelines": 3}}});
@@ -133,8 +133,10 @@ mod tests {
         let request = ValidationRequest::create(&pipeline).with_policy(&policy);
         let result = ruleset.validate(&request);
         [result.errors, result.warnings].map(|found| {
-            let found = found.into_iter().filter(|it| it.rule == "tenant-quota");
-            found.map(|it| it.error.to_string()).collect()
+            let found = found
+                .into_iter()
+                .filter(|violation| violation.rule == "tenant-quota");
+            found.map(|violation| violation.error.to_string()).collect()
         })
     }
 

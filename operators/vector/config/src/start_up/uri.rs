@@ -170,7 +170,9 @@ pub fn validate_http_hosts(config: &Value) -> Vec<Diagnostic> {
             continue;
         };
         let is_complete = |uri: Uri| {
-            uri.scheme_str().is_some_and(|it| HTTP.contains(&it)) && uri.host().is_some()
+            uri.scheme_str()
+                .is_some_and(|scheme| HTTP.contains(&scheme))
+                && uri.host().is_some()
         };
         if !uri.contains("{{") && !parse(uri).is_ok_and(is_complete) {
             let detail =

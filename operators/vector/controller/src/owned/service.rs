@@ -44,7 +44,7 @@ impl<'a> PipelineServices<'a> {
         let event_collector = runner.event_collector_name();
         let name = service_name(&runner.object_name(), &event_collector, service);
         let unused = service.service_name.as_deref();
-        if let Some(unused) = unused.filter(|it| !it.is_empty() && **it != name) {
+        if let Some(unused) = unused.filter(|chosen| !chosen.is_empty() && **chosen != name) {
             let reason = if unused == event_collector {
                 "is the name of another Service of the aggregator"
             } else {
@@ -67,7 +67,7 @@ pub(crate) fn service_name(
     service: &PipelineService,
 ) -> String {
     let chosen = service.service_name.as_deref();
-    match chosen.filter(|it| is_dns_label(it) && *it != event_collector) {
+    match chosen.filter(|name| is_dns_label(name) && *name != event_collector) {
         Some(name) => name.to_owned(),
         None => dns_label(&kebab_case(&format!(
             "{object_name}-{}",

@@ -99,7 +99,7 @@ impl Candidate {
             values: SecretValues::new(),
         };
         let problems = candidate.rendered.problems.iter();
-        let failed: BTreeSet<_> = problems.map(|it| it.pipeline.clone()).collect();
+        let failed: BTreeSet<_> = problems.map(|problem| problem.pipeline.clone()).collect();
         candidate.fall_back(options, &failed, published);
         candidate
     }
@@ -118,9 +118,11 @@ impl Candidate {
         let selected = &mut self.selected;
         selected
             .runnable
-            .retain(|it| !pipelines.contains(&it.key()));
-        selected.kept.retain(|it| !pipelines.contains(&it.pipeline));
-        for part in pipelines.iter().filter_map(|it| published.part(it)) {
+            .retain(|pipeline| !pipelines.contains(&pipeline.key()));
+        selected
+            .kept
+            .retain(|part| !pipelines.contains(&part.pipeline));
+        for part in pipelines.iter().filter_map(|key| published.part(key)) {
             for file in part.secrets.iter().map(|secret| &secret.file_name) {
                 let value = published.values[file].clone();
                 self.values.insert(file.clone(), value);
@@ -177,9 +179,9 @@ impl Start<'_> {
                 let parts = &assembly.parts;
                 parts.iter().any(|part| part.pipeline == *pipeline)
             };
-            let left_out = assembly.problems.iter().map(|it| &it.pipeline);
-            let left_out = left_out.filter(|it| {
-                !runs(it) && self.published.part(it).is_some() && !fallen_back.contains(*it)
+            let left_out = assembly.problems.iter().map(|problem| &problem.pipeline);
+            let left_out = left_out.filter(|key| {
+                !runs(key) && self.published.part(key).is_some() && !fallen_back.contains(*key)
             });
             let left_out: BTreeSet<_> = left_out.cloned().collect();
             if left_out.is_empty() {

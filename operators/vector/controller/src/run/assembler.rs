@@ -91,7 +91,7 @@ impl Assembler {
             reads,
             is_incomplete,
         } = read;
-        let quotas = Quotas::of(request.policy().settings("vector"));
+        let quotas = Quotas::read(request.policy().settings("vector"));
         for (key, why) in quotas.exceeding(parts, &values, &published) {
             waiting.entry(key).or_insert(why);
         }
@@ -211,7 +211,7 @@ fn failed(error: &JoinError) -> ReconcileError {
 /// Returns what is checked in the controller before a configuration of a workload is published.
 fn in_process<K: RunsPipelines>(object: &K) -> InProcess {
     let workload = object.workload();
-    let interpolation = match workload.and_then(|it| it.env_var_interpolation) {
+    let interpolation = match workload.and_then(|workload| workload.env_var_interpolation) {
         Some(true) => Interpolation::On,
         _ => Interpolation::Off,
     };

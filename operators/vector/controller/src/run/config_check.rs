@@ -22,7 +22,7 @@ mod takeover;
 
 pub(crate) use crate::run::config_check::candidate::Settings;
 pub(crate) use crate::run::config_check::checks::{Checks, DesiredPod, Finished, ObservedPod};
-pub(crate) use crate::run::config_check::decision::{Candidate, Decision, Pipelines, own_names};
+pub(crate) use crate::run::config_check::decision::{Candidate, Decision, Pipelines};
 pub(crate) use crate::run::config_check::files::files;
 pub(crate) use crate::run::config_check::pod_state::PodState;
 pub(crate) use crate::run::config_check::records::{KEY, Records};

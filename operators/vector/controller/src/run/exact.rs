@@ -27,7 +27,7 @@ use lockstep_vector_validator::{CERTIFICATE, Configuration, TOKEN};
 use serde_json::Value;
 
 use crate::owned;
-use crate::run::config_check::{files, own_names, shown};
+use crate::run::config_check::{files, shown};
 use crate::run::exact::workloads::SelectingWorkload;
 use crate::run::names::Names;
 use crate::run::pipeline_secrets;
@@ -190,7 +190,7 @@ impl ExactCheck {
         let mut session = self.session(found).await?;
         let shown = |log: &str| {
             let values = secrets.values.values().map(Vec::as_slice);
-            own_names(part, &shown(log, workload, values))
+            part.with_own_names(&shown(log, workload, values))
         };
         match session.ask(&Configuration { files }).await? {
             Reply::Passed => Ok(Answer::Passed),

@@ -37,6 +37,9 @@ const RESOURCES: [&str; 7] = [
     "connections",
 ];
 
+/// Amounts of a pipeline that does not run.
+const NOTHING: Amounts = [0; RESOURCES.len()];
+
 /// Place of the bytes of configuration among the resources.
 const CONFIGURATION: usize = 2;
 
@@ -47,6 +50,93 @@ pub(crate) struct Quotas<'a> {
     workload: [Option<u64>; RESOURCES.len()],
 }
 
+/// What a pipeline has, and what it is to have.
+struct Demand<'a> {
+    part: &'a PipelinePart,
+    /// Part that runs.
+    published: Option<&'a PipelinePart>,
+    held: Amounts,
+    wanted: Amounts,
+}
+
+impl<'a> Demand<'a> {
+    fn new(part: &'a PipelinePart, values: &SecretValues, published: &'a Published) -> Self {
+        let before = published.parts.get(&part.pipeline);
+        let wanted = amounts(part, values);
+        let held = match before {
+            None => NOTHING,
+            Some(before) if before == part && values == &published.values => wanted,
+            Some(before) => amounts(before, &published.values),
+        };
+        Self {
+            part,
+            published: before,
+            held,
+            wanted,
+        }
+    }
+
+    /// Returns what the pipeline may take until its change is published: it may fall back to what it has.
+    fn most(&self) -> Amounts {
+        std::array::from_fn(|at| self.held[at].max(self.wanted[at]))
+    }
+}
+
+/// Accounts that a pipeline draws on: the workload's, its namespace's, and that of the file with its components.
+struct Accounts {
+    workload: Account,
+    namespaces: BTreeMap<String, Account>,
+    files: BTreeMap<usize, Account>,
+}
+
+impl Accounts {
+    /// Opens the accounts with what runs.
+    fn new(quotas: &Quotas<'_>, demands: &[Demand<'_>]) -> Self {
+        let mut accounts = Self {
+            workload: Account {
+                total: NOTHING,
+                maxima: quotas.workload,
+                whose: "all pipelines of a workload".to_owned(),
+            },
+            namespaces: BTreeMap::new(),
+            files: BTreeMap::new(),
+        };
+        for demand in demands {
+            let PipelineKey { namespace, .. } = &demand.part.pipeline;
+            if let Some(namespace) = namespace {
+                let account = accounts.namespaces.entry(namespace.clone());
+                account.or_insert_with(|| quotas.account_of(namespace));
+            }
+            let file = last_file_of(&demand.part.pipeline);
+            accounts.files.entry(file).or_insert_with(Account::of_file);
+            accounts.replace(demand, NOTHING, demand.held);
+        }
+        accounts
+    }
+
+    fn drawn_on(&mut self, demand: &Demand<'_>) -> impl Iterator<Item = &mut Account> {
+        let PipelineKey { namespace, .. } = &demand.part.pipeline;
+        let own = namespace.as_ref();
+        let own = own.and_then(|namespace| self.namespaces.get_mut(namespace));
+        let file = self.files.get_mut(&last_file_of(&demand.part.pipeline));
+        own.into_iter().chain([&mut self.workload]).chain(file)
+    }
+
+    fn replace(&mut self, demand: &Demand<'_>, before: Amounts, after: Amounts) {
+        self.drawn_on(demand)
+            .for_each(|account| account.replace(before, after));
+    }
+
+    fn grant(&mut self, demand: &Demand<'_>) {
+        self.replace(demand, demand.held, demand.most());
+    }
+
+    fn refusal(&mut self, demand: &Demand<'_>) -> Option<String> {
+        self.drawn_on(demand)
+            .find_map(|account| account.refusal(demand.held, demand.wanted))
+    }
+}
+
 /// Amounts that pipelines take together, and their maxima.
 struct Account {
     total: Amounts,
@@ -55,11 +145,11 @@ struct Account {
 }
 
 impl<'a> Quotas<'a> {
-    pub(crate) fn of(settings: Option<&'a Value>) -> Self {
+    pub(crate) fn read(settings: Option<&'a Value>) -> Self {
         let WorkloadLimits {
             disk_bytes,
             configuration_bytes,
-        } = WorkloadLimits::of(settings);
+        } = WorkloadLimits::read(settings);
         // The values of all pipelines are in one Secret.
         let secret_bytes = u64::try_from(MAX_SECRET_BYTES).ok();
         Self {
@@ -87,63 +177,27 @@ impl<'a> Quotas<'a> {
             // Any of the pipelines may run, and goes on running.
             return BTreeMap::new();
         }
-        let running = |key: &PipelineKey| {
-            let part = published.parts.get(key);
-            part.map_or([0; RESOURCES.len()], |part| {
-                amounts(part, &published.values)
-            })
-        };
-        let mut workload = Account {
-            total: [0; RESOURCES.len()],
-            maxima: self.workload,
-            whose: "all pipelines of a workload".to_owned(),
-        };
-        let mut namespaces = BTreeMap::new();
-        let mut files = BTreeMap::new();
-        for part in parts {
-            let held = running(&part.pipeline);
-            workload.add(held);
-            let file = last_file_of(&part.pipeline);
-            files.entry(file).or_insert_with(Account::of_file).add(held);
-            if let Some(namespace) = &part.pipeline.namespace {
-                let account = namespaces
-                    .entry(namespace.clone())
-                    .or_insert_with(|| self.account_of(namespace));
-                account.add(held);
-            }
-        }
-        let mut result = BTreeMap::new();
+        let demands = parts.iter();
+        let mut demands: Vec<_> = demands
+            .map(|part| Demand::new(part, values, published))
+            .collect();
+        demands.sort_by_key(|demand| (demand.published.is_none(), &demand.part.pipeline));
+        let mut accounts = Accounts::new(self, &demands);
         let mut record = Record::default();
-        let mut ordered: Vec<_> = parts.iter().collect();
-        ordered.sort_by_key(|part| {
-            (
-                !published.parts.contains_key(&part.pipeline),
-                &part.pipeline,
-            )
-        });
-        for part in ordered {
-            let (held, wanted) = (running(&part.pipeline), amounts(part, values));
-            let namespace = part.pipeline.namespace.as_ref();
-            let mut own = namespace.and_then(|it| namespaces.get_mut(it));
-            let file = files.get_mut(&last_file_of(&part.pipeline));
-            let why = own.as_ref().and_then(|it| it.refusal(held, wanted));
-            let why = why.or_else(|| workload.refusal(held, wanted));
-            let why = why.or_else(|| file.as_ref()?.refusal(held, wanted));
-            let is_running = published.parts.get(&part.pipeline) == Some(part);
-            let why = why.or_else(|| record.add(part).filter(|_| !is_running));
-            match why {
-                Some(why) => drop(result.insert(part.pipeline.clone(), why)),
-                None => {
-                    // Until it is published that a pipeline takes less, it may fall back to what it has.
-                    let most: Amounts = std::array::from_fn(|at| held[at].max(wanted[at]));
-                    workload.replace(held, most);
-                    if let Some(file) = file {
-                        file.replace(held, most);
-                    }
-                    if let Some(own) = &mut own {
-                        own.replace(held, most);
-                    }
+        let mut result = BTreeMap::new();
+        for demand in &demands {
+            let pipeline = &demand.part.pipeline;
+            let why = accounts.refusal(demand);
+            match why.or_else(|| record.refusal(demand)) {
+                Some(why) => {
+                    // It may run as it last ran.
+                    demand
+                        .published
+                        .into_iter()
+                        .for_each(|part| record.add(part));
+                    result.insert(pipeline.clone(), why);
                 }
+                None => accounts.grant(demand),
             }
         }
         result
@@ -158,9 +212,9 @@ impl<'a> Quotas<'a> {
             memory_bytes,
             disk_bytes,
             connections,
-        } = Quota::of(self.settings, namespace);
+        } = Quota::read(self.settings, namespace);
         Account {
-            total: [0; RESOURCES.len()],
+            total: NOTHING,
             maxima: [
                 pipelines,
                 components,
@@ -187,14 +241,29 @@ struct Record {
 }
 
 impl Record {
-    /// Adds a part. Returns the reason why it does not fit any more.
-    fn add(&mut self, part: &PipelinePart) -> Option<String> {
+    /// Adds what a pipeline is to run. Returns the reason why it does not fit any more; what runs already fits.
+    fn refusal(&mut self, demand: &Demand<'_>) -> Option<String> {
+        let is_running = demand.published == Some(demand.part);
+        self.add(demand.part);
+        let is_full = self.compressed_bytes() > RECORD_BYTES;
+        (is_full && !is_running).then(|| {
+            format!(
+                "the configuration of all pipelines of the workload has more than {RECORD_BYTES} bytes, after compression; run it by another workload"
+            )
+        })
+    }
+
+    fn add(&mut self, part: &PipelinePart) {
         let part = serde_json::to_vec(part).expect("a part is JSON");
         self.bytes += part.len();
         self.pending.extend(part);
-        // Nothing becomes larger by the compression, which takes long for thousands of parts.
+    }
+
+    /// Returns the bytes after compression, or fewer than the maximum as long as there are so few before it: compressing
+    /// thousands of parts takes long.
+    fn compressed_bytes(&mut self) -> usize {
         if self.bytes <= RECORD_BYTES {
-            return None;
+            return self.bytes;
         }
         let encoder = self
             .encoder
@@ -204,11 +273,7 @@ impl Record {
             .and_then(|()| encoder.flush());
         written.expect("a write to memory does not fail");
         self.pending.clear();
-        (encoder.get_ref().len() > RECORD_BYTES).then(|| {
-            format!(
-                "the configuration of all pipelines of the workload has more than {RECORD_BYTES} bytes, after compression; run it by another workload"
-            )
-        })
+        encoder.get_ref().len()
     }
 }
 
@@ -218,16 +283,12 @@ impl Account {
         let mut maxima = [None; RESOURCES.len()];
         maxima[CONFIGURATION] = u64::try_from(FILE_BYTES).ok();
         Self {
-            total: [0; RESOURCES.len()],
+            total: NOTHING,
             maxima,
             whose:
                 "the pipelines that share a Secret with it; another name gives it another Secret"
                     .to_owned(),
         }
-    }
-
-    fn add(&mut self, amounts: Amounts) {
-        self.replace([0; RESOURCES.len()], amounts);
     }
 
     fn replace(&mut self, held: Amounts, wanted: Amounts) {
@@ -263,9 +324,9 @@ fn amounts(part: &PipelinePart, values: &SecretValues) -> Amounts {
         disk_bytes,
         connections,
         ..
-    } = Usage::of(part.all_components());
+    } = Usage::total(part.all_components());
     let files = part.secrets.iter();
-    let files = files.filter_map(|it| values.get(&it.file_name));
+    let files = files.filter_map(|secret| values.get(&secret.file_name));
     let secret_bytes: usize = files.map(Vec::len).sum();
     [
         1,
@@ -330,7 +391,7 @@ mod tests {
         let running: Vec<_> = before.iter().map(|(name, _)| part(name)).collect();
         let parts: Vec<_> = sizes.iter().map(|(name, _)| part(name)).collect();
         let settings = json!({"quota": {"secretBytes": u64::MAX}});
-        let quotas = Quotas::of(Some(&settings));
+        let quotas = Quotas::read(Some(&settings));
         let published = published(&running, values(before));
         let found = quotas.exceeding(&parts, &values(sizes), &published);
         found.into_keys().map(|key| key.name).collect()
@@ -356,7 +417,7 @@ mod tests {
     /// Returns the pipelines that wait, and whether what runs already counts.
     fn waiting(settings: &Value, parts: &[PipelinePart], running: &[PipelinePart]) -> Vec<String> {
         let published = published(running, SecretValues::new());
-        let quotas = Quotas::of(Some(settings));
+        let quotas = Quotas::read(Some(settings));
         let found = quotas.exceeding(parts, &SecretValues::new(), &published);
         let shown = found.into_iter().map(|(key, why)| format!("{key}: {why}"));
         shown.collect()
@@ -395,7 +456,7 @@ mod tests {
             let usage = amounts(&parts[0], &SecretValues::new());
             let at = RESOURCES
                 .iter()
-                .position(|it| *it == unit)
+                .position(|resource| *resource == unit)
                 .expect("a resource");
             let settings =
                 json!({"quota": {name: usage[at] * 3 / 2, "configurationBytes": u64::MAX}});
@@ -487,7 +548,7 @@ mod tests {
             is_unknown: true,
             ..Published::default()
         };
-        let quotas = Quotas::of(None);
+        let quotas = Quotas::read(None);
         let found = quotas.exceeding(&parts, &SecretValues::new(), &taken_over);
         assert_eq!(found, BTreeMap::new());
     }

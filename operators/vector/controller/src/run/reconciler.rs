@@ -15,13 +15,11 @@ use lockstep_controller::{
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
 use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
-use lockstep_vector_assembly::{
-    Assembly, AssemblyOptions, DataLayout, DataMoves, PipelineKey, PipelinePart,
-};
+use lockstep_vector_assembly::{Assembly, AssemblyOptions, DataLayout, PipelineKey, PipelinePart};
 use serde_json::{Map, Value, json};
 
 use crate::learning::CatalogueLearner;
-use crate::owned::{self, Change, ChangeAction, Cluster, ClusterScopedNames, Publication};
+use crate::owned::{self, Cluster, ClusterScopedNames};
 use crate::run::assembled::Published;
 use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::catalogue_learning::{CatalogueLearning, Learning};
@@ -30,6 +28,7 @@ use crate::run::cluster_scoped_names::PlainNames;
 use crate::run::data_migration::PresentNames;
 use crate::run::foreign_services::ForeignServices;
 use crate::run::names::Names;
+use crate::run::objects::Objects;
 use crate::run::observed::{Lookup, Observed};
 use crate::run::pipeline_statuses::{self, Running};
 use crate::run::plan::Plan;
@@ -475,7 +474,9 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);
         let publication = builder.publish(&present, &options, &assembly, secrets, &before);
         let (mut publication, image) = publication.map_err(publication::too_large)?;
-        publication.services.retain(|it| !foreign.has(&names, it));
+        publication
+            .services
+            .retain(|service| !foreign.has(&names, service));
         publication.checks = checks.pods;
         publication.validator = validator.desired;
         let objects = Objects {
@@ -484,7 +485,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             observed: &observed,
             changes,
         };
-        let (mut children, change) = objects.of(&mut publication, image)?;
+        let (mut children, change) = objects.desired_with(&mut publication, image)?;
         self.require_mark_for(&children, request, &names).await?;
         let planned = plan.and_then(|plan| {
             let present = plan.names(&present);
@@ -598,65 +599,4 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
 fn selected(workload: &Value, group: &[Arc<SelectablePipeline>]) -> Vec<Arc<SelectablePipeline>> {
     let selects = |pipeline: &&Arc<SelectablePipeline>| selection::selects(workload, pipeline);
     group.iter().filter(selects).cloned().collect()
-}
-
-/// Facts that decide the objects of a workload, besides what is published.
-struct Objects<'a, K> {
-    object: &'a K,
-    cluster: Cluster,
-    observed: &'a Observed,
-    /// Pipelines whose configuration differs from the published one.
-    changes: Vec<String>,
-}
-
-impl<K: RunsPipelines> Objects<'_, K> {
-    /// Returns the desired objects, and the change that they make. `image` is that of an init container that has moved
-    /// data: it has nothing to do any more, and goes with the next change that replaces the Pods.
-    fn of(
-        &self,
-        publication: &mut Publication,
-        image: Option<&str>,
-    ) -> Result<(Vec<Value>, Option<Change>), ReconcileError> {
-        let without_container = self.desired(publication)?;
-        let Some(image) = image else {
-            return Ok(without_container);
-        };
-        publication.moved_data = Some(publication::moved(image, &DataMoves::default()));
-        let with_container = self.desired(publication)?;
-        let rolls = |change: &Change| change.action == ChangeAction::Roll;
-        if with_container.1.as_ref().is_some_and(rolls) {
-            return Ok(without_container);
-        }
-        Ok(with_container)
-    }
-
-    /// Returns the change that remains between the children of now and those of a planned publication, which come with the
-    /// image of an init container that has moved data.
-    fn planned_change(
-        &self,
-        (mut publication, image): (Publication, Option<&str>),
-        children: &[Value],
-        changes: Vec<String>,
-    ) -> Option<Change> {
-        let (planned, _) = self.of(&mut publication, image).ok()?;
-        self.observed.planned_change(children, &planned, changes)
-    }
-
-    fn desired(
-        &self,
-        publication: &Publication,
-    ) -> Result<(Vec<Value>, Option<Change>), ReconcileError> {
-        let aggregator = self.observed.aggregator();
-        let objects = self
-            .object
-            .owned_objects(publication, &self.cluster, &aggregator);
-        let objects = objects.map_err(|error| ReconcileError::Permanent {
-            reason: "ObjectsInvalid",
-            message: error.to_string(),
-        })?;
-        let change = self
-            .observed
-            .change(&objects.children, self.changes.clone());
-        Ok((objects.children, change))
-    }
 }

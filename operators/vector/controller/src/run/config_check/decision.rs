@@ -84,10 +84,10 @@ impl Decision {
                 CheckResult::Passed => {}
                 CheckResult::Failed(why) => {
                     decision.failed.insert(key.clone());
-                    decision.held.insert(key.clone(), own_names(part, &why));
+                    decision.held.insert(key.clone(), part.with_own_names(&why));
                 }
                 CheckResult::Pending(why) => {
-                    decision.held.insert(key.clone(), own_names(part, &why));
+                    decision.held.insert(key.clone(), part.with_own_names(&why));
                 }
             }
         }
@@ -241,14 +241,6 @@ impl Pipelines<'_> {
         let Rendered { parts, problems } = render_all(self.options, &[], parts);
         join(self.options, &parts, self.present, problems)
     }
-}
-
-/// Returns a message with the names that the author of the pipeline gave its components.
-pub(crate) fn own_names(part: &PipelinePart, message: &str) -> String {
-    if part.prefix.is_empty() {
-        return message.to_owned();
-    }
-    message.replace(&part.prefix, "")
 }
 
 #[cfg(test)]
