@@ -236,4 +236,38 @@ async fn a_service_of_somebody_else_concerns_the_pipelines_that_have_its_name() 
         config["sources"]["default__chosen__in"].is_object()
     })
     .await;
+    one_after_the_other(&env).await;
+}
+
+/// Pipelines of which only one may run, and of which the first ones have names of Services of others: each that waits makes room for
+/// the next one.
+async fn one_after_the_other(env: &TestEnv) {
+    let quota = "settings: {vector: {quota: {pipelines: 1}}}";
+    env.installation.set_policy(quota).expect("a policy");
+    let selector = json!({"selector": {"matchLabels": {"run-by": "few"}}});
+    for (name, service, port) in [
+        ("a", "foreign", 9011),
+        ("b", "agg-aggregator-taken", 9012),
+        ("c", "few-own", 9013),
+    ] {
+        let spec = json!({
+            "sources": {"in": {"type": "http_server", "address": format!("0.0.0.0:{port}")}},
+            "sinks": {"out": {"type": "blackhole", "inputs": ["in"]}},
+        });
+        let mut pipeline = object("VectorPipeline", name, &spec);
+        pipeline["metadata"]["labels"] = json!({"run-by": "few"});
+        pipeline["metadata"]["annotations"] =
+            json!({"observability.kaasops.io/service-name": service});
+        env.apply(&pipeline);
+    }
+    env.apply(&object("VectorAggregator", "few", &selector));
+    let configuration = ("few-aggregator", "config.json");
+    let config = env
+        .configuration_that("the third pipeline", configuration, |config| {
+            config["sources"]["default__c__in"].is_object()
+        })
+        .await;
+    for waiting in ["default__a__in", "default__b__in"] {
+        assert!(config["sources"][waiting].is_null(), "{config}");
+    }
 }

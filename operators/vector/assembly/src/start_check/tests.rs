@@ -338,8 +338,9 @@ fn a_part_that_cannot_be_checked_concerns_its_pipeline_only() {
 #[test]
 fn what_only_pods_have_checked_is_checked_where_the_controller_does() {
     let options = agent();
-    let unknown = json!({"type": "blackhole", "inputs": ["t"], "rates": 1});
-    let pipelines = [pipeline("a", ".a = 1", &unknown)];
+    // Of all checks of the controller, only this one compiles programs.
+    let sink = json!({"type": "blackhole", "inputs": ["t"]});
+    let pipelines = [pipeline("a", ".a = to_int(.b)", &sink)];
     let mut passed = BTreeSet::new();
     let mut run = |extent| {
         let mut check = StartCheck {
