@@ -13,6 +13,9 @@ impl Leadership {
     /// Returns an error if another process may reconcile the object before a call ends that takes at most this long. The error
     /// says nothing about the state of the object, so an object that is ready with its current spec stays ready.
     ///
+    /// A client that repeats failed calls needs the time of all its attempts and of the delays between them. The one of `kube`
+    /// repeats what was answered with 429, 503 or 504 unless `default_retry` of its configuration is false.
+    ///
     /// # Errors
     ///
     /// `NotLeading`, see above.
