@@ -235,7 +235,11 @@ impl<R: Reconciler> Runnable for Controller<R> {
             debounce,
             ..
         } = self.config;
-        let queue = Arc::new(Queue::new(context.metrics.queue(&context.name), debounce));
+        // A controller of one namespace has nobody to share its workers with.
+        let workers = context.namespace.is_none();
+        let workers = workers.then_some(max_concurrent_reconciles.get());
+        let queue = Queue::new(context.metrics.queue(&context.name), debounce, workers);
+        let queue = Arc::new(queue);
         self.registry.register(&context.name, &queue);
         context
             .metrics

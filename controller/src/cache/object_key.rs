@@ -7,6 +7,8 @@ use std::sync::Arc;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
 
+use crate::queue::ready_keys::Namespaced;
+
 /// Namespace and name of an object. Clones share the text: several collections contain the key of each object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectKey {
@@ -39,6 +41,12 @@ impl ObjectKey {
 
     fn parts(&self) -> (&str, &str) {
         self.text.split_once('/').unwrap_or_default()
+    }
+}
+
+impl Namespaced for ObjectKey {
+    fn namespace(&self) -> &str {
+        Self::namespace(self)
     }
 }
 

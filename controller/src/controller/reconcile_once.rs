@@ -84,7 +84,11 @@ impl<R: Reconciler> Controller<R> {
             context,
             store: Store::default(),
             related: &related,
-            queue: &Queue::new(context.metrics.queue(&context.name), self.config.debounce),
+            queue: &Queue::new(
+                context.metrics.queue(&context.name),
+                self.config.debounce,
+                None,
+            ),
         };
         Ok(Some(worker.reconcile(&object, None).await))
     }

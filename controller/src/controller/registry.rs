@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::cache::object_key::ObjectKey;
-use crate::queue::priority_queue::{Priority, Queue, QueueSnapshot};
+use crate::queue::priority_queue::{Queue, QueueSnapshot};
+use crate::queue::ready_keys::Priority;
 
 /// The controllers that run in this process, by name. Only the leader has any.
 ///
@@ -153,13 +154,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_controller_can_be_inspected_and_triggered_while_it_runs() {
         let registry = ControllerRegistry::default();
-        let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
+        let queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO, None));
         registry.register("echo", &queue);
         registry
             .enqueue("echo", Some("default"), "a")
             .expect("it runs");
         let key = queue.next().await.expect("an object");
-        let other_queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO));
+        let other_queue = Arc::new(Queue::new(QueueMetrics::default(), Duration::ZERO, None));
         registry.register("toy/team-a", &other_queue);
         registry
             .enqueue("toy", Some("team-a"), "c")

@@ -21,7 +21,7 @@ use crate::api::request::SyncRequest;
 use crate::cache::object_key::ObjectKey;
 use crate::cache::store::Store;
 use crate::controller::*;
-use crate::queue::priority_queue::Priority;
+use crate::queue::ready_keys::Priority;
 use crate::reconcile::action::Action;
 
 #[derive(Deserialize)]
@@ -103,7 +103,7 @@ fn context_with<R: Reconciler>(
 #[tokio::test]
 async fn a_busy_worker_yields_to_other_tasks() {
     let metrics = Metrics::register(&mut Registry::default());
-    let queue = Queue::new(metrics.queue("trap"), Duration::ZERO);
+    let queue = Queue::new(metrics.queue("trap"), Duration::ZERO, None);
     let worker = Worker {
         context: &context(&metrics),
         store: Store::default(),
@@ -138,7 +138,7 @@ async fn a_reconciliation_that_panics_is_counted_and_retried() {
         context: &context,
         store: Store::default(),
         related: &[],
-        queue: &Queue::new(metrics.queue("trap"), Duration::ZERO),
+        queue: &Queue::new(metrics.queue("trap"), Duration::ZERO, None),
     };
     let mut object = DynamicObject::new("a", &context.resource);
     object.metadata.uid = Some("1".to_owned());

@@ -16,6 +16,7 @@ use crate::cache::object_key::ObjectKey;
 use crate::cache::related::RelatedCache;
 use crate::cache::store::{CompressedObject, Store};
 use crate::controller::context::Context;
+use crate::queue::current_namespace;
 use crate::queue::priority_queue::Queue;
 use crate::reconcile::action::Action;
 use crate::reconcile::reconcile;
@@ -41,7 +42,8 @@ impl<R: Reconciler> Worker<'_, R> {
         while let Some(key) = self.queue.next().await {
             let next = match self.store.get(&key) {
                 Some(stored) => {
-                    let next = Box::pin(self.reconcile_stored(&stored)).await;
+                    let reconciled = Box::pin(self.reconcile_stored(&stored));
+                    let next = current_namespace::within(key.namespace(), reconciled).await;
                     let uid = stored.uid();
                     let stored = self.store.get(&key);
                     if stored.is_none_or(|stored| stored.uid() != uid) {

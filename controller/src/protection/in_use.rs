@@ -19,7 +19,8 @@ use crate::dynamic_object;
 use crate::events::recorder::RENEW_AFTER;
 use crate::predicate::UpdateEvent;
 use crate::queue::backoff::{Backoffs, LONGEST_WHILE_DELETING};
-use crate::queue::priority_queue::{Priority, Queue};
+use crate::queue::priority_queue::Queue;
+use crate::queue::ready_keys::Priority;
 use crate::reconcile::finalizer;
 use crate::watch::dependency::Reference;
 use crate::watch::event_stream;
@@ -69,7 +70,7 @@ impl<'a, R> InUseProtection<'a, R> {
                 watched: vec![(at, watched)],
                 referrers: Arc::clone(referrers),
                 finalizer: finalizer(&*context.validator),
-                queue: Queue::new(context.metrics.queue(&name), Duration::ZERO),
+                queue: Queue::new(context.metrics.queue(&name), Duration::ZERO, None),
                 backoffs: Backoffs::default(),
             });
         }

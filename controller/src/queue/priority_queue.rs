@@ -12,31 +12,17 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::cache::capacity::release_unused;
 use crate::metrics::QueueMetrics;
-
-/// Priority of a key: a change goes before what can wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Priority {
-    /// Something has changed.
-    Event,
-    /// The requeue time of the last reconciliation has come.
-    Requeue,
-    /// The object existed when the watch started.
-    Initial,
-}
+use crate::queue::ready_keys::{Namespaced, Position, Priority, ReadyKeys};
 
 /// Number of keys that are handed out, of which one is the oldest of all, whatever its priority.
 const FAIRNESS: u64 = 8;
-
-impl Priority {
-    const ALL: [Self; 3] = [Self::Event, Self::Requeue, Self::Initial];
-}
 
 /// Priority queue of keys.
 ///
 /// # Guarantees
 ///
 /// Every key is handed out at some time, even if keys of a higher priority never run out: the objects that existed at the start
-/// are reconciled although those that come back take all the time of the workers.
+/// are reconciled although those that come back take all the time of the workers. Namespaces take turns, see [`ReadyKeys`].
 ///
 /// A key is handed out to one worker at a time. A key that is added while a worker has it is handed out once more
 /// afterwards; a key that is added twice before that is handed out once.
@@ -58,8 +44,7 @@ pub(crate) struct QueueSnapshot<K> {
 }
 
 struct State<K> {
-    /// Ordered by priority, then by arrival.
-    ready: BTreeMap<(Priority, u64), K>,
+    ready: ReadyKeys<K>,
     /// Ordered by time.
     due: BTreeMap<(Instant, u64), (K, Priority)>,
     entries: HashMap<K, Entry>,
@@ -72,7 +57,7 @@ struct State<K> {
 /// State of a key.
 enum Entry {
     Ready {
-        position: (Priority, u64),
+        position: Position,
         /// Time since which the key could have been handed out.
         since: Instant,
     },
@@ -88,12 +73,14 @@ enum Entry {
     },
 }
 
-impl<K: Clone + Debug + Eq + Hash> Queue<K> {
-    pub(crate) fn new(metrics: QueueMetrics, debounce: Duration) -> Self {
+impl<K: Clone + Debug + Eq + Hash + Namespaced> Queue<K> {
+    /// Returns an empty queue. `workers` is the number of those that take keys, which the namespaces share; none if there is one
+    /// namespace only.
+    pub(crate) fn new(metrics: QueueMetrics, debounce: Duration, workers: Option<usize>) -> Self {
         Self {
             debounce,
             state: Mutex::new(State {
-                ready: BTreeMap::new(),
+                ready: ReadyKeys::new(workers),
                 due: BTreeMap::new(),
                 entries: HashMap::new(),
                 arrivals: 0,
@@ -160,6 +147,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         else {
             return;
         };
+        state.ready.finish(key);
         self.metrics.in_progress.finish(number);
         self.metrics
             .work_duration
@@ -233,7 +221,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
         let due = due.map(|((at, _), (key, _))| (key.clone(), at.saturating_duration_since(now)));
         QueueSnapshot {
             processing: working.collect(),
-            ready: state.ready.values().cloned().collect(),
+            ready: state.ready.iter().cloned().collect(),
             due: due.collect(),
         }
     }
@@ -280,7 +268,7 @@ impl<K: Clone + Debug + Eq + Hash> Queue<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> State<K> {
+impl<K: Clone + Eq + Hash + Namespaced> State<K> {
     fn add(&mut self, key: K, priority: Priority, after: Duration) {
         if self.is_closed {
             return;
@@ -297,7 +285,7 @@ impl<K: Clone + Eq + Hash> State<K> {
                     return;
                 }
                 Entry::Ready { position, .. } if priority < position.0 => {
-                    if let Some(key) = self.ready.remove(position) {
+                    if let Some(key) = self.ready.remove(*position) {
                         // Keeps its arrival number, so that its place among the urgent keys is by age.
                         position.0 = priority;
                         self.ready.insert(*position, key);
@@ -328,7 +316,7 @@ impl<K: Clone + Eq + Hash> State<K> {
     fn remove(&mut self, key: &K) {
         match self.entries.get_mut(key) {
             Some(Entry::Processing { again, .. }) => return *again = None,
-            Some(Entry::Ready { position, .. }) => drop(self.ready.remove(position)),
+            Some(Entry::Ready { position, .. }) => drop(self.ready.remove(*position)),
             Some(Entry::Due { position }) => drop(self.due.remove(position)),
             None => return,
         }
@@ -357,19 +345,13 @@ impl<K: Clone + Eq + Hash> State<K> {
 
     /// Returns the most urgent key, the number of this hand-out, and how long it has waited.
     fn take(&mut self, now: Instant) -> Option<(K, u64, Duration)> {
-        self.handed_out += 1;
-        let position = if self.handed_out.is_multiple_of(FAIRNESS) {
-            let of_each = Priority::ALL.into_iter();
-            let of_each = of_each.filter_map(|priority| {
-                let mut waiting = self.ready.range((priority, 0)..=(priority, u64::MAX));
-                waiting.next().map(|(position, _)| *position)
-            });
-            of_each.min_by_key(|(_, arrival)| *arrival)
+        let taken = if (self.handed_out + 1).is_multiple_of(FAIRNESS) {
+            self.ready.take_oldest()
         } else {
-            self.ready.first_key_value().map(|(first, _)| *first)
+            self.ready.take()
         };
-        let position = position?;
-        let (number, key) = (position.1, self.ready.remove(&position)?);
+        let ((_, number), key) = taken?;
+        self.handed_out += 1;
         let entry = Entry::Processing {
             since: now,
             number,

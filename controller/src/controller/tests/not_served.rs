@@ -71,7 +71,7 @@ async fn an_object_in_the_store_is_requeued_although_the_api_server_does_not_fin
         context: &context,
         store: Store::default(),
         related: &[],
-        queue: &Queue::new(metrics.queue("trap"), Duration::ZERO),
+        queue: &Queue::new(metrics.queue("trap"), Duration::ZERO, None),
     };
     let object = object(&context);
     let store = &worker.store;

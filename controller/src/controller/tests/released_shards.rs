@@ -21,7 +21,7 @@ async fn an_object_that_replaces_one_of_a_released_shard_stays() {
         shards: Some(ShardScope::new(shards.clone())),
         ..context(&metrics)
     };
-    let queue = Queue::new(metrics.queue("trap"), Duration::ZERO);
+    let queue = Queue::new(metrics.queue("trap"), Duration::ZERO, None);
     let stores = Stores::of(&context);
     let handler = EventHandler::new(&context, &stores, &queue);
     let store = |name: &str, uid: &str| {

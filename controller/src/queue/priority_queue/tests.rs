@@ -9,7 +9,7 @@ use super::*;
 const NOW: Duration = Duration::ZERO;
 
 fn queue() -> Queue<&'static str> {
-    Queue::new(QueueMetrics::default(), NOW)
+    Queue::new(QueueMetrics::default(), NOW, None)
 }
 
 /// Returns the key that is handed out without waiting.
@@ -137,7 +137,7 @@ async fn the_earlier_of_two_times_counts_and_a_change_does_not_wait() {
 #[tokio::test(start_paused = true)]
 async fn changes_within_the_debounce_time_are_merged_and_the_last_one_is_not_delayed_further() {
     let debounce = Duration::from_secs(2);
-    let queue = Queue::new(QueueMetrics::default(), debounce);
+    let queue = Queue::new(QueueMetrics::default(), debounce, None);
     let started = Instant::now();
     queue.add("a", Priority::Requeue, Duration::from_hours(6));
     queue.add("a", Priority::Event, NOW);
@@ -168,7 +168,7 @@ async fn a_removed_key_is_not_handed_out_and_leaves_no_entry() {
     queue.done(&"worked on", None);
     assert_eq!(at_once(&queue), None);
     let state = queue.state.lock();
-    assert!(state.entries.is_empty() && state.ready.is_empty() && state.due.is_empty());
+    assert!(state.entries.is_empty() && state.ready.len() == 0 && state.due.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,4 +201,54 @@ async fn every_waiting_worker_is_woken_by_new_keys_and_by_the_close() {
     let mut done: Vec<_> = done.into_iter().flatten().flatten().collect();
     done.sort_unstable();
     assert_eq!(done, ["a", "b", "c", "d"]);
+}
+
+/// Returns the 95th percentile of the times that changes of one object take, while another namespace has objects that change
+/// all the time.
+async fn p95_beside(noisy: &[&'static str]) -> Duration {
+    const WORK: Duration = Duration::from_millis(1_500);
+    const WORKERS: usize = 8;
+    let queue = Arc::new(Queue::new(QueueMetrics::default(), NOW, Some(WORKERS)));
+    for key in noisy {
+        queue.add(*key, Priority::Event, NOW);
+    }
+    let (reconciled, mut reconciliations) = tokio::sync::mpsc::unbounded_channel();
+    for _ in 0..WORKERS {
+        let (queue, reconciled) = (Arc::clone(&queue), reconciled.clone());
+        tokio::spawn(async move {
+            while let Some(key) = queue.next().await {
+                tokio::time::sleep(WORK.mul_f64(0.5 + fastrand::f64())).await;
+                if key.starts_with("noisy/") {
+                    queue.add(key, Priority::Event, NOW);
+                } else {
+                    reconciled.send(()).expect("the test waits");
+                }
+                queue.done(&key, None);
+            }
+        });
+    }
+    let mut times = Vec::new();
+    for _ in 0..100 {
+        let changed = Instant::now();
+        queue.add("quiet/a", Priority::Event, NOW);
+        reconciliations.recv().await.expect("a reconciliation");
+        times.push(changed.elapsed());
+        // Between two changes, the user does something else.
+        tokio::time::sleep(WORK).await;
+    }
+    queue.close();
+    times.sort();
+    times[94]
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_another_namespace_that_change_all_the_time_double_no_time() {
+    let names: Vec<String> = (0..1_000).map(|at| format!("noisy/{at}")).collect();
+    let leaked = names.into_iter().map(|name| &*Box::leak(name.into()));
+    let noisy: Vec<&'static str> = leaked.collect();
+    let (alone, beside) = (p95_beside(&[]).await, p95_beside(&noisy).await);
+    assert!(
+        beside <= 2 * alone,
+        "{beside:?} beside others, {alone:?} alone"
+    );
 }

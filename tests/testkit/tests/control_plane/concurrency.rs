@@ -117,8 +117,12 @@ impl Works {
     }
 
     async fn make(&self, count: usize) {
+        self.make_in(&self.objects(), count).await;
+    }
+
+    async fn make_in(&self, objects: &Api<DynamicObject>, count: usize) {
         for at in 0..count {
-            apply::<Slow>(&self.objects(), &format!("s{at}"), &json!({"spec": {}})).await;
+            apply::<Slow>(objects, &format!("s{at}"), &json!({"spec": {}})).await;
         }
     }
 
@@ -180,6 +184,30 @@ async fn concurrency_is_limited_and_reconciliations_in_progress_finish_on_shutdo
         completed, 3,
         "the reconciliations in progress must write their status"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_one_namespace_leave_workers_to_another() {
+    let works = Works::start(Config::default(), &RateLimiter::unlimited(), 0).await;
+    works.make(20).await;
+    works.begun(7).await;
+    let begun = async || works.work.begun.load(Ordering::SeqCst);
+    stays(
+        Duration::from_millis(500),
+        "the number of reconciliations",
+        begun,
+    )
+    .await;
+    assert_eq!(begun().await, 7);
+
+    let other = objects::<Slow>(works.cluster.client(), Some("kube-public"));
+    works.make_in(&other, 3).await;
+    works.begun(8).await;
+    // The next one is of the namespace with fewer objects in work, although those of the other one have waited for longer.
+    works.work.may_end.add_permits(12);
+    wait_for_condition(&other, "s2", "Ready", "True").await;
+    works.work.may_end.add_permits(20);
+    works.running.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
