@@ -81,6 +81,7 @@ mod vector;
 mod vector_catalogues;
 mod vector_config_check;
 mod vector_config_check_warm;
+mod vector_data_directory;
 mod vector_exact;
 mod vector_examples;
 mod vector_fields;

@@ -3,6 +3,7 @@
 use lockstep_envtest::eventually;
 use serde_json::{Value, json};
 
+use crate::audit::lockstep;
 use crate::env::TestEnv;
 use crate::running_vector::{AGENT, logs, object, start_without_pods};
 
@@ -182,6 +183,15 @@ async fn a_namespace_takes_no_more_than_its_quota() {
     .await;
     let config = the_victim_is_published(&env, "http://victim/1").await;
     assert!(config["sinks"]["a__first__out"].is_null(), "{config}");
+    let policy = env.cluster.directory().join("quota.yaml");
+    std::fs::write(&policy, settings).expect("a file");
+    let audited = lockstep(&env, &["audit", "--policy", &policy.to_string_lossy()]);
+    let audited = String::from_utf8_lossy(&audited.stdout).into_owned();
+    let finding = "Vector default/logs: the pipelines of the namespace `a` take 3 pipelines, and 2 are allowed";
+    assert!(
+        audited.contains("quota-exceeded") && audited.contains(finding),
+        "{audited}"
+    );
     env.apply(&sending_to("a", "p", "http://changed/"));
     sends_to(&env, "http://changed/").await;
     env.kubectl(&["delete", "vectorpipeline/q", "--namespace=a"])
@@ -244,6 +254,8 @@ async fn a_service_of_somebody_else_concerns_the_pipelines_that_have_its_name() 
 async fn one_after_the_other(env: &TestEnv) {
     let quota = "settings: {vector: {quota: {pipelines: 1}}}";
     env.installation.set_policy(quota).expect("a policy");
+    // The other aggregator must not run one of them, and own its Service.
+    reports(env, "vectoraggregator/agg", "default/taken", "0 are left").await;
     let selector = json!({"selector": {"matchLabels": {"run-by": "few"}}});
     for (name, service, port) in [
         ("a", "foreign", 9011),

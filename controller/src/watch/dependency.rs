@@ -87,6 +87,9 @@ pub struct Watch {
 impl Watch {
     /// Returns a watch on a type. `references` returns, for an object as stored, the objects of this type that it
     /// depends on.
+    ///
+    /// Ten changes in another namespace than that of the object reconcile it at once, and then one in five seconds: a tenant
+    /// does not keep an object busy that serves others, too.
     pub fn new<T: Resource<DynamicType = ()>>(
         references: impl Fn(&Value) -> Vec<Reference> + Send + Sync + 'static,
     ) -> Self {

@@ -22,6 +22,7 @@ use crate::controller::context::Context;
 use crate::dynamic_object::to_value;
 use crate::predicate::{UpdateEvent, generation_or_finalizers_changed};
 use crate::protection::in_use::InUseProtection;
+use crate::queue::change_limits::ChangeLimits;
 use crate::queue::priority_queue::Queue;
 use crate::queue::ready_keys::Priority;
 use crate::sharding::scope::ShardScope;
@@ -72,6 +73,7 @@ pub(crate) struct EventHandler<'a, R> {
     protections: Vec<InUseProtection<'a, R>>,
     /// Number of watches whose initial list is not complete.
     incomplete: watch::Sender<usize>,
+    limits: ChangeLimits,
 }
 
 impl<'a, R: Reconciler> EventHandler<'a, R> {
@@ -92,6 +94,7 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             protections: InUseProtection::all(context, &stores.related, &referrers),
             referrers,
             incomplete: watch::channel(watches).0,
+            limits: ChangeLimits::default(),
         }
     }
 
@@ -187,6 +190,19 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
         for key in keys {
             self.queue.add(key, Priority::Event, Duration::ZERO);
         }
+    }
+
+    /// Enqueues the readers of objects that have changed, each with the namespace of such an object.
+    pub(crate) fn enqueue_readers(&self, readers: impl IntoIterator<Item = (ObjectKey, String)>) {
+        for (reader, namespace) in readers {
+            self.enqueue_for(reader, Priority::Event, &namespace);
+        }
+    }
+
+    /// Enqueues an object of which another one in a namespace has changed.
+    fn enqueue_for(&self, key: ObjectKey, priority: Priority, namespace: &str) {
+        let delay = self.limits.delay(&key, namespace);
+        self.queue.add(key, priority, delay);
     }
 
     /// Returns the number of watches whose initial list is not complete.
@@ -339,8 +355,12 @@ impl<'a, R: Reconciler> EventHandler<'a, R> {
             protection.on_event(&seen.change);
         }
         if watch.passes_filter(&seen.change) {
+            let changed = seen.change.after.or(seen.change.before);
+            let namespace = changed.and_then(|changed| changed.namespace());
             for key in self.referrers.referrers_of(at, &seen.change, changed_keys) {
-                self.queue.add(key, priority(seen), Duration::ZERO);
+                // The objects of a start come all at once.
+                let namespace = namespace.as_deref().filter(|_| seen.is_new);
+                self.enqueue_for(key, priority(seen), namespace.unwrap_or_default());
             }
         }
     }

@@ -38,8 +38,8 @@ struct State {
     places: CountedSet<Place>,
     /// Versions that the watch of each place has delivered, once its initial list is complete.
     delivered: HashMap<Place, Versions>,
-    /// Readers of which an object has changed.
-    changed: BTreeSet<ObjectKey>,
+    /// Readers of which an object has changed, with its namespace.
+    changed: BTreeSet<(ObjectKey, String)>,
 }
 
 struct Read {
@@ -67,12 +67,15 @@ impl ReadObjects {
         }
         let reads: Vec<_> = reads.iter().map(read).collect();
         // The watch may have delivered a change before the reconciliation has ended.
-        let is_outdated = reads.iter().any(|read| {
+        let outdated = reads.iter().find(|read| {
             let delivered = state.delivered.get(&read.place);
             delivered.is_some_and(|all| read.is_outdated(all.get(&read.name).copied()))
         });
-        if is_outdated {
-            state.changed.insert(reader.clone());
+        if let Some(outdated) = outdated {
+            let namespace = outdated.place.namespace.clone();
+            state
+                .changed
+                .insert((reader.clone(), namespace.unwrap_or_default()));
             self.has_changed.notify_one();
         }
         let State {
@@ -123,8 +126,8 @@ impl ReadObjects {
         self.state.lock().delivered.remove(place);
     }
 
-    /// Waits for changes, and returns the readers of the changed objects.
-    pub(crate) async fn changed(&self) -> BTreeSet<ObjectKey> {
+    /// Waits for changes, and returns the readers of the changed objects, with the namespaces of these.
+    pub(crate) async fn changed(&self) -> BTreeSet<(ObjectKey, String)> {
         self.has_changed.notified().await;
         std::mem::take(&mut self.state.lock().changed)
     }
@@ -133,7 +136,9 @@ impl ReadObjects {
         let is_affected = |read: &Read| read.place == *place && is_outdated(read);
         let readers = state.reads.iter();
         let affected = readers.filter(|(_, reads)| reads.iter().any(is_affected));
-        let affected: Vec<_> = affected.map(|(reader, _)| reader.clone()).collect();
+        let namespace = place.namespace.clone().unwrap_or_default();
+        let affected = affected.map(|(reader, _)| (reader.clone(), namespace.clone()));
+        let affected: Vec<_> = affected.collect();
         if !affected.is_empty() {
             state.changed.extend(affected);
             self.has_changed.notify_one();
@@ -177,7 +182,7 @@ mod tests {
         let changed = objects.changed().now_or_never().unwrap_or_default();
         changed
             .into_iter()
-            .map(|key| key.name().to_owned())
+            .map(|(reader, _)| reader.name().to_owned())
             .collect()
     }
 

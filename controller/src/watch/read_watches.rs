@@ -36,7 +36,7 @@ pub(crate) async fn run<R: Reconciler>(context: &Context<R>, handler: &EventHand
             // The sender lives as long as the controller.
             _ = places.changed() => {}
             Some(ended) = watches.next() => drop(active.remove(&ended)),
-            readers = objects.changed() => handler.enqueue(readers),
+            readers = objects.changed() => handler.enqueue_readers(readers),
         }
     }
 }

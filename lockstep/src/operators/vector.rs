@@ -21,7 +21,8 @@ use lockstep_vector_api::{
 };
 use lockstep_vector_controller::{
     CatalogueLearner, CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks,
-    RunsPipelines, ValidateOnlyReconciler, WorkloadNamespaces, WorkloadReconciler, owned,
+    QuotaAudit, RunsPipelines, ValidateOnlyReconciler, WorkloadNamespaces, WorkloadReconciler,
+    owned,
 };
 use serde_json::Value;
 
@@ -270,11 +271,12 @@ fn reload(folders: &mut CatalogueFolders, context: &VectorContext) -> ExtensionR
     }
 }
 
-/// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller, and with
-/// the marks of the Namespaces or the list of them.
+/// The pipelines of a cluster and the objects that run them. They are compared with each other, as in the controller, with the
+/// marks of the Namespaces or the list of them, and with the quotas of the policy.
 struct PipelineSnapshot {
     all: ClusterSnapshot,
     namespaces: NamespaceAudit,
+    quotas: QuotaAudit,
 }
 
 impl PipelineSnapshot {
@@ -282,6 +284,7 @@ impl PipelineSnapshot {
         Self {
             all: ClusterSnapshot::default(),
             namespaces: NamespaceAudit::new(args.workload_namespaces),
+            quotas: QuotaAudit::default(),
         }
     }
 }
@@ -294,6 +297,7 @@ impl AuditSnapshot for PipelineSnapshot {
     fn add(&mut self, object: &Value) {
         self.all.add(object);
         self.namespaces.add(object);
+        self.quotas.add(object);
     }
 
     fn related(&self, object: &Value) -> Value {
@@ -308,7 +312,7 @@ impl AuditSnapshot for PipelineSnapshot {
         self.namespaces.add_namespace(namespace);
     }
 
-    fn findings(&self) -> Vec<AuditFinding> {
+    fn findings(&self, policy: &Policy) -> Vec<AuditFinding> {
         let unmarked = self.namespaces.unmarked();
         let missing = unmarked.into_iter().map(|message| AuditFinding {
             id: "namespace-not-marked",
@@ -333,7 +337,16 @@ impl AuditSnapshot for PipelineSnapshot {
                 workloads: workloads.to_vec(),
             }),
         });
-        missing.chain(marked).collect()
+        let exceeded = self.quotas.exceeded(policy.settings("vector"));
+        let exceeded = exceeded.into_iter().map(|message| AuditFinding {
+            id: "quota-exceeded",
+            is_error: false,
+            message: format!(
+                "{message}; what runs keeps running, and what is new or grows will wait"
+            ),
+            access_to: None,
+        });
+        missing.chain(exceeded).chain(marked).collect()
     }
 }
 

@@ -154,7 +154,7 @@ async fn audit(args: &Args, arguments: &ArgMatches, registry: &Registry) -> anyh
     );
     let findings = snapshots
         .iter()
-        .flat_map(|(_, snapshot)| snapshot.findings())
+        .flat_map(|(_, snapshot)| snapshot.findings(&policy))
         .filter(|finding| finding.concerns(namespace))
         .collect();
     let findings = findings::resolve(&client, findings)
@@ -212,9 +212,9 @@ struct OperatorSnapshot {
 }
 
 impl OperatorSnapshot {
-    fn findings(&self) -> Vec<AuditFinding> {
+    fn findings(&self, policy: &Policy) -> Vec<AuditFinding> {
         if self.has_findings {
-            self.snapshot.findings()
+            self.snapshot.findings(policy)
         } else {
             Vec::new()
         }

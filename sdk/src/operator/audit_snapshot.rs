@@ -1,6 +1,7 @@
 //! Related objects of the objects that `audit` validates, and its findings.
 
 use clap::{ArgMatches, Args, Command};
+use lockstep_shared_validation::Policy;
 use serde_json::Value;
 
 /// Creates the snapshot of an operator from its arguments.
@@ -75,9 +76,9 @@ pub trait AuditSnapshot {
     /// Adds a Namespace, of which only the metadata is read.
     fn add_namespace(&mut self, _namespace: &Value) {}
 
-    /// Returns the findings besides the results of the rules. It is not called if the Namespaces are included and
-    /// cannot be read.
-    fn findings(&self) -> Vec<AuditFinding> {
+    /// Returns the findings besides the results of the rules, with the policy that they follow. It is not called if the
+    /// Namespaces are included and cannot be read.
+    fn findings(&self, _policy: &Policy) -> Vec<AuditFinding> {
         Vec::new()
     }
 }

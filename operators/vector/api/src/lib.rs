@@ -27,7 +27,7 @@ pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
 pub use crate::namespace_audit::NamespaceAudit;
 pub use crate::rules::context::VectorContext;
-pub use crate::tenancy::policy::{WorkloadLimits, is_exact, tenants_replace_metrics};
+pub use crate::tenancy::policy::{WorkloadLimits, is_exact, is_kaasops};
 pub use crate::tenancy::quota;
 pub use crate::types::agent::{Vector, VectorSpec};
 pub use crate::types::aggregator::{

@@ -36,7 +36,7 @@ pub use crate::port_allocation::runner::Runner;
 pub use crate::port_allocation::snapshot::ClusterSnapshot;
 use crate::port_allocation::status_view::{is_being_deleted, role, together};
 use crate::rules::cached_validation::CachedValidation;
-use crate::tenancy::policy::tenants_replace_metrics;
+use crate::tenancy::policy::is_kaasops;
 use crate::types::pipeline::Pipeline;
 use crate::types::runner_kind::RunnerKind;
 use crate::vector_release;
@@ -101,7 +101,7 @@ fn shared_by<K>(context: &RuleContext<'_, K>) -> Option<SharedAddresses> {
 }
 
 fn address_free<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostics) {
-    let permits = tenants_replace_metrics(context.settings);
+    let permits = is_kaasops(context.settings);
     for taken in shared_by(context).into_iter().flat_map(|it| it.taken) {
         if taken.replaces_metrics && permits {
             continue;

@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::owned::{
     Change, ChangeAction, Cluster, ClusterScopedNames, ObservedAggregator, Publication,
 };
-use crate::run::{RunsPipelines, assembly_options, files, wants_moves};
+use crate::run::{DATA_DIRECTORY_FIELD, RunsPipelines, assembly_options, files, wants_moves};
 
 /// Kinds of the object that runs Vector.
 const WORKLOADS: [&str; 3] = ["DaemonSet", "Deployment", "StatefulSet"];
@@ -39,7 +39,10 @@ pub fn preview_change(kind: &str, old: &Value, new: &Value) -> Option<ChangePrev
 }
 
 fn of<K: RunsPipelines>(old: &Value, new: &Value) -> Option<ChangePreview> {
-    let [before, after] = [old, new].map(|object| Desired::of(&decode::<K>(object).ok()?));
+    // Where the data is, it stays, unless one of them says something else.
+    let directory = old["status"][DATA_DIRECTORY_FIELD].as_str();
+    let [before, after] =
+        [old, new].map(|object| Desired::of(&decode::<K>(object).ok()?, directory));
     let (before, after) = (before?, after?);
     let mut settings = Vec::new();
     if before.assembly.hash() != after.assembly.hash() {
@@ -83,7 +86,7 @@ struct Desired {
 
 impl Desired {
     /// Returns the objects, or none if there are no valid ones.
-    fn of<K: RunsPipelines>(object: &K) -> Option<Self> {
+    fn of<K: RunsPipelines>(object: &K, data_directory: Option<&str>) -> Option<Self> {
         let options = assembly_options(object, Arc::clone(Catalogue::shipped()));
         let assembly = assemble(&options, &[]);
         let workload = object.workload();
@@ -98,6 +101,7 @@ impl Desired {
             files: files.ok()?,
             roll_hash: assembly.global_hash(),
             services: assembly.services.clone(),
+            data_directory: data_directory.map(str::to_owned),
             ..Publication::default()
         };
         let cluster = Cluster {

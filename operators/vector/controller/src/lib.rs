@@ -16,7 +16,7 @@ pub use crate::learning::{
     VersionToLearn,
 };
 pub use crate::run::{
-    CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks, RunsPipelines,
+    CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks, QuotaAudit, RunsPipelines,
     WorkloadNamespaces, WorkloadReconciler, controller_installation, has_pod_monitors, rbac_rules,
 };
 pub use crate::validate_only::ValidateOnlyReconciler;

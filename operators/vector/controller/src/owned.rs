@@ -85,8 +85,10 @@ pub(crate) use crate::owned::persistence::is_enabled as is_persistent;
 pub use crate::owned::publication::{
     ConfigurationCheck, ControllerPods, MovedData, PreviousPublication, Publication, Validator,
 };
+pub(crate) use crate::owned::resources::memory_limit;
 pub(crate) use crate::owned::service::service_name;
 pub(crate) use crate::owned::validator::{name as validator_name, pod_labels as validator_labels};
+pub(crate) use crate::owned::volumes::live_data_directory;
 
 use kube::ResourceExt;
 use lockstep_vector_api::{

@@ -131,10 +131,9 @@ pub fn is_exact(settings: Option<&Value>) -> bool {
     Section::of(settings).exact
 }
 
-/// Returns true if an exporter in a pipeline of a tenant may replace Vector's own metrics, as with the operator of kaasops.
-/// `settings` is the section of the policy.
+/// Returns true if the policy has the preset for the operator of kaasops. `settings` is the section of the policy.
 #[must_use]
-pub fn tenants_replace_metrics(settings: Option<&Value>) -> bool {
+pub fn is_kaasops(settings: Option<&Value>) -> bool {
     let preset = settings.and_then(|settings| settings.get(preset::KEY));
     let preset = preset.and_then(|preset| Preset::deserialize(preset).ok());
     preset == Some(Preset::Kaasops)
@@ -145,7 +144,7 @@ impl Quota {
     /// those maxima that the policy names: what ran there runs on.
     #[must_use]
     pub fn read(settings: Option<&Value>, namespace: &str) -> Self {
-        let default = if tenants_replace_metrics(settings) {
+        let default = if is_kaasops(settings) {
             Self::default()
         } else {
             Self::DEFAULT

@@ -99,7 +99,8 @@ pub struct Workload {
     /// `persistence` for it. Default: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migrate_data: Option<bool>,
-    /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`).
+    /// Directory on the node for data that must survive a restart of Vector (Vector's `data_dir`). Default: the one that the
+    /// Pods have, or a directory of this workload in `/var/lib/vector-workloads`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_dir: Option<String>,
     /// Seconds after which an internal metric that is no longer updated expires (Vector's `expire_metrics_secs`).
@@ -309,6 +310,9 @@ pub struct WorkloadStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 1024)))]
     pub not_running: Vec<String>,
+    /// Directory of the nodes with the data of the Pods. None if it is a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_directory: Option<String>,
     /// Number of Pods that check configurations now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check_pods: Option<i64>,

@@ -28,6 +28,8 @@ pub struct Publication {
     pub previous: Option<PreviousPublication>,
     /// Data that an init container moves to other names.
     pub moved_data: Option<MovedData>,
+    /// Directory of the nodes for the data of the Pods, unless the workload names one. None: that of the operator of kaasops.
+    pub data_directory: Option<String>,
     /// If true, a component reads the Kubernetes API (`kubernetes_logs`), or a file of the service account. Agents
     /// always have the permissions for it; an aggregator has them only if this is set.
     pub reads_kubernetes_api: bool,

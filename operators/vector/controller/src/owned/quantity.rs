@@ -36,6 +36,16 @@ pub(crate) fn is_less(one: &Value, other: &Value) -> bool {
     }
 }
 
+/// Returns a quantity of bytes.
+pub(crate) fn bytes(value: &Value) -> Option<u64> {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a quantity that is negative or larger than any memory becomes the nearest number"
+    )]
+    size(value).map(|size| size as u64)
+}
+
 fn size(value: &Value) -> Option<f64> {
     let text = match value {
         Value::String(text) => text.clone(),

@@ -33,6 +33,15 @@ pub(crate) fn with_defaults(resources: Option<&Map<String, Value>>) -> Value {
     Value::Object(resources)
 }
 
+/// Returns the memory limit of the Vector container of an object that runs Vector, in bytes.
+pub(crate) fn memory_limit(object: &Value) -> Option<u64> {
+    let containers = object["spec"]["template"]["spec"]["containers"].as_array()?;
+    let vector = containers
+        .iter()
+        .find(|container| container["name"] == object["metadata"]["name"])?;
+    quantity::bytes(&vector["resources"]["limits"]["memory"])
+}
+
 /// Replaces each default that does not agree with the quantity of the user by that quantity.
 fn adapt(defaults: &mut Value, given: &Value, disagrees: impl Fn(&Value, &Value) -> bool) {
     for (name, default) in defaults.as_object_mut().into_iter().flatten() {

@@ -1,6 +1,5 @@
 //! Volumes of the Pods and their mounts in the Vector container.
 
-use lockstep_vector_api::Workload;
 use serde_json::{Map, Value, json};
 
 use crate::owned::configuration_secret;
@@ -64,7 +63,7 @@ pub(crate) fn of(runner: &Runner<'_>, has_claim: bool) -> Vec<Value> {
     };
     required.push(config);
     if !has_claim {
-        required.push(host(DATA, data_directory(workload)));
+        required.push(host(DATA, data_directory(runner)));
     }
     required.extend([host("procfs", "/proc"), host("sysfs", "/sys")]);
     if runner.is_compressed() {
@@ -129,10 +128,18 @@ fn hides_secrets(mount: &Value) -> bool {
 }
 
 /// Returns the directory of the nodes for Vector's data.
-fn data_directory(workload: &Workload) -> &str {
-    let directory = workload.data_dir.as_deref();
+fn data_directory<'a>(runner: &Runner<'a>) -> &'a str {
+    let directory = runner.workload.data_dir.as_deref();
     let directory = directory.filter(|directory| !directory.is_empty());
-    directory.unwrap_or(DEFAULT_DATA_DIRECTORY)
+    let default = runner.publication.data_directory.as_deref();
+    directory.or(default).unwrap_or(DEFAULT_DATA_DIRECTORY)
+}
+
+/// Returns the directory of the nodes for the data of the Pods of an object that runs Vector. None if they have another volume.
+pub(crate) fn live_data_directory(object: &Value) -> Option<&str> {
+    let volumes = object["spec"]["template"]["spec"]["volumes"].as_array()?;
+    let data = volumes.iter().find(|volume| volume["name"] == DATA)?;
+    data["hostPath"]["path"].as_str()
 }
 
 fn objects(items: &[Map<String, Value>]) -> Vec<Value> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::Client;
 use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SyncRequest};
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_api::{ConfigCheckMode, Interpolation, VectorContext, tenants_replace_metrics};
+use lockstep_vector_api::{ConfigCheckMode, Interpolation, VectorContext, is_kaasops};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, InternalMetrics, PipelineKey, PipelineProblem, StartError,
 };
@@ -186,7 +186,7 @@ impl Assembler {
         let settings = request.policy().settings("vector");
         let mut options = assembly_options(request.parent(), Arc::clone(catalogue));
         if let Some(metrics) = &mut options.internal_metrics
-            && tenants_replace_metrics(settings)
+            && is_kaasops(settings)
         {
             *metrics = InternalMetrics::ReplacedByAll;
         }

@@ -223,6 +223,20 @@ impl Observed {
         mounted.map(str::to_owned).collect()
     }
 
+    /// Returns the directory of the nodes for the data of the Pods.
+    pub(crate) fn data_directory(&self) -> Option<&str> {
+        let mut workloads = self.workloads.iter();
+        workloads.find_map(|(_, workload)| owned::live_data_directory(workload))
+    }
+
+    /// Returns the directory of the nodes for the data of the desired Pods.
+    pub(crate) fn desired_data_directory<'c>(&self, children: &'c [Value]) -> Option<&'c str> {
+        let desired = children
+            .iter()
+            .find(|child| child["kind"] == self.desired_kind);
+        desired.and_then(owned::live_data_directory)
+    }
+
     /// Returns the observed objects of an aggregator.
     pub(crate) fn aggregator(&self) -> ObservedAggregator<'_> {
         ObservedAggregator {

@@ -79,6 +79,7 @@ pub(crate) fn of(
         adopted_hash,
         services: assembly.services.clone(),
         reads_kubernetes_api: types.any(|type_| READ_THE_API.contains(&type_)),
+        data_directory: None,
         checks: Vec::new(),
         validator: None,
     })

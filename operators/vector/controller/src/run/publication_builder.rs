@@ -20,6 +20,8 @@ pub(crate) struct PublicationBuilder<'a, K> {
     pub(crate) image: Option<&'a str>,
     /// Name of most owned objects.
     pub(crate) object_name: &'a str,
+    /// Directory of the nodes for the data.
+    pub(crate) data_directory: &'a str,
 }
 
 impl<K: RunsPipelines> PublicationBuilder<'_, K> {
@@ -54,7 +56,11 @@ impl<K: RunsPipelines> PublicationBuilder<'_, K> {
             names,
             self.image,
         );
-        Ok((publication?, image))
+        let publication = Publication {
+            data_directory: Some(self.data_directory.to_owned()),
+            ..publication?
+        };
+        Ok((publication, image))
     }
 }
 

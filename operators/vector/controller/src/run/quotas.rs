@@ -203,6 +203,23 @@ impl<'a> Quotas<'a> {
         result
     }
 
+    /// Returns a sentence for each account in which pipelines take more than the maximum. The values of Secrets do not count.
+    pub(crate) fn exceeded(&self, parts: &[PipelinePart]) -> Vec<String> {
+        let nothing = Published {
+            parts: BTreeMap::new(),
+            values: SecretValues::new(),
+            is_unknown: false,
+        };
+        let demands = parts.iter();
+        let demands = demands.map(|part| Demand::new(part, &nothing.values, &nothing));
+        let demands: Vec<_> = demands.collect();
+        let mut accounts = Accounts::new(self, &demands);
+        demands.iter().for_each(|demand| accounts.grant(demand));
+        let all = [&accounts.workload].into_iter();
+        let all = all.chain(accounts.namespaces.values());
+        all.flat_map(Account::exceeded).collect()
+    }
+
     fn account_of(&self, namespace: &str) -> Account {
         let Quota {
             pipelines,
@@ -296,6 +313,19 @@ impl Account {
         for (total, (held, wanted)) in self.total.iter_mut().zip(changes) {
             *total = total.saturating_sub(held).saturating_add(wanted);
         }
+    }
+
+    /// Returns a sentence for each resource of which more than the maximum is taken.
+    fn exceeded(&self) -> impl Iterator<Item = String> {
+        (0..RESOURCES.len()).filter_map(|at| {
+            let (total, maximum) = (self.total[at], self.maxima[at]?);
+            (total > maximum).then(|| {
+                format!(
+                    "{} take {total} {}, and {maximum} are allowed",
+                    self.whose, RESOURCES[at]
+                )
+            })
+        })
     }
 
     /// Returns the reason why a pipeline cannot take more of a resource.

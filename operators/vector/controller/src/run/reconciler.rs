@@ -9,12 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::ApiResource;
 use lockstep_controller::{
-    FinalizeOutcome, FinalizeRequest, OwnedType, ReconcileError, ReconcileOutput, Reconciler,
-    Reference, SyncRequest, Watch,
+    FinalizeOutcome, FinalizeRequest, OperatorCondition, OwnedType, ReconcileError,
+    ReconcileOutput, Reconciler, Reference, SyncRequest, Watch,
 };
 use lockstep_shared_validation::{ValidationRequest, ValidationResult};
 use lockstep_vector_api::selection::{self, SelectablePipeline};
-use lockstep_vector_api::{RunnerKind, VectorContext, port_allocation};
+use lockstep_vector_api::{RunnerKind, VectorContext, is_kaasops, port_allocation};
 use lockstep_vector_assembly::{Assembly, AssemblyOptions, DataLayout, PipelineKey, PipelinePart};
 use serde_json::{Map, Value, json};
 
@@ -25,6 +25,7 @@ use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::catalogue_learning::{CatalogueLearning, Learning};
 use crate::run::cluster_features::Installation;
 use crate::run::cluster_scoped_names::PlainNames;
+use crate::run::data_directory::{self, DirectoryUser};
 use crate::run::data_migration::PresentNames;
 use crate::run::foreign_services::ForeignServices;
 use crate::run::names::Names;
@@ -40,7 +41,7 @@ use crate::run::validator::WarmValidator;
 use crate::run::workload::RunsPipelines;
 use crate::run::workload_namespaces::WorkloadNamespaces;
 use crate::run::workload_status::{LONGEST_PROBLEM, Outcome};
-use crate::run::{kaasops, publication, stored_parts};
+use crate::run::{kaasops, publication, stored_parts, warnings};
 use crate::validate_only::{ValidateOnlyReconciler, shortened};
 
 /// Finalizer of the workloads.
@@ -55,6 +56,8 @@ pub struct WorkloadReconciler<K> {
     client: Client,
     /// Installed kinds of pipelines.
     pipelines: Vec<ApiResource>,
+    /// The kind itself, as it is installed.
+    workloads: Option<ApiResource>,
     cluster: Cluster,
     plain_names: PlainNames,
     installation: Installation,
@@ -87,6 +90,10 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             learning: CatalogueLearning { context, learner },
             client,
             pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
+            workloads: installed
+                .iter()
+                .find(|resource| resource.group == K::GROUP && resource.kind == K::KIND)
+                .cloned(),
             cluster: Cluster {
                 vector_version: lockstep_vector_api::Catalogue::shipped().number(),
                 has_pod_monitors,
@@ -236,7 +243,16 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         });
         let options = self.assembler.options(request);
         let desired_layout = options.layout();
+        let facts = data_directory::Facts {
+            workload: object.workload(),
+            names: &names,
+            raw: request.raw_parent(),
+            live: observed.data_directory(),
+            exists: present.exists(),
+            is_kaasops: is_kaasops(request.policy().settings("vector")),
+        };
         Ok(Collected {
+            data_directory: facts.directory(),
             options: options.in_layout(present.layout(desired_layout, may_move)),
             names,
             before,
@@ -356,6 +372,27 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         Ok(self.report(raw, &group, &kept, problems).await)
     }
 
+    /// Returns the conditions about what an administrator should change.
+    fn warnings(
+        &self,
+        request: &SyncRequest<'_, K>,
+        assembly: &Assembly,
+        children: &[Value],
+    ) -> Result<Vec<OperatorCondition>, ReconcileError> {
+        let raw = request.raw_parent();
+        let memory = warnings::memory(raw, assembly, children);
+        let directory = match data_directory::key(raw).zip(self.workloads.as_ref()) {
+            None => None,
+            Some((key, workloads)) => {
+                let users: Vec<Arc<DirectoryUser>> =
+                    request.related().by_index(workloads, &[key])?;
+                let users = users.iter().map(|user| DirectoryUser::clone(user));
+                data_directory::condition(raw, users)
+            }
+        };
+        Ok(memory.into_iter().chain(directory).collect())
+    }
+
     /// Returns true if an init container can move the data of the workload: the old Pod of a `Deployment` may still use it
     /// when the new one starts.
     fn may_move_data(&self, object: &K) -> bool {
@@ -375,6 +412,7 @@ struct Collected {
     observed: Observed,
     /// If true, an init container can move the data.
     may_move: bool,
+    data_directory: String,
     present: PresentNames,
     /// Options with the names that the Pods have now.
     options: AssemblyOptions,
@@ -415,7 +453,9 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             };
             Watch::dynamic(resource.clone(), keys).index_by(selection::index_selectable)
         });
+        let workloads = self.workloads.iter().cloned().map(data_directory::watch);
         pipelines
+            .chain(workloads)
             .chain(self.installation.workload_namespaces.watch())
             .collect()
     }
@@ -452,6 +492,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             published,
             observed,
             may_move,
+            data_directory,
             present,
             options,
             desired_layout,
@@ -469,6 +510,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             may_move,
             image: self.installation.image.as_deref(),
             object_name: &names.name,
+            data_directory: &data_directory,
         };
         let desired_options = options.in_layout(desired_layout);
         let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);
@@ -504,7 +546,9 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         children.push(names.parts_secret(&assembly, &checks.records));
         let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
         let versions = refreshed.filter(|_| is_refreshed);
+        let conditions = self.warnings(request, &assembly, &children)?;
         let outcome = Outcome {
+            data_directory: observed.desired_data_directory(&children),
             assembly: &assembly,
             rejected: checks.rejected.as_deref(),
             check_pods: publication.checks.len(),
@@ -523,6 +567,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             children,
             reads,
             reads_children: true,
+            conditions,
             ..ReconcileOutput::default()
         })
     }

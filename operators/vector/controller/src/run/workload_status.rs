@@ -5,7 +5,7 @@ use lockstep_vector_assembly::Assembly;
 use serde_json::{Map, Value, json};
 
 use crate::owned::Change;
-use crate::run::kaasops;
+use crate::run::{data_directory, kaasops};
 use crate::validate_only::shortened;
 
 /// Maximum number of pipelines that do not run in the status of a workload.
@@ -29,6 +29,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) change: Option<&'a Change>,
     /// Change that is not made yet.
     pub(crate) planned: Option<&'a Change>,
+    /// Directory of the nodes for the data of the Pods, if it is not a claim.
+    pub(crate) data_directory: Option<&'a str>,
     /// Versions of the Secrets with which the Pods have just been refreshed.
     pub(crate) refreshed: Option<String>,
 }
@@ -80,6 +82,7 @@ impl Outcome<'_> {
                 json!((self.check_pods > 0).then_some(self.check_pods)),
             ),
             ("validator", json!(self.validator)),
+            (data_directory::FIELD, json!(self.data_directory)),
         ];
         status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
         let refreshed = self
