@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::env::TestEnv;
 use crate::running_vector::{KINDS, logs, object, start_without_pods};
 
-/// Returns the directory in the Pods of a DaemonSet.
+/// Returns the directory in the Pods of a `DaemonSet`.
 fn directory(daemon_set: &Value) -> Value {
     let volumes = &daemon_set["spec"]["template"]["spec"]["volumes"];
     let mut volumes = volumes.as_array().into_iter().flatten();
@@ -14,7 +14,7 @@ fn directory(daemon_set: &Value) -> Value {
     data.map_or(Value::Null, |data| data["hostPath"]["path"].clone())
 }
 
-/// Waits until the DaemonSet and the status of agents have a directory.
+/// Waits until the `DaemonSet` and the status of agents have a directory.
 async fn has_directory(env: &TestEnv, agents: &str, expected: &str) {
     let found = eventually(expected, async || {
         let status = env.get(&format!("vector/{agents}"))["status"].clone();

@@ -214,7 +214,9 @@ impl<'a> Quotas<'a> {
         let demands = demands.map(|part| Demand::new(part, &nothing.values, &nothing));
         let demands: Vec<_> = demands.collect();
         let mut accounts = Accounts::new(self, &demands);
-        demands.iter().for_each(|demand| accounts.grant(demand));
+        for demand in &demands {
+            accounts.grant(demand);
+        }
         let all = [&accounts.workload].into_iter();
         let all = all.chain(accounts.namespaces.values());
         all.flat_map(Account::exceeded).collect()
