@@ -86,6 +86,7 @@ mod vector_exact;
 mod vector_examples;
 mod vector_fields;
 mod vector_harmful_pipelines;
+mod vector_hostile_tenant;
 mod vector_kaasops;
 mod vector_pod_refresh;
 mod vector_run;

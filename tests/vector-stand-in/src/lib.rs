@@ -24,6 +24,7 @@ mod configuration;
 mod running;
 mod secrets;
 mod server;
+pub mod start;
 mod validator;
 mod watcher;
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Reference to a secret: the name of a backend, and a key (`COLLECTOR` in Vector's `config/loading/secret.rs`).
-const REFERENCE: &str = r"SECRET\[([[:word:]]+)\.([[:word:].\-/]+)\]";
+pub(crate) const REFERENCE: &str = r"SECRET\[([[:word:]]+)\.([[:word:].\-/]+)\]";
 
 /// Reads the values that a configuration refers to, and returns a digest of them.
 pub(crate) fn digest(configuration: &Value) -> anyhow::Result<String> {
