@@ -19,7 +19,7 @@ const PIPELINES: [(&str, &str); 2] = [(NAMESPACE, "p-q"), (SHARED, "served")];
 const SECRET: &str = "neighbours";
 
 /// Time in which a change must be published.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Time in which a configuration that was just written in parts starts.
 const SETTLES: Duration = Duration::from_secs(15);
