@@ -1,6 +1,6 @@
 //! Texts that a component parses when it is built: addresses, templates, headers and programs.
 
-use http::{HeaderName, Uri};
+use http::{HeaderName, HeaderValue, Uri};
 use serde_json::Value;
 use vrl::compiler::compile;
 
@@ -70,11 +70,14 @@ fn check_template(options: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the names of headers (`sinks/http/config.rs`); their values are templates.
+/// Checks headers (`sinks/http/config.rs`). A value with a template is checked with each event.
 fn check_headers(headers: &Value) -> Result<(), String> {
-    for (name, _) in headers.as_object().into_iter().flatten() {
+    for (name, value) in headers.as_object().into_iter().flatten() {
         HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| format!("invalid HTTP header name: {name}"))?;
+        let value = value.as_str().filter(|value| !value.contains("{{"));
+        HeaderValue::from_bytes(value.unwrap_or_default().as_bytes())
+            .map_err(|_| format!("invalid HTTP header value of {name}"))?;
     }
     Ok(())
 }
