@@ -61,8 +61,8 @@ const VALUES: [&str; 16] = [
 ];
 
 const URIS: [&str; 8] = [
-    "http://tenant/",
     "SECRET[s.u]",
+    "http://tenant/",
     "SECRET[s.gone]",
     "SECRET[other.u]",
     "SECRET[k8s.victim__p-q__s.token]",
@@ -157,12 +157,100 @@ impl Generator {
         }
     }
 
-    /// Returns the actions after which his Secrets have usual values.
+    /// Returns the actions after which his Secrets have usual values, and a Service has a name that a pipeline can choose.
     pub fn first() -> Vec<Action> {
         let all = NAMESPACES.into_iter().flat_map(|namespace| {
-            SECRETS.map(|name| labelled(secret(namespace, name, VALUES[0], "value")))
+            let secrets = SECRETS.map(|name| secret(namespace, name, VALUES[0], "value"));
+            secrets.into_iter().chain([service(namespace, "foreign")])
         });
-        all.map(Action::Apply).collect()
+        all.map(|object| Action::Apply(labelled(object))).collect()
+    }
+
+    /// Returns what has harmed other tenants before: values of Secrets, sizes, names, ports and Services. The second actions
+    /// follow when the first ones are published.
+    pub fn known() -> [Vec<Action>; 2] {
+        let sources = json!({"in": {"type": "kubernetes_logs"}});
+        let with = |namespace: &str, name: &str, sink: Value| {
+            let mut sink = sink;
+            sink["inputs"] = json!(["in"]);
+            let secrets = json!({"s": {"type": "kubernetes_secret", "name": name}});
+            let spec = json!({"secret": secrets, "sources": sources, "sinks": {"out": sink}});
+            object("VectorPipeline", namespace, name, &spec)
+        };
+        let loki = |endpoint: &str, labels: &str| json!({"type": "loki", "endpoint": endpoint, "labels": {"a": labels}, "encoding": {"codec": "json"}});
+        let http = json!({"type": "http", "uri": "SECRET[s.u]", "encoding": {"codec": "json"}});
+        let buffer = |buffer: Value| json!({"type": "blackhole", "buffer": buffer});
+        let disk = |bytes: u64| buffer(json!({"type": "disk", "max_size": bytes}));
+        let first = vec![
+            secret("a", "rotated", VALUES[0], "value"),
+            with("a", "rotated", loki("SECRET[s.u]", "b")),
+        ];
+        let mut all = vec![
+            secret("a", "rotated", ":::not a uri", "value"),
+            secret("a", "invalid", ":::not a uri", "value"),
+            with("a", "invalid", loki("SECRET[s.u]", "b")),
+            secret("a", "template", "{{ host }}/", "value"),
+            with("a", "template", http),
+            with(
+                "a",
+                "memory",
+                buffer(json!({"type": "memory", "max_events": 1_000_000_000})),
+            ),
+            with("a", "small", disk(1_000)),
+            with("a", "huge", disk(1 << 45)),
+            with("victim-p", "q", json!({"type": "blackhole"})),
+            with("a", "missing", loki("SECRET[s.u]", "b")),
+            with(
+                "a",
+                "elasticsearch",
+                json!({"type": "elasticsearch", "endpoints": ["http://[::1"]}),
+            ),
+            with(
+                "a",
+                "identity",
+                json!({"type": "aws_s3", "bucket": "b", "region": "x", "encoding": {"codec": "json"}}),
+            ),
+            with(
+                "a",
+                "header",
+                json!({
+                    "type": "http", "uri": "http://h/", "encoding": {"codec": "json"}, "request": {"headers": {"a b": "c"}},
+                }),
+            ),
+        ];
+        for (at, namespace) in NAMESPACES.into_iter().enumerate() {
+            all.push(with(namespace, "large", disk((at as u64 + 1) << 34)));
+        }
+        let mut lua = with("a", "lua", json!({"type": "blackhole"}));
+        lua["spec"]["transforms"]["t"] = json!({
+            "type": "lua", "version": "2", "inputs": ["in"],
+            "hooks": {"process": "function (event, emit) emit(event) end"},
+        });
+        lua["spec"]["sinks"]["out"]["inputs"] = json!(["t"]);
+        all.push(lua);
+        let mut long = with("a", "long", disk(268_435_488));
+        let sink = long["spec"]["sinks"]["out"].take();
+        long["spec"]["sinks"] = json!({"n".repeat(300): sink});
+        all.push(long);
+        let mut exporter = with("a", "exporter", json!({"type": "blackhole"}));
+        exporter["spec"]["transforms"] = metrics("in");
+        for (name, port) in [("exporter", 9598), ("second", 9300), ("third", 9300)] {
+            exporter["metadata"]["name"] = name.into();
+            let address = format!("0.0.0.0:{port}");
+            exporter["spec"]["sinks"]["out"] =
+                json!({"type": "prometheus_exporter", "inputs": ["metrics"], "address": address});
+            all.push(exporter.clone());
+        }
+        let mut served = with("team", "foreign", json!({"type": "blackhole"}));
+        served["spec"]["sources"]["in"] = json!({"type": "http_server", "address": "0.0.0.0:9301"});
+        served["metadata"]["annotations"] = json!({SERVICE: "foreign"});
+        all.push(served);
+        [first, all].map(|objects| {
+            let objects = objects.into_iter();
+            objects
+                .map(|object| Action::Apply(labelled(object)))
+                .collect()
+        })
     }
 
     pub fn next(&mut self) -> Action {
@@ -213,28 +301,29 @@ impl Generator {
 
     fn secret(&mut self) -> Value {
         let (namespace, name) = (self.namespace(), self.one(&SECRETS));
-        self.unusual = 2;
-        let mut value = self.value(&VALUES).to_owned();
+        let mut values = [VALUES[0].to_owned(), "value".to_owned()];
+        let at = self.random.usize(..2);
         if self.chance(10) {
-            value = "x".repeat(self.one(&[1 << 10, 100 << 10, 700 << 10]));
+            values[at] = "x".repeat(self.one(&[1 << 10, 100 << 10, 700 << 10]));
+        } else if self.chance(2) {
+            values[at] = self.one(&VALUES).to_owned();
         }
-        secret(namespace, name, &value, self.value(&VALUES))
+        secret(namespace, name, &values[0], &values[1])
     }
 
     /// A Service of his own, which a pipeline can name.
     fn service(&mut self) -> Value {
-        let (namespace, name) = (
-            self.namespace(),
-            self.one(&["foreign", "shared-aggregator-q"]),
-        );
-        json!({
-            "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": name},
-            "spec": {"ports": [{"port": 80}]},
-        })
+        let name = self.one(&["foreign", "shared-aggregator-q"]);
+        service(self.namespace(), name)
     }
 
     fn pipeline(&mut self) -> Value {
-        let (namespace, name) = (self.namespace(), self.one(&NAMES));
+        let namespace = self.namespace();
+        let name = if self.chance(4) {
+            NAMES[0]
+        } else {
+            self.one(&NAMES)
+        };
         let secrets = json!({"s": {"type": "kubernetes_secret", "name": self.one(&SECRETS)}});
         let mut spec = json!({"secret": secrets});
         let count = if self.is_unusual(20) {
@@ -283,6 +372,9 @@ impl Generator {
     fn component(&mut self) -> String {
         if self.is_unusual(20) {
             return "n".repeat(self.one(&[60, 250, 300]));
+        }
+        if self.random.bool() {
+            return COMPONENTS[0].to_owned();
         }
         self.one(&COMPONENTS).to_owned()
     }
@@ -416,20 +508,29 @@ impl Generator {
 
     /// Adds a sink that serves metrics.
     fn add_exporter(&mut self, spec: &mut Value, input: &str) {
-        spec["transforms"]["metrics"] = json!({
-            "type": "log_to_metric", "inputs": [input],
-            "metrics": [{"type": "counter", "field": "message"}],
-        });
+        spec["transforms"]["metrics"] = metrics(input)["metrics"].take();
         spec["sinks"]["exporter"] = json!({
             "type": "prometheus_exporter", "inputs": ["metrics"], "address": self.one(&ADDRESSES),
         });
     }
 
     fn buffer(&mut self) -> Value {
+        // Sizes are what all pipelines share.
+        let is_unusual = self.is_unusual(2);
         let stage = if self.random.bool() {
-            json!({"type": "disk", "max_size": self.value(&DISKS)})
+            let size = if is_unusual {
+                self.one(&DISKS)
+            } else {
+                DISKS[0]
+            };
+            json!({"type": "disk", "max_size": size})
         } else {
-            json!({"type": "memory", "max_events": self.value(&NUMBERS)})
+            let events = if is_unusual {
+                self.one(&NUMBERS)
+            } else {
+                NUMBERS[0]
+            };
+            json!({"type": "memory", "max_events": events})
         };
         if self.chance(4) {
             let first = json!({"type": "memory", "max_events": 500, "when_full": "overflow"});
@@ -459,4 +560,19 @@ fn secret(namespace: &str, name: &str, value: &str, header: &str) -> Value {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": namespace, "name": name},
         "stringData": {"u": value, "h": header},
     })
+}
+
+fn service(namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"namespace": namespace, "name": name},
+        "spec": {"ports": [{"port": 80}]},
+    })
+}
+
+/// Returns a transform with the name `metrics`, which makes metrics of logs.
+fn metrics(input: &str) -> Value {
+    json!({"metrics": {
+        "type": "log_to_metric", "inputs": [input],
+        "metrics": [{"type": "counter", "field": "message"}],
+    }})
 }

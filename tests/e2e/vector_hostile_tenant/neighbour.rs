@@ -21,12 +21,17 @@ const SECRET: &str = "neighbours";
 /// Time in which a change must be published.
 const DEADLINE: Duration = Duration::from_mins(1);
 
+/// The same while the cause of a failure is looked for.
+pub const SHORT_DEADLINE: Duration = Duration::from_secs(10);
+
 /// Time in which a configuration that was just written in parts starts.
 const SETTLES: Duration = Duration::from_secs(15);
 
 /// The other tenant, with a pipeline for each workload.
 pub struct Neighbour {
     changes: u32,
+    /// Time in which a change must be published.
+    pub deadline: Duration,
     /// His components, without what he changes.
     expected: Vec<Value>,
     /// Time that each change took until it was published.
@@ -44,6 +49,7 @@ impl Neighbour {
         }
         let mut neighbour = Self {
             changes: 0,
+            deadline: DEADLINE,
             expected: Vec::new(),
             times: Vec::new(),
         };
@@ -108,14 +114,17 @@ impl Neighbour {
         }
         let uri = format!("\"{}\"", self.uri());
         for (at, workload) in WORKLOADS.iter().enumerate() {
-            let published =
-                eventually_within(DEADLINE, "the change of the other tenant", async || {
+            let published = eventually_within(
+                self.deadline,
+                "the change of the other tenant",
+                async || {
                     let published = Published::read(env, workload);
                     published.config["sinks"]
                         .to_string()
                         .contains(&uri)
                         .then_some(published)
-                });
+                },
+            );
             let published = published
                 .await
                 .map_err(|error| format!("{error} in {workload:?}\n{}", env.statuses()))?;
@@ -133,6 +142,8 @@ impl Neighbour {
             }
         }
         self.times.push(started.elapsed());
+        is_reconciled(env, "vector/shared", INFRA)?;
+        is_reconciled(env, "vectoraggregator/shared", SHARED)?;
         for workload in &WORKLOADS {
             let mut last = String::new();
             let starts = eventually_within(SETTLES, "a start", async || {
@@ -143,6 +154,18 @@ impl Neighbour {
             started.map_err(|_| format!("{workload:?} does not start: {last}"))?;
         }
         Ok(())
+    }
+}
+
+/// Returns an error if the last reconciliation of a workload failed.
+fn is_reconciled(env: &TestEnv, workload: &str, namespace: &str) -> Result<(), String> {
+    let reason = "jsonpath={.status.conditions[?(@.type=='Ready')].reason}";
+    let reason = env.kubectl(&["get", workload, "-n", namespace, "--output", reason])?;
+    // No Pods run.
+    if ["Available", "ChildrenInProgress"].contains(&&*reason) {
+        Ok(())
+    } else {
+        Err(format!("{workload} is not reconciled: {reason}"))
     }
 }
 
