@@ -235,7 +235,7 @@ impl<R: Reconciler> Runnable for Controller<R> {
             debounce,
             ..
         } = self.config;
-        // A controller of one namespace has nobody to share its workers with.
+        // The namespaces share the workers, unless the controller has only one.
         let workers = context.namespace.is_none();
         let workers = workers.then_some(max_concurrent_reconciles.get());
         let queue = Queue::new(context.metrics.queue(&context.name), debounce, workers);

@@ -1,4 +1,4 @@
-//! A tenant who writes everything that he may, beside another one: what the other one wants is published all the same.
+//! A hostile tenant who writes all kinds of objects: the pipelines of another tenant are published all the same.
 //!
 //! ```text
 //! seed ─► objects of the tenant ─► API server ─► controller ─► published configuration ─► does it start?
@@ -6,7 +6,7 @@
 //!                                  change of the other tenant
 //! ```
 //!
-//! Whether Vector starts is decided by a stand-in that shares no code with the validation of pipelines. Ten thousand objects:
+//! A stand-in for Vector, which shares no code with the validation of pipelines, decides if Vector starts. Ten thousand objects:
 //!
 //! ```text
 //! HOSTILE_OBJECTS=10000 cargo test -p lockstep --test e2e -- --nocapture vector_hostile_tenant
@@ -110,7 +110,8 @@ struct Tenants {
 }
 
 impl Tenants {
-    /// Does what the hostile tenant wants, and then what the other one wants. Fails with the actions that make that impossible.
+    /// Performs the actions of the hostile tenant, and then changes the pipelines of the other one. Fails with the actions that
+    /// make that impossible.
     async fn endures(&mut self, seed: u64, actions: Vec<Action>) {
         let Err(error) = self.endure(&actions).await else {
             return;
@@ -122,7 +123,8 @@ impl Tenants {
             .fail(&format!("seed {seed}: {error}\ncaused by:\n{caused}"));
     }
 
-    /// Does what the hostile tenant wants, and then what the other one wants. Returns an error if that is not possible.
+    /// Performs the actions of the hostile tenant, and then changes the pipelines of the other one. Returns an error if that is
+    /// not possible.
     async fn endure(&mut self, actions: &[Action]) -> Result<(), String> {
         let env = &self.env;
         let done = stream::iter(actions.iter().map(|action| perform(env, action)));

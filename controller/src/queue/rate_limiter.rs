@@ -47,7 +47,7 @@ pub struct RateLimiter(Option<Arc<Bucket>>);
 struct Bucket {
     tokens: DefaultDirectRateLimiter,
     waiting: Mutex<Waiting>,
-    /// Held by the call that waits for the next token, whoever gets it.
+    /// Held by the call that waits for the next token, which it gives to the next call.
     next_token: AsyncMutex<()>,
 }
 

@@ -133,7 +133,7 @@ impl<K: Namespaced> ReadyKeys<K> {
         self.hand_out(next?)
     }
 
-    /// Removes the oldest key, whatever its priority and whoever's turn it is. It is in work from now on.
+    /// Removes the oldest key of all priorities and namespaces. It is in work from now on.
     pub(crate) fn take_oldest(&mut self) -> Option<(Position, K)> {
         let all = self.by_priority.iter();
         let of_each = all.flat_map(|(priority, turns)| {

@@ -1,4 +1,4 @@
-//! Objects of a hostile tenant: everything that he may write, and values that have harmed others, or could.
+//! Objects of a hostile tenant: all that its role permits, with values that have harmed other tenants, or could.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::vector_hostile_tenant::object;
 /// Namespaces of the tenant. With dashes, the components of a pipeline `q` in the second one have names of the other tenant.
 pub const NAMESPACES: [&str; 3] = ["team", "victim-p", "a"];
 
-/// Label of all his objects.
+/// Label of all its objects.
 pub const LABEL: &str = "of=hostile-tenant";
 
 /// Names of pipelines. Some are those of other objects.
@@ -157,7 +157,7 @@ impl Generator {
         }
     }
 
-    /// Returns the actions after which his Secrets have usual values, and a Service has a name that a pipeline can choose.
+    /// Returns the actions after which its Secrets have usual values, and a Service has a name that a pipeline can choose.
     pub fn first() -> Vec<Action> {
         let all = NAMESPACES.into_iter().flat_map(|namespace| {
             let secrets = SECRETS.map(|name| secret(namespace, name, VALUES[0], "value"));
@@ -311,7 +311,7 @@ impl Generator {
         secret(namespace, name, &values[0], &values[1])
     }
 
-    /// A Service of his own, which a pipeline can name.
+    /// A Service of its own, which a pipeline can name.
     fn service(&mut self) -> Value {
         let name = self.one(&["foreign", "shared-aggregator-q"]);
         service(self.namespace(), name)

@@ -1,4 +1,4 @@
-//! The other tenant, and what he wants.
+//! The other tenant, and its pipelines.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use crate::vector_hostile_tenant::{INFRA, SHARED, object};
 
 pub const NAMESPACE: &str = "victim";
 
-/// Namespaces and names of his pipelines for the agents and the aggregator. With dashes, the components of a pipeline `q` in a
+/// Namespaces and names of its pipelines for the agents and the aggregator. With dashes, the components of a pipeline `q` in a
 /// namespace `victim-p` have the same names as those of the first one.
 const PIPELINES: [(&str, &str); 2] = [(NAMESPACE, "p-q"), (SHARED, "served")];
 
-/// Name of his Secrets.
+/// Name of its Secrets.
 const SECRET: &str = "neighbours";
 
 /// Time in which a change must be published.
@@ -32,14 +32,14 @@ pub struct Neighbour {
     changes: u32,
     /// Time in which a change must be published.
     pub deadline: Duration,
-    /// His components, without what he changes.
+    /// Components of the tenant, without the URI that changes.
     expected: Vec<Value>,
     /// Time that each change took until it was published.
     pub times: Vec<Duration>,
 }
 
 impl Neighbour {
-    /// Starts his pipelines.
+    /// Starts its pipelines.
     pub async fn start(env: &TestEnv) -> Self {
         for (namespace, _) in PIPELINES {
             env.apply(&json!({
@@ -67,7 +67,7 @@ impl Neighbour {
         format!("http://victim/{}", self.changes)
     }
 
-    /// Returns his pipelines.
+    /// Returns its pipelines.
     fn pipelines(&self) -> [Value; 2] {
         let sources = [
             json!({"in": {"type": "kubernetes_logs"}}),
@@ -91,12 +91,12 @@ impl Neighbour {
         })
     }
 
-    /// Returns his components of a configuration, without what he changes.
+    /// Returns its components of a configuration, without the URI that changes.
     fn part(&self, config: &Value) -> Value {
         let mut part = json!({});
         for block in ["sources", "transforms", "sinks"] {
             for (id, component) in config[block].as_object().into_iter().flatten() {
-                if is_his(id) {
+                if is_its_own(id) {
                     part[block][id] = component.clone();
                 }
             }
@@ -105,7 +105,7 @@ impl Neighbour {
         serde_json::from_str(&text).expect("JSON")
     }
 
-    /// Changes his pipelines, and checks what is published.
+    /// Changes its pipelines, and checks what is published.
     pub async fn changes(&mut self, env: &TestEnv) -> Result<(), String> {
         self.changes += 1;
         let started = Instant::now();
@@ -132,11 +132,11 @@ impl Neighbour {
                 let part = self.part(&published.config);
                 if part != *expected {
                     return Err(format!(
-                        "his part of {workload:?} is {part}, and was {expected}"
+                        "its part of {workload:?} is {part}, and was {expected}"
                     ));
                 }
             }
-            published.hides_from_others(is_his)?;
+            published.hides_from_others(is_its_own)?;
             if workload.0 == INFRA && !published.serves_metrics() {
                 return Err("the agents do not serve their own metrics".to_owned());
             }
@@ -169,8 +169,8 @@ fn is_reconciled(env: &TestEnv, workload: &str, namespace: &str) -> Result<(), S
     }
 }
 
-/// Returns true if a component is his.
-fn is_his(id: &str) -> bool {
+/// Returns true if a component belongs to this tenant.
+fn is_its_own(id: &str) -> bool {
     let [(of_agents, agents), (of_served, served)] = PIPELINES;
     id.starts_with(&format!("{of_agents}-{agents}-"))
         || id.starts_with(&format!("{of_served}__{served}__"))

@@ -1,4 +1,4 @@
-//! What is published for a workload.
+//! Published configuration of a workload.
 
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ impl Published {
         self.config["sinks"]["internalMetricsSink"].is_object()
     }
 
-    /// Returns an error if a component of a tenant reads what is not his. `is_neighbours` tells those of the other tenant.
+    /// Returns an error if a component of a tenant reads what is not its own. `is_neighbours` tells those of the other tenant.
     pub fn hides_from_others(&self, is_neighbours: impl Fn(&str) -> bool) -> Result<(), String> {
         for block in ["sources", "transforms", "sinks"] {
             for (id, component) in self.config[block].as_object().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Comparison with the verdicts of Vector itself.
+//! Comparison with Vector itself.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use vector_stand_in::start::{Machine, start};
 #[test]
 fn it_refuses_no_configuration_with_which_vector_starts() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agreement/startup-0.57.jsonl.gz");
-    let file = BufReader::new(GzDecoder::new(File::open(path).expect("the verdicts")));
+    let file = BufReader::new(GzDecoder::new(File::open(path).expect("the results")));
     let machine = Machine {
         memory_bytes: u64::MAX,
         disk_bytes: u64::MAX,

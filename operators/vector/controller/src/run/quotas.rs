@@ -50,7 +50,7 @@ pub(crate) struct Quotas<'a> {
     workload: [Option<u64>; RESOURCES.len()],
 }
 
-/// What a pipeline has, and what it is to have.
+/// Amounts that a pipeline has, and those that it is to have.
 struct Demand<'a> {
     part: &'a PipelinePart,
     /// Part that runs.
