@@ -306,7 +306,7 @@ impl Generator {
         if self.chance(10) {
             values[at] = "x".repeat(self.one(&[1 << 10, 100 << 10, 700 << 10]));
         } else if self.chance(2) {
-            values[at] = self.one(&VALUES).to_owned();
+            self.one(&VALUES).clone_into(&mut values[at]);
         }
         secret(namespace, name, &values[0], &values[1])
     }

@@ -142,8 +142,8 @@ impl Neighbour {
             }
         }
         self.times.push(started.elapsed());
-        is_reconciled(env, "vector/shared", INFRA)?;
-        is_reconciled(env, "vectoraggregator/shared", SHARED)?;
+        is_reconciled(env, "vector/shared", INFRA).await?;
+        is_reconciled(env, "vectoraggregator/shared", SHARED).await?;
         for workload in &WORKLOADS {
             let mut last = String::new();
             let starts = eventually_within(SETTLES, "a start", async || {
@@ -157,16 +157,21 @@ impl Neighbour {
     }
 }
 
-/// Returns an error if the last reconciliation of a workload failed.
-fn is_reconciled(env: &TestEnv, workload: &str, namespace: &str) -> Result<(), String> {
-    let reason = "jsonpath={.status.conditions[?(@.type=='Ready')].reason}";
-    let reason = env.kubectl(&["get", workload, "-n", namespace, "--output", reason])?;
-    // No Pods run.
-    if ["Available", "ChildrenInProgress"].contains(&&*reason) {
-        Ok(())
-    } else {
-        Err(format!("{workload} is not reconciled: {reason}"))
-    }
+/// Waits until a reconciliation of a workload succeeds: another one may just have met a Secret that was being replaced.
+async fn is_reconciled(env: &TestEnv, workload: &str, namespace: &str) -> Result<(), String> {
+    let path = "jsonpath={.status.conditions[?(@.type=='Ready')].reason}";
+    let mut last = String::new();
+    let reconciled = eventually_within(SETTLES, "a reconciliation", async || {
+        last = env
+            .kubectl(&["get", workload, "-n", namespace, "--output", path])
+            .ok()?;
+        // No Pods run.
+        ["Available", "ChildrenInProgress"]
+            .contains(&&*last)
+            .then_some(())
+    });
+    let reconciled = reconciled.await;
+    reconciled.map_err(|_| format!("{workload} is not reconciled: {last}"))
 }
 
 /// Returns true if a component belongs to this tenant.
