@@ -5,35 +5,17 @@
 //! be refused by Vector for a reason that concerns one component alone.
 
 mod binds;
+mod component;
 mod graph;
+mod machine;
 mod memory;
 mod texts;
 mod values;
 
 use serde_json::Value;
 
-/// Machine on which Vector starts.
-#[derive(Clone, Copy, Debug)]
-pub struct Machine {
-    /// Memory that the process may take, in bytes.
-    pub memory_bytes: u64,
-    /// Size of the disk with the data directory, in bytes.
-    pub disk_bytes: u64,
-}
-
-/// Component of a configuration.
-pub(crate) struct Component<'a> {
-    /// `sources`, `transforms` or `sinks`.
-    pub(crate) block: &'static str,
-    pub(crate) id: &'a str,
-    pub(crate) options: &'a Value,
-}
-
-impl Component<'_> {
-    pub(crate) fn type_(&self) -> &str {
-        self.options["type"].as_str().unwrap_or_default()
-    }
-}
+use crate::start::component::Component;
+pub use crate::start::machine::Machine;
 
 /// Starts Vector with a configuration. `secret` returns the value of a secret by the name of its backend and its key.
 ///

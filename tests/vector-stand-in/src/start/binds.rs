@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde_json::Value;
 
-use crate::start::Component;
+use crate::start::component::Component;
 
 /// Sinks that listen, with their default addresses (`sinks/prometheus/exporter.rs`, `sinks/websocket_server`).
 const LISTENING_SINKS: [(&str, &str); 2] = [

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::start::Component;
+use crate::start::component::Component;
 
 /// Longest name of a directory of Linux, in bytes.
 const LONGEST_NAME: usize = 255;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::start::{Component, Machine};
+use crate::start::component::Component;
+use crate::start::machine::Machine;
 
 /// Bytes of a place in a queue of events (`lib/vector-buffers/src/topology/channel/limited_queue.rs`): measured, 56 GB for 10^9.
 const SLOT_BYTES: u64 = 56;

@@ -4,7 +4,7 @@ use http::{HeaderName, HeaderValue, Uri};
 use serde_json::Value;
 use vrl::compiler::compile;
 
-use crate::start::Component;
+use crate::start::component::Component;
 
 /// Options with a URI, by the type of the sink (`UriSerde` in `sinks/util/uri.rs`, and `sinks/elasticsearch/common.rs`).
 const URIS: [(&str, &str); 4] = [
