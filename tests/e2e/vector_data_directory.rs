@@ -32,7 +32,7 @@ async fn reports_others(env: &TestEnv, agents: &str, expected: &str) {
     let reported = eventually("the condition", async || {
         let status = env.get(&format!("vector/{agents}"))["status"].clone();
         let mut conditions = status["conditions"].as_array()?.iter();
-        let condition = conditions.find(|it| it["type"] == "DataDirectoryShared")?;
+        let condition = conditions.find(|condition| condition["type"] == "DataDirectoryShared")?;
         (condition["status"] == expected).then_some(())
     });
     reported

@@ -153,6 +153,13 @@ impl Neighbour {
             let started = starts.await;
             started.map_err(|_| format!("{workload:?} does not start: {last}"))?;
         }
+        // A conflict must not be decided anew by each reconciliation.
+        for (workload, expected) in WORKLOADS.iter().zip(&self.expected) {
+            let part = self.part(&Published::read(env, workload).config);
+            if part != *expected {
+                return Err(format!("its part of {workload:?} has become {part}"));
+            }
+        }
         Ok(())
     }
 }

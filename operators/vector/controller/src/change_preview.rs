@@ -42,7 +42,7 @@ fn of<K: RunsPipelines>(old: &Value, new: &Value) -> Option<ChangePreview> {
     // Where the data is, it stays, unless one of them says something else.
     let directory = old["status"][DATA_DIRECTORY_FIELD].as_str();
     let [before, after] =
-        [old, new].map(|object| Desired::of(&decode::<K>(object).ok()?, directory));
+        [old, new].map(|object| Desired::new(&decode::<K>(object).ok()?, directory));
     let (before, after) = (before?, after?);
     let mut settings = Vec::new();
     if before.assembly.hash() != after.assembly.hash() {
@@ -86,7 +86,7 @@ struct Desired {
 
 impl Desired {
     /// Returns the objects, or none if there are no valid ones.
-    fn of<K: RunsPipelines>(object: &K, data_directory: Option<&str>) -> Option<Self> {
+    fn new<K: RunsPipelines>(object: &K, data_directory: Option<&str>) -> Option<Self> {
         let options = assembly_options(object, Arc::clone(Catalogue::shipped()));
         let assembly = assemble(&options, &[]);
         let workload = object.workload();

@@ -63,7 +63,7 @@ pub(crate) struct DirectoryUser {
 }
 
 impl DirectoryUser {
-    fn of(workload: &Value) -> Self {
+    fn new(workload: &Value) -> Self {
         let metadata = &workload["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
         let name = match text("namespace") {
@@ -91,7 +91,7 @@ pub(crate) fn watch(kind: ApiResource) -> Watch {
     Watch::dynamic(kind, references).index_by(|workload| {
         let is_deleted = !workload["metadata"]["deletionTimestamp"].is_null();
         let keys = key(workload).filter(|_| !is_deleted);
-        (keys.into_iter().collect(), DirectoryUser::of(workload))
+        (keys.into_iter().collect(), DirectoryUser::new(workload))
     })
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn condition(
     workload: &Value,
     users: impl IntoIterator<Item = DirectoryUser>,
 ) -> Option<OperatorCondition> {
-    let own = DirectoryUser::of(workload);
+    let own = DirectoryUser::new(workload);
     let oldest = users.into_iter().min().filter(|oldest| *oldest < own);
     let directory = workload["status"][FIELD].as_str().unwrap_or_default();
     let problem = oldest.map(|oldest| {
@@ -191,15 +191,15 @@ mod tests {
     #[test]
     fn the_younger_of_two_with_one_directory_reports_it() {
         let (old, young) = (workload("b", 1, false), workload("a", 2, false));
-        let users = || [&old, &young].map(DirectoryUser::of);
+        let users = || [&old, &young].map(DirectoryUser::new);
         assert_eq!(condition(&old, users()), None);
         let shared = condition(&young, users()).expect("a condition");
         assert!(
             shared.is_true && shared.message.starts_with("`n/b` has"),
             "{shared:?}"
         );
-        let alone = condition(&workload("a", 2, true), [DirectoryUser::of(&young)]);
+        let alone = condition(&workload("a", 2, true), [DirectoryUser::new(&young)]);
         assert!(!alone.expect("a condition").is_true);
-        assert_eq!(condition(&young, [DirectoryUser::of(&young)]), None);
+        assert_eq!(condition(&young, [DirectoryUser::new(&young)]), None);
     }
 }
