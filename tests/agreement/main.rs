@@ -2,6 +2,7 @@
 //!
 //! `WRITE=1 cargo test -p lockstep --test agreement` writes the page that lists the differences.
 
+mod next_version;
 mod scalars;
 mod start;
 
@@ -170,27 +171,33 @@ enum Part {
     Load,
     /// The section about the start.
     Start,
+    /// The section about the version after the default one.
+    NextVersion,
 }
 
 /// Compares a part of the page with its text, or writes it.
 fn assert_page(text: &str, part: Part) {
     const START: &str = "\n## The start of Vector\n";
-    // Two tests write to one file.
+    const NEXT: &str = "\n## Vector 0.58\n";
+    // Several tests write to one file.
     static PAGE: Mutex<()> = Mutex::new(());
     let _guard = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = root().join("docs/vector/agreement.md");
     let page = fs::read_to_string(&path).expect("the page");
-    let (load, start) = page.split_at(page.find(START).unwrap_or(page.len()));
+    let (rest, next) = page.split_at(page.find(NEXT).unwrap_or(page.len()));
+    let (load, start) = rest.split_at(rest.find(START).unwrap_or(rest.len()));
     if std::env::var_os("WRITE").is_some() {
         let page = match part {
-            Part::Load => format!("{text}{start}"),
-            Part::Start => format!("{load}{text}"),
+            Part::Load => format!("{text}{start}{next}"),
+            Part::Start => format!("{load}{text}{next}"),
+            Part::NextVersion => format!("{load}{start}{text}"),
         };
         return fs::write(&path, page).expect("the page");
     }
     let found = match part {
         Part::Load => load,
         Part::Start => start,
+        Part::NextVersion => next,
     };
     assert_eq!(found, text, "the page is out of date");
 }

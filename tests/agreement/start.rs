@@ -26,7 +26,7 @@ const CONFINEMENT: [&str; 3] = [
 
 /// Configurations that `vector validate` accepts and with which Vector ends right after its start. Those with secrets have
 /// no backend for them: `vector validate` does not read secrets.
-const ENDS_AFTER_START: [&str; 10] = [
+pub const ENDS_AFTER_START: [&str; 10] = [
     "e2e-pipeline-secrets-cvp-pipeline-yaml-4655e913c8",
     "frag-erator-internal-generator-vector-output-azure-azurelogsingestion-azli-timestamp-field-toml-f9b4de41.yaml",
     "frag-ogging-operator-internal-generator-vector-output-azure-azurelogsingestion-azli-tuning-toml-389d808f.yaml",

@@ -1,6 +1,7 @@
 //! Development tasks, run as `cargo xtask TASK`.
 
 mod shipped_catalogue;
+mod vector_version;
 
 use std::env;
 use std::path::PathBuf;
@@ -15,6 +16,23 @@ use lockstep_image::{Compression, Error, Image, Metadata};
 enum Task {
     Image(ImageArgs),
     RdsCatalogue(RdsCatalogueArgs),
+    VectorVersion(VectorVersionArgs),
+}
+
+/// Write the catalogue of a version of Vector, and print what a person has to look at.
+///
+/// With `--from`, a new version begins: its schema and a `traits.json` for its measured facts are written first. Without it, the
+/// catalogue is written again after a change of `traits.json`.
+#[derive(Args)]
+struct VectorVersionArgs {
+    /// Version, such as `0.59`.
+    version: String,
+    /// File with the output of `vector generate-schema` of this version.
+    #[arg(long, value_name = "FILE", requires = "vrl")]
+    from: Option<PathBuf>,
+    /// Version of VRL in this version, such as `0.36.0`.
+    #[arg(long, value_name = "VERSION")]
+    vrl: Option<String>,
 }
 
 /// Write the shipped catalogue of what RDS offers from the Python package cfn-lint.
@@ -72,6 +90,10 @@ struct ImageArgs {
 
 fn main() -> ExitCode {
     let done = match Task::parse() {
+        Task::VectorVersion(args) => {
+            let begun = args.from.as_deref().zip(args.vrl.as_deref());
+            vector_version::write(&args.version, begun).map_err(|error| format!("{error:#}"))
+        }
         Task::Image(args) => write_image(args).map_err(|error| error.to_string()),
         Task::RdsCatalogue(args) => {
             let RdsCatalogueArgs {

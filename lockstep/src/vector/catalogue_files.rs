@@ -1,12 +1,12 @@
 //! Catalogues of other versions of Vector, read from files.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use lockstep_sdk::{JsonFolders, describe_read_error, json_files, parse_json_file};
-use lockstep_vector_api::{Catalogue, Catalogues};
+use lockstep_vector_api::{Catalogue, Catalogues, VectorVersion};
 
 /// Catalogues for pipelines.
 #[derive(clap::Args)]
@@ -95,14 +95,36 @@ impl CatalogueFolders {
     }
 }
 
-/// Returns the catalogue in a file, or the shipped one.
-pub(crate) fn chosen(file: Option<&Path>) -> anyhow::Result<Arc<Catalogue>> {
-    let Some(path) = file else {
-        return Ok(Arc::clone(Catalogue::shipped()));
-    };
-    let content = fs::read(path).map_err(|error| describe_read_error(&error));
-    let catalogue = content.and_then(|content| parse_json_file(&content, parse));
-    catalogue.map_err(|error| anyhow!("the catalogue {} {error}", path.display()))
+/// Arguments that select the version of Vector of a configuration on the command line.
+#[derive(clap::Args)]
+pub(crate) struct VersionArgs {
+    /// Version of Vector for which the program has a catalogue. Default: 0.57.
+    #[arg(long, value_name = "VERSION", value_parser = vector_version, conflicts_with = "catalogue")]
+    vector_version: Option<VectorVersion>,
+    /// Catalogue of another version of Vector, which `lockstep vector catalogue` writes.
+    #[arg(long, value_name = "FILE")]
+    catalogue: Option<PathBuf>,
+}
+
+impl VersionArgs {
+    /// Returns the catalogue of the selected version.
+    pub(crate) fn chosen(&self) -> anyhow::Result<Arc<Catalogue>> {
+        let Some(path) = &self.catalogue else {
+            let version = self.vector_version.unwrap_or(VectorVersion::DEFAULT);
+            let found = Catalogue::of_version(version).with_context(|| {
+                format!("the program has no catalogue of Vector {version}; make one with `lockstep vector catalogue`, and name it with --catalogue")
+            });
+            return found.cloned();
+        };
+        let content = fs::read(path).map_err(|error| describe_read_error(&error));
+        let catalogue = content.and_then(|content| parse_json_file(&content, parse));
+        catalogue.map_err(|error| anyhow!("the catalogue {} {error}", path.display()))
+    }
+}
+
+/// Parses a version of Vector on the command line.
+pub(crate) fn vector_version(text: &str) -> Result<VectorVersion, String> {
+    VectorVersion::try_from(text.to_owned())
 }
 
 fn parse(text: &str) -> Result<Arc<Catalogue>, String> {
@@ -111,6 +133,8 @@ fn parse(text: &str) -> Result<Arc<Catalogue>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     /// Returns the shipped catalogue as one of another version.

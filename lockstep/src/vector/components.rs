@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -11,7 +10,7 @@ use lockstep_vector_api::{
 };
 use serde_json::{Value, json};
 
-use crate::vector::catalogue_files;
+use crate::vector::catalogue_files::VersionArgs;
 
 /// Exit code for an unknown component type or catalogue.
 const UNKNOWN_TYPE: u8 = 2;
@@ -21,9 +20,8 @@ pub(crate) struct Args {
     /// Component type, such as `loki`, whose options are listed. Default: all types with their required options.
     #[arg(value_name = "TYPE")]
     name: Option<String>,
-    /// Catalogue of another version of Vector, which `lockstep vector catalogue` writes. Default: the shipped one.
-    #[arg(long, value_name = "FILE")]
-    catalogue: Option<PathBuf>,
+    #[command(flatten)]
+    version: VersionArgs,
     /// Output format.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     output: OutputFormat,
@@ -47,7 +45,7 @@ struct Component<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let catalogue = match catalogue_files::chosen(args.catalogue.as_deref()) {
+    let catalogue = match args.version.chosen() {
         Ok(catalogue) => catalogue,
         Err(error) => {
             eprintln!("lockstep: {error:#}");

@@ -31,7 +31,7 @@ pub(crate) fn problems(catalogue: &Catalogue, config: &Value, with_start: bool) 
             OptOut::Author,
             interpolation,
         ));
-        problems.extend(validate_secrets(config));
+        problems.extend(validate_secrets(catalogue, config));
     }
     problems.extend(find_literal_variables(config));
     problems

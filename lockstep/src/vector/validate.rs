@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use lockstep_sdk::{InputFormat, describe_read_error};
 use lockstep_vector_api::{Catalogue, Check, Diagnostic};
 
+use crate::vector::catalogue_files::VersionArgs;
 use crate::vector::common_args::CommonArgs;
 use crate::vector::configuration::paths::{ConfigPath, GivenPaths};
 use crate::vector::problems::problems;
 use crate::vector::report::{Level, Report};
-use crate::vector::{catalogue_files, configuration, lines};
+use crate::vector::{configuration, lines};
 
 /// Exit code for a configuration that Vector would reject: `EX_CONFIG`, as in Vector.
 const EX_CONFIG: u8 = 78;
@@ -57,10 +58,8 @@ pub(crate) struct Args {
     /// cannot be applied.
     #[arg(long)]
     start: bool,
-    /// Catalogue of another version of Vector, which `lockstep vector catalogue` writes: the configuration is validated for
-    /// this version. Default: the shipped catalogue.
-    #[arg(long, value_name = "FILE")]
-    catalogue: Option<PathBuf>,
+    #[command(flatten)]
+    version: VersionArgs,
 }
 
 /// Arguments of Vector that change nothing here.
@@ -75,7 +74,7 @@ struct IgnoredArgs {
 }
 
 pub(crate) fn run(args: &Args, common: &CommonArgs) -> ExitCode {
-    let catalogue = catalogue_files::chosen(args.catalogue.as_deref());
+    let catalogue = args.version.chosen();
     let done = catalogue.map_err(io::Error::other).and_then(|catalogue| {
         if args.input_format == Some(InputFormat::Jsonl) {
             validate_lines(&catalogue, &args.files, args.start)
@@ -184,9 +183,11 @@ impl Found {
         let path = problem.error.path.to_string();
         let list = match problem.check {
             Check::Unused => &mut self.unused,
-            Check::Ignored | Check::LiteralVariables | Check::ProgramAdvice | Check::AfterStart => {
-                &mut self.advice
-            }
+            Check::Ignored
+            | Check::LiteralVariables
+            | Check::ProgramAdvice
+            | Check::AfterStart
+            | Check::UnmeasuredStart => &mut self.advice,
             Check::Programs | Check::ProgramFiles | Check::ProgramSecrets
                 if path.starts_with("transforms[") =>
             {

@@ -9,28 +9,20 @@ use serde_json::Value;
 use crate::runner_release::{self, ImageRelease, RunnerRelease};
 use crate::tenancy::policy::Section;
 
-/// Catalogues of the versions of Vector for which pipelines can be validated: the one that is compiled into the program,
+/// Catalogues of the versions of Vector for which pipelines can be validated: those that are compiled into the program,
 /// and others.
+#[derive(Default)]
 pub struct Catalogues {
-    /// The shipped catalogue first.
-    all: Vec<Arc<Catalogue>>,
-}
-
-impl Default for Catalogues {
-    fn default() -> Self {
-        Self::with(&[])
-    }
+    /// Catalogues that were added. One of a version that is compiled in replaces it.
+    added: Vec<Arc<Catalogue>>,
 }
 
 impl Catalogues {
-    /// Returns the shipped catalogue with others. One of the shipped version replaces it.
+    /// Returns the compiled-in catalogues with others. One of a compiled-in version replaces it.
     #[must_use]
-    pub fn with(others: &[Arc<Catalogue>]) -> Self {
-        let shipped = Catalogue::shipped();
-        let is_replaced = others.iter().any(|it| it.number() == shipped.number());
-        let own = (!is_replaced).then_some(shipped);
+    pub fn with(added: &[Arc<Catalogue>]) -> Self {
         Self {
-            all: own.into_iter().chain(others).cloned().collect(),
+            added: added.to_vec(),
         }
     }
 
@@ -38,7 +30,7 @@ impl Catalogues {
     #[must_use]
     pub fn missing_of_workload(&self, workload: &Value) -> Option<(VectorVersion, String)> {
         let image = runner_release::image_of_workload(workload)?;
-        match ImageRelease::of_image(Some(image)) {
+        match ImageRelease::of_workload(workload) {
             ImageRelease::Named(version) if self.get(version).is_none() => {
                 Some((version, image.to_owned()))
             }
@@ -59,10 +51,11 @@ impl Catalogues {
         Section::of(settings).learns_catalogues()
     }
 
-    /// Returns a fingerprint of all catalogues.
+    /// Returns a fingerprint of the default catalogue and of those that were added.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        combined(self.all.iter().map(|catalogue| catalogue.digest()))
+        let all = [self.preferred(None)].into_iter().chain(&self.added);
+        combined(all.map(|catalogue| catalogue.digest()))
     }
 
     /// Returns a fingerprint of the catalogues that the result for a pipeline depends on: those for which it is validated,
@@ -93,11 +86,18 @@ impl Catalogues {
         known.unwrap_or_else(|| self.preferred(None))
     }
 
+    /// Returns the version that runs a workload, if the results for it were not compared with those of Vector.
+    #[must_use]
+    pub fn unmeasured_of_workload(workload: &Value) -> Option<VectorVersion> {
+        ImageRelease::of_workload(workload).unmeasured()
+    }
+
     /// Returns the catalogue of a version.
     #[must_use]
     pub fn get(&self, version: VectorVersion) -> Option<&Arc<Catalogue>> {
-        let mut all = self.all.iter();
-        all.find(|catalogue| catalogue.number() == version)
+        let mut added = self.added.iter();
+        let found = added.find(|catalogue| catalogue.number() == version);
+        found.or_else(|| Catalogue::of_version(version))
     }
 
     /// Returns the catalogue of the release of an image.
@@ -110,8 +110,11 @@ impl Catalogues {
 
     /// Returns the catalogue of the version that a policy sets, or the shipped one.
     pub(crate) fn preferred(&self, version: Option<VectorVersion>) -> &Arc<Catalogue> {
-        let version = version.unwrap_or_else(|| Catalogue::shipped().number());
-        self.get(version).unwrap_or_else(|| Catalogue::shipped())
+        let chosen = version.and_then(|version| self.get(version));
+        let default = || self.get(VectorVersion::DEFAULT);
+        chosen
+            .or_else(default)
+            .unwrap_or_else(|| Catalogue::shipped())
     }
 
     /// Returns the catalogues for which a pipeline is validated: those of the releases of the workloads that run it, and
@@ -120,19 +123,33 @@ impl Catalogues {
         &self,
         preferred: &Arc<Catalogue>,
         releases: &[RunnerRelease],
-    ) -> Vec<Arc<Catalogue>> {
+    ) -> Vec<UsedCatalogue> {
         let known = |runner: &RunnerRelease| self.of_release(runner.release);
-        let mut chosen: Vec<_> = releases
+        let mut used: Vec<_> = releases
             .iter()
-            .map(|runner| Arc::clone(known(runner).unwrap_or(preferred)))
+            .map(|runner| UsedCatalogue {
+                catalogue: Arc::clone(known(runner).unwrap_or(preferred)),
+                unmeasured: runner.release.unmeasured(),
+            })
             .collect();
-        if chosen.is_empty() {
-            chosen.push(Arc::clone(preferred));
+        if used.is_empty() {
+            used.push(UsedCatalogue {
+                catalogue: Arc::clone(preferred),
+                unmeasured: Some(preferred.number()).filter(|version| !version.is_measured()),
+            });
         }
-        chosen.sort_unstable_by_key(|catalogue| Reverse(catalogue.number()));
-        chosen.dedup_by_key(|catalogue| catalogue.number());
-        chosen
+        // Of several releases with one catalogue, a measured one decides.
+        used.sort_by_key(|used| (Reverse(used.catalogue.number()), used.unmeasured));
+        used.dedup_by_key(|used| used.catalogue.number());
+        used
     }
+}
+
+/// Catalogue for which a pipeline is validated.
+pub(crate) struct UsedCatalogue {
+    pub(crate) catalogue: Arc<Catalogue>,
+    /// Version of the workloads that run the pipeline, if all of them have versions that were not measured.
+    pub(crate) unmeasured: Option<VectorVersion>,
 }
 
 fn combined(digests: impl Iterator<Item = u64>) -> u64 {

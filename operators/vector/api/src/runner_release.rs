@@ -19,16 +19,23 @@ pub(crate) struct RunnerRelease {
 pub(crate) enum ImageRelease {
     /// No image is set, so that it is the one of the operator.
     Unset,
-    /// The tag of the image names the release.
+    /// The workload or the tag of its image names the release.
     Named(VectorVersion),
-    /// The tag of the image does not name a release.
+    /// Neither the workload nor the tag of its image names a release.
     Unknown,
 }
 
 impl ImageRelease {
     /// Returns the release of a stored workload.
     pub(crate) fn of_workload(workload: &Value) -> Self {
-        Self::of_image(image_of_workload(workload))
+        let version = text_of_workload(workload, "vectorVersion");
+        Self::new(version, image_of_workload(workload))
+    }
+
+    /// Returns the release that a workload names, or else the tag of its image.
+    pub(crate) fn new(version: Option<&str>, image: Option<&str>) -> Self {
+        let version = version.and_then(VectorVersion::parse);
+        version.map_or_else(|| Self::of_image(image), Self::Named)
     }
 
     pub(crate) fn of_image(image: Option<&str>) -> Self {
@@ -41,8 +48,23 @@ impl ImageRelease {
 
 /// Returns the image of a stored workload, if it is set.
 pub(crate) fn image_of_workload(workload: &Value) -> Option<&str> {
-    let mut paths = ["/spec/agent/image", "/spec/image"].into_iter();
-    paths.find_map(|path| workload.pointer(path)?.as_str())
+    text_of_workload(workload, "image")
+}
+
+/// Returns a field of the Pods of a stored workload, of whatever kind it is.
+fn text_of_workload<'a>(workload: &'a Value, field: &str) -> Option<&'a str> {
+    let spec = &workload["spec"];
+    spec["agent"][field].as_str().or(spec[field].as_str())
+}
+
+impl ImageRelease {
+    /// Returns the version, if it is known and the results for it were not compared with those of Vector.
+    pub(crate) fn unmeasured(self) -> Option<VectorVersion> {
+        match self {
+            Self::Named(version) => Some(version).filter(|version| !version.is_measured()),
+            Self::Unset | Self::Unknown => None,
+        }
+    }
 }
 
 /// Part of what a pipeline shares with others.

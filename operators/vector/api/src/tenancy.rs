@@ -258,6 +258,7 @@ fn files<K: Pipeline>(context: &RuleContext<'_, K>, diagnostics: &mut Diagnostic
         let files: BTreeSet<_> = validation
             .catalogues
             .iter()
+            .map(|used| &used.catalogue)
             .filter_map(|catalogue| Some((catalogue, catalogue.entry(component.family, kind)?)))
             .flat_map(|(catalogue, entry)| catalogue.options(entry).files(component.value, path))
             .collect();

@@ -1,7 +1,7 @@
 //! Rules about the releases of Vector in workloads: pipelines are validated for them.
 
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, Rule, RuleContext, Severity};
-use lockstep_vector_config::Catalogue;
+use lockstep_vector_config::{Catalogue, VRL_VERSION, VectorVersion};
 
 use crate::rules::cached_validation::CachedValidation;
 use crate::rules::context;
@@ -17,8 +17,7 @@ const RELEASES: &str = "https://vector.dev/releases/";
 
 /// Describes the release of a catalogue. Programs are compiled by the compiler of this program for every release.
 fn description(catalogue: &Catalogue) -> String {
-    let vrl = &Catalogue::shipped().vrl;
-    format!("Vector {} (VRL {vrl})", catalogue.version)
+    format!("Vector {} (VRL {VRL_VERSION})", catalogue.version)
 }
 
 /// Returns the rule about the image of a workload.
@@ -42,7 +41,18 @@ fn validate_image<K: RunsVector>(context: &RuleContext<'_, K>, diagnostics: &mut
     let catalogues = context::catalogues(context.extension());
     let section = Section::of(context.settings);
     let validated = catalogues.preferred(section.version);
-    let detail = match ImageRelease::of_image(Some(image)) {
+    let version = workload.and_then(|workload| workload.vector_version.as_deref());
+    if let Some(version) = version
+        && let ImageRelease::Named(tag) = ImageRelease::of_image(Some(image))
+        && VectorVersion::parse(version) != Some(tag)
+    {
+        let path = FieldPath::new(K::WORKLOAD).child("vectorVersion");
+        let detail = format!(
+            "is not the version that the tag of the image names, Vector {tag}; remove the field, or use another tag"
+        );
+        return diagnostics.push(FieldError::invalid(path, version, detail));
+    }
+    let detail = match ImageRelease::new(version, Some(image)) {
         ImageRelease::Unset => return,
         ImageRelease::Named(version) if catalogues.get(version).is_some() => return,
         ImageRelease::Named(version) if section.learns_catalogues() => format!(
@@ -55,7 +65,7 @@ fn validate_image<K: RunsVector>(context: &RuleContext<'_, K>, diagnostics: &mut
             validated.version
         ),
         ImageRelease::Unknown => format!(
-            "has no tag that names a release of Vector, and pipelines are validated for {}; use a tag that begins with the release, such as `{}.0-alpine`",
+            "has no tag that names a release of Vector, and pipelines are validated for {}; use a tag that begins with the release, such as `{}.0-alpine`, or set `vectorVersion`",
             description(validated),
             validated.version
         ),
@@ -72,7 +82,7 @@ pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut 
     let validated: Vec<_> = validation
         .catalogues
         .iter()
-        .map(|it| description(it))
+        .map(|used| description(&used.catalogue))
         .collect();
     let validated = validated.join(" and ");
     if let Some(version) = validation.missing {
@@ -85,7 +95,7 @@ pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut 
             ImageRelease::Unset => {}
             ImageRelease::Named(version) => {
                 let mut validated_for = validation.catalogues.iter();
-                if !validated_for.any(|catalogue| catalogue.number() == *version) {
+                if !validated_for.any(|used| used.catalogue.number() == *version) {
                     report(format!(
                         "is validated for {validated}, but {runner} runs it with Vector {version}, which may reject it; use an image of Vector {} there, or add a catalogue of Vector {version}",
                         Catalogue::shipped().version

@@ -162,6 +162,9 @@ impl StartCheck<'_> {
             }
             let config = together(options, &[&*resolved]);
             let mut errors = self.errors(options, &config, self.environment);
+            if matches!(resolved, Cow::Owned(_)) {
+                errors.extend(self.accepted_of_values(options, &part, &config));
+            }
             errors.extend(self.http_hosts(options, &part, &resolved));
             if errors.iter().any(is_internal) {
                 checked.unclear.push(PipelineProblem {
@@ -187,6 +190,26 @@ impl StartCheck<'_> {
         }
         *self.passed = passed;
         checked
+    }
+
+    /// Returns the errors of accepted checks that only the values of Secrets cause: with another value, the author of the pipeline
+    /// has seen no warning about them, and the last one runs on.
+    fn accepted_of_values(
+        &self,
+        options: &AssemblyOptions,
+        part: &PipelinePart,
+        resolved: &Value,
+    ) -> Vec<Diagnostic> {
+        let accepted = |config: &Value| {
+            let (opt_out, interpolation) = (OptOut::Administrator, self.interpolation);
+            let mut found = validate_start_up(&options.catalogue, config, opt_out, interpolation);
+            found.retain(|problem| self.accepted.contains(&problem.check));
+            found
+        };
+        if self.accepted.is_empty() || !accepted(&together(options, &[part])).is_empty() {
+            return Vec::new();
+        }
+        accepted(resolved)
     }
 
     /// Returns the errors of URIs in Secrets with which only later versions of Vector do not start. What runs with them runs on.

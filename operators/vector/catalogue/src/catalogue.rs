@@ -11,8 +11,8 @@ use crate::schema_union;
 use crate::schema_union::{Object, SchemaAlternative};
 use crate::traits::{ComponentTraits, Traits};
 
-/// Generates the catalogue.
-pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
+/// Generates the catalogue. Returns the places of adapted facts that do not exist in the schema, too.
+pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<(Value, Vec<String>)> {
     let mut normal = Normalizer::new(
         schema,
         Corrections {
@@ -24,6 +24,7 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
             keys: &traits.keys,
             files: &traits.files,
             replaced: &traits.replaced,
+            accepts_null: traits.accepts_null,
         },
     );
     let mut out = Map::new();
@@ -43,7 +44,7 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
     let mut globals = Map::new();
     for (name, node) in &schema.globals {
         if !["sources", "transforms", "sinks"].contains(&name.as_str()) {
-            globals.insert(name.clone(), normal.node(node, &format!("#{name}"))?);
+            globals.insert(name.clone(), normal.child(node, &format!("#{name}"))?);
         }
     }
     out.insert("globals".to_owned(), globals.into());
@@ -52,8 +53,9 @@ pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<Value> {
         traits.is_adapted || unmet.is_empty(),
         "the traits refer to places that do not exist in the schema: {unmet:?}"
     );
+    let unmet = unmet.into_iter().cloned().collect();
     out.insert("definitions".to_owned(), definitions(normal.definitions));
-    Ok(out.into())
+    Ok((out.into(), unmet))
 }
 
 /// Returns the components of one kind, each with the options that all components of this kind share.

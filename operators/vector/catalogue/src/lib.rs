@@ -2,6 +2,7 @@
 //! measured facts that this output does not contain. Validation uses only the catalogue.
 
 mod catalogue;
+mod new_version;
 mod normalize;
 mod schema;
 mod schema_union;
@@ -13,13 +14,18 @@ use std::path::Path;
 
 use anyhow::Context;
 use flate2::read::GzDecoder;
+use serde::Deserialize;
 use serde_json::Value;
 
+pub use crate::new_version::{CatalogueChange, NewVersion, new_version, packed_schema};
 use crate::schema::Schema;
 use crate::traits::Traits;
 
-/// Measured facts about the version that is shipped.
-const MEASURED: &str = include_str!("../vector-0.57/traits.json");
+/// Measured facts by version, the oldest first. Those of a later version are a JSON Merge Patch (RFC 7386) for the ones before.
+const MEASURED: [(&str, &str); 2] = [
+    ("0.57", include_str!("../vector-0.57/traits.json")),
+    ("0.58", include_str!("../vector-0.58/traits.json")),
+];
 
 /// Catalogue of a version for which only the schema is known.
 #[derive(Debug)]
@@ -31,30 +37,62 @@ pub struct AdaptedCatalogue {
     pub unmeasured: Vec<String>,
 }
 
-/// Returns the text of the catalogue for a folder with `schema.json` or `schema.json.gz`, and `traits.json`.
+/// Returns the text of the catalogue for a folder with `schema.json` or `schema.json.gz`, and `traits.json`, which has the
+/// facts that differ from those of the measured version before.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, or if the traits do not match the schema.
 pub fn measured(folder: &Path) -> anyhow::Result<String> {
     let schema = Schema::new(read(&folder.join("schema.json"))?)?;
-    let traits: Value = read(&folder.join("traits.json"))?;
-    let traits: Traits = serde_json::from_value(traits).context("traits.json")?;
-    Ok(printed(&catalogue::of(&schema, &traits)?))
+    let (_, traits) = own_facts(folder)?;
+    Ok(printed(&catalogue::of(&schema, &traits)?.0))
 }
 
-/// Returns the catalogue of a version of Vector from its schema, with the measured facts of the shipped version as far as
-/// they apply.
+/// Reads the facts of a folder. Returns the version before it, too.
+fn own_facts(folder: &Path) -> anyhow::Result<(Option<&'static str>, Traits)> {
+    let own: Value = read(&folder.join("traits.json"))?;
+    let version = own["version"].as_str().and_then(number);
+    let version = version.context("traits.json has no `version`, such as `0.57`")?;
+    let mut facts = facts(|known| known < version)?;
+    json_patch::merge(&mut facts, &own);
+    let mut before = MEASURED.iter().map(|(known, _)| *known);
+    let before = before.rfind(|known| number(known).is_some_and(|known| known < version));
+    let traits = Traits::deserialize(facts).context("traits.json")?;
+    Ok((before, traits))
+}
+
+/// Returns the measured facts of the newest of the chosen versions, or null if none is chosen.
+fn facts(is_chosen: impl Fn((u32, u32)) -> bool) -> anyhow::Result<Value> {
+    let mut facts = Value::Null;
+    for (version, own) in MEASURED {
+        if number(version).is_some_and(&is_chosen) {
+            json_patch::merge(&mut facts, &serde_json::from_str(own)?);
+        }
+    }
+    Ok(facts)
+}
+
+/// Returns the major and minor number of a version.
+fn number(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Returns the catalogue of a version of Vector from its schema, with the measured facts of the version before, or of the
+/// oldest measured one, as far as they apply.
 ///
 /// # Errors
 ///
 /// If the schema is not the output of `vector generate-schema`.
 pub fn adapted(schema: Value, version: &str) -> anyhow::Result<AdaptedCatalogue> {
     let schema = Schema::new(schema)?;
-    let measured: Traits =
-        serde_json::from_str(MEASURED).context("the traits of the shipped version")?;
+    let wanted = number(version).with_context(|| format!("`{version}` is no version"))?;
+    let (oldest, _) = MEASURED[0];
+    let facts = facts(|known| known <= wanted || number(oldest) == Some(known))?;
+    let measured = Traits::deserialize(facts).context("the measured facts")?;
     let (traits, unmeasured) = Traits::adapted(measured, &schema, version)?;
-    let catalogue = catalogue::of(&schema, &traits)?;
+    let (catalogue, _) = catalogue::of(&schema, &traits)?;
     Ok(AdaptedCatalogue {
         text: printed(&catalogue),
         unmeasured,
@@ -102,14 +140,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_committed_catalogue_is_up_to_date() {
+    fn the_committed_catalogues_are_up_to_date() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let made = measured(&here.join("vector-0.57")).expect("a catalogue");
-        let committed = fs::read_to_string(here.join("../config/catalogue/0.57.json"));
-        assert!(
-            committed.expect("the catalogue") == made,
-            "the catalogue is outdated; generate it with: cargo run -p vector-catalogue -- operators/vector/catalogue/vector-0.57 --output-file operators/vector/config/catalogue/0.57.json"
-        );
+        for (version, _) in MEASURED {
+            let made = measured(&here.join(format!("vector-{version}"))).expect("a catalogue");
+            let committed = here.join(format!("../config/catalogue/{version}.json"));
+            let committed = fs::read_to_string(committed);
+            assert!(
+                committed.expect("the catalogue") == made,
+                "the catalogue is outdated; generate it with: cargo xtask vector-version {version}"
+            );
+        }
     }
 
     fn shipped_schema() -> Value {
@@ -138,10 +179,10 @@ mod tests {
                 *name = "loki_next".into();
             }
         }
-        let made = adapted(schema, "0.58").expect("a catalogue");
+        let made = adapted(schema, "0.56").expect("a catalogue");
         assert_eq!(made.unmeasured, ["sink loki_next"]);
         let catalogue: Value = serde_json::from_str(&made.text).expect("JSON");
-        assert_eq!(catalogue["version"], "0.58");
+        assert_eq!(catalogue["version"], "0.56");
         let sinks = &catalogue["sinks"];
         assert!(sinks["loki"].is_null() && sinks["papertrail"].is_null());
         assert_eq!(

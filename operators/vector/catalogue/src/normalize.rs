@@ -41,7 +41,7 @@ pub(crate) struct Normalizer<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Corrections<'a> {
     /// Places where Vector rejects unknown options.
-    pub(crate) closed: &'a BTreeSet<String>,
+    pub(crate) closed: &'a BTreeMap<String, bool>,
     /// Aliases of options.
     pub(crate) aliases: &'a BTreeMap<String, BTreeMap<String, String>>,
     /// Values that Vector accepts besides those in the schema.
@@ -56,6 +56,8 @@ pub(crate) struct Corrections<'a> {
     pub(crate) files: &'a BTreeSet<String>,
     /// Nodes that replace incorrect nodes of the schema.
     pub(crate) replaced: &'a BTreeMap<String, Value>,
+    /// If true, an optional value may be null.
+    pub(crate) accepts_null: bool,
 }
 
 impl<'a> Normalizer<'a> {
@@ -79,8 +81,9 @@ impl<'a> Normalizer<'a> {
             keys,
             replaced,
             files,
+            accepts_null: _,
         } = self.corrections;
-        let paths = closed.iter().chain(files).chain(replaced.keys());
+        let paths = closed.keys().chain(files).chain(replaced.keys());
         let paths = paths.chain(aliases.keys()).chain(also.keys());
         let paths = paths.chain(defaults.keys()).chain(required.keys());
         let paths = paths.chain(keys.keys());
@@ -95,7 +98,7 @@ impl<'a> Normalizer<'a> {
     fn is_closed(&self, path: &str, variant: Option<&str>) -> bool {
         let variant = variant.map(|variant| format!("{path}|{variant}"));
         let mut paths = variant.iter().map(String::as_str).chain([path]);
-        let found = paths.find(|path| self.corrections.closed.contains(*path));
+        let found = paths.find(|path| self.corrections.closed.contains_key(*path));
         found.inspect(|path| self.visit(path)).is_some()
     }
 
@@ -112,6 +115,33 @@ impl<'a> Normalizer<'a> {
         }
         let is_closed = |variant: Option<&str>| self.is_closed(path, variant);
         schema_union::any(&alternatives, &is_closed).with_context(|| path.to_owned())
+    }
+
+    /// Converts the node of a field or an item, which may be null if the schema and the version of Vector allow it.
+    pub(crate) fn child(&mut self, node: &Value, path: &str) -> anyhow::Result<Value> {
+        let mut child = self.node(node, path)?;
+        if self.corrections.accepts_null && self.is_nullable(node)? {
+            child["nullable"] = true.into();
+        }
+        Ok(child)
+    }
+
+    /// Returns true if a node allows null.
+    fn is_nullable(&self, node: &Value) -> anyhow::Result<bool> {
+        if let Some(name) = target(node) {
+            return Ok(inner(name) != name || self.is_nullable(self.schema.definition(name)?)?);
+        }
+        let types = node["type"].as_array().into_iter().flatten();
+        if types.chain([&node["type"]]).any(|name| name == "null") {
+            return Ok(true);
+        }
+        let choices = node["oneOf"].as_array().or(node["anyOf"].as_array());
+        for choice in choices.into_iter().flatten() {
+            if self.is_nullable(choice)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the alternatives of a node, except null. If `is_part` is true, references are resolved, because the node
@@ -133,7 +163,9 @@ impl<'a> Normalizer<'a> {
             return Ok(vec![SchemaAlternative::Other(self.refer(name)?)]);
         }
         let mut own = vec![SchemaAlternative::Object(Object::default())];
-        for part in node["allOf"].as_array().into_iter().flatten() {
+        let parts = node["allOf"].as_array().into_iter().flatten();
+        // Which options exclude each other is validated with the start of Vector.
+        for part in parts.filter(|part| part["_required_one_of_constraint"] != true) {
             let part = self.alternatives(part, path, true)?;
             own = schema_union::both(&own, &part)?;
         }
@@ -157,7 +189,7 @@ impl<'a> Normalizer<'a> {
         }
         let is_map = node["additionalProperties"].is_object();
         if is_map && is_part {
-            let others = self.node(&node["additionalProperties"], &format!("{path}.*"))?;
+            let others = self.child(&node["additionalProperties"], &format!("{path}.*"))?;
             let others = Some(others);
             let object = Object {
                 others,
@@ -172,7 +204,7 @@ impl<'a> Normalizer<'a> {
         let mut object = Object::default();
         for (name, property) in node["properties"].as_object().into_iter().flatten() {
             let joint = if path.contains('#') { '.' } else { '#' };
-            let mut property = self.node(property, &format!("{path}{joint}{name}"))?;
+            let mut property = self.child(property, &format!("{path}{joint}{name}"))?;
             if self.corrections.files.contains(name) && property["type"] == "string" {
                 self.visit(name);
                 property["file"] = true.into();
@@ -190,7 +222,7 @@ impl<'a> Normalizer<'a> {
             .collect();
         self.correct_required(&mut object, path);
         if node["additionalProperties"].is_object() {
-            let others = self.node(&node["additionalProperties"], &format!("{path}.*"))?;
+            let others = self.child(&node["additionalProperties"], &format!("{path}.*"))?;
             object.others = Some(others);
         }
         Ok(object)
@@ -249,11 +281,11 @@ impl<'a> Normalizer<'a> {
             }
         }
         if node["items"].is_object() {
-            let items = self.node(&node["items"], &format!("{path}[]"))?;
+            let items = self.child(&node["items"], &format!("{path}[]"))?;
             out.insert("items".to_owned(), items);
         }
         if node["additionalProperties"].is_object() {
-            let others = self.node(&node["additionalProperties"], &format!("{path}.*"))?;
+            let others = self.child(&node["additionalProperties"], &format!("{path}.*"))?;
             out.insert("additionalProperties".to_owned(), others);
         }
         if let Some(form) = self.corrections.keys.get(path) {

@@ -29,7 +29,7 @@ pub(crate) struct Traits {
     pub(crate) internal: BTreeSet<String>,
     /// Places where Vector rejects unknown options, besides the top level of components: the name of a definition, or a
     /// definition, `#` and the path of a field in it.
-    pub(crate) closed: BTreeSet<String>,
+    pub(crate) closed: BTreeMap<String, bool>,
     /// Aliases of options that are not at the top level of a component, by place.
     pub(crate) aliases: BTreeMap<String, BTreeMap<String, String>>,
     /// Values that Vector accepts besides those in the schema, by place.
@@ -44,6 +44,9 @@ pub(crate) struct Traits {
     pub(crate) files: BTreeSet<String>,
     /// Nodes that replace incorrect nodes of the schema, by place.
     pub(crate) replaced: BTreeMap<String, Value>,
+    /// If true, Vector takes null for an optional value as if it was left out.
+    #[serde(default)]
+    pub(crate) accepts_null: bool,
     /// If true, the facts were measured with another version, so that some of them may not apply.
     #[serde(skip)]
     pub(crate) is_adapted: bool,

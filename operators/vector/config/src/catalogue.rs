@@ -15,8 +15,11 @@ use crate::event_type::DataType;
 use crate::options::Options;
 use crate::vector_version::VectorVersion;
 
-/// Catalogue of Vector 0.57.
+/// Catalogue of the default version.
 const SHIPPED: &str = include_str!("../catalogue/0.57.json");
+
+/// Catalogue of the version after it.
+const NEXT: &str = include_str!("../catalogue/0.58.json");
 
 /// Catalogue of one version of Vector.
 pub struct Catalogue {
@@ -110,12 +113,28 @@ impl From<EntryFile> for Entry {
 }
 
 impl Catalogue {
-    /// Returns the catalogue that is compiled into this program.
+    /// Returns the catalogue of the default version, which is compiled into this program.
     #[must_use]
     pub fn shipped() -> &'static Arc<Self> {
         static CATALOGUE: OnceLock<Arc<Catalogue>> = OnceLock::new();
-        CATALOGUE.get_or_init(|| {
-            let catalogue = Self::parse(SHIPPED);
+        Self::compiled_in(&CATALOGUE, SHIPPED)
+    }
+
+    /// Returns the catalogue of a version that is compiled into this program: of these versions, the results were compared
+    /// with those of Vector.
+    #[must_use]
+    pub fn of_version(version: VectorVersion) -> Option<&'static Arc<Self>> {
+        static NEXT_CATALOGUE: OnceLock<Arc<Catalogue>> = OnceLock::new();
+        match version {
+            VectorVersion::DEFAULT => Some(Self::shipped()),
+            VectorVersion::V0_58 => Some(Self::compiled_in(&NEXT_CATALOGUE, NEXT)),
+            _ => None,
+        }
+    }
+
+    fn compiled_in(parsed: &'static OnceLock<Arc<Self>>, text: &str) -> &'static Arc<Self> {
+        parsed.get_or_init(|| {
+            let catalogue = Self::parse(text);
             Arc::new(catalogue.expect("the generated catalogue is valid"))
         })
     }
@@ -227,13 +246,13 @@ impl Catalogue {
 
     fn compile(&self, entry: &Entry) -> Result<Options, CatalogueError> {
         let node = serde_json::from_str(entry.options.get())?;
-        Options::compile(&node, |name| self.definition(name))
+        Options::compile(&node, self.number, |name| self.definition(name))
     }
 
     fn compile_globals(&self) -> Result<Options, CatalogueError> {
         let properties: Value = serde_json::from_str(self.globals.options.get())?;
         let node = serde_json::json!({"type": "object", "closed": true, "properties": properties});
-        Options::compile(&node, |name| self.definition(name))
+        Options::compile(&node, self.number, |name| self.definition(name))
     }
 
     fn definition(&self, name: &str) -> Option<&RawValue> {
@@ -280,10 +299,12 @@ mod tests {
     }
 
     #[test]
-    fn the_vrl_version_of_the_catalogue_is_the_locked_one() {
+    fn the_vrl_version_of_the_newest_catalogue_is_the_locked_one() {
         let locked = include_str!("../../../../Cargo.lock");
         let vrl = format!("name = \"vrl\"\nversion = \"{VRL_VERSION}\"\n");
         assert!(locked.contains(&vrl), "{vrl}");
-        assert_eq!(Catalogue::shipped().vrl, VRL_VERSION);
+        let [_, newest] = VectorVersion::MEASURED;
+        let newest = Catalogue::of_version(newest).expect("a catalogue");
+        assert_eq!(newest.vrl, VRL_VERSION);
     }
 }

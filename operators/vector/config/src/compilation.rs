@@ -7,8 +7,10 @@ use lockstep_shared_validation::{FieldError, FieldPath};
 use lockstep_vector_vrl::{Compiler, Program, Purpose, VRL_VERSION, VrlCost};
 use serde_json::{Map, Value};
 
+use crate::catalogue::Catalogue;
 use crate::diagnostic::{Check, DiagnosticList};
 use crate::interpolation::SECRET;
+use crate::vector_version::VectorVersion;
 use crate::vrl_environment::{ProgramFileError, VrlEnvironment};
 
 /// Error for a program in a file that cannot be read here.
@@ -23,6 +25,8 @@ pub(crate) struct Compilation<'a> {
     /// Total size of the programs so far.
     together: VrlCost,
     environment: &'a VrlEnvironment,
+    /// If true, programs run with a version of VRL before 0.35.
+    rounds_to_integers: bool,
     /// None after the compiler failed or a limit was exceeded.
     compiler: Option<Box<dyn Compiler>>,
 }
@@ -30,6 +34,7 @@ pub(crate) struct Compilation<'a> {
 impl<'a> Compilation<'a> {
     /// Prepares the compilation of the programs of a configuration.
     pub(crate) fn of(
+        catalogue: &Catalogue,
         config: &Map<String, Value>,
         denied: &'a BTreeSet<String>,
         environment: &'a VrlEnvironment,
@@ -40,6 +45,7 @@ impl<'a> Compilation<'a> {
             denied,
             together: VrlCost::default(),
             environment,
+            rounds_to_integers: catalogue.number() < VectorVersion::V0_58,
             compiler: Some((environment.compiler)()),
         }
     }
@@ -132,6 +138,7 @@ impl<'a> Compilation<'a> {
             tables: Cow::Borrowed(&self.tables),
             denied: Cow::Borrowed(self.denied),
             has_files: self.environment.check_file.is_some(),
+            rounds_to_integers: self.rounds_to_integers,
         };
         match compiler.compile(&program) {
             Ok(findings) => {

@@ -65,6 +65,7 @@ pub(crate) fn validate(
         within: sink.within,
         has_opt_out: sink.has_opt_out,
     };
+    let version = catalogue.number();
     let is_confined = !sink.has_opt_out || options[OPT_OUT] != true;
     if kind == fields::FILE {
         let found = path::validate(options, is_confined, interpolation);
@@ -78,10 +79,10 @@ pub(crate) fn validate(
     if !is_confined {
         return;
     }
-    for confined in sink.confined {
+    for confined in sink.confined.iter().filter(|it| it.is_in(version)) {
         for found in texts(catalogue, kind, sink, confined, options, &path) {
             let Some(problem) =
-                Template::read(found.text).and_then(|it| it.unconfined(interpolation))
+                Template::read(found.text).and_then(|it| it.unconfined(interpolation, version))
             else {
                 continue;
             };
@@ -91,7 +92,8 @@ pub(crate) fn validate(
     }
     if kind == fields::AXIOM
         && let Some((option, endpoint)) = uri::axiom_endpoint(options)
-        && let Some(problem) = Template::read(&endpoint).and_then(|it| it.unconfined(interpolation))
+        && let Some(problem) =
+            Template::read(&endpoint).and_then(|it| it.unconfined(interpolation, version))
     {
         let detail = report.detail(&problem, "https://example.com/");
         let text = options[option].as_str().unwrap_or_default();
@@ -229,6 +231,10 @@ impl Report<'_> {
             Unconfined::NoHost => (
                 "without a literal host, event fields could choose any host",
                 "begin with a scheme and a host, such as `https://example.com/`".into(),
+            ),
+            Unconfined::PartialHost => (
+                "without a `/` behind the host, event fields could choose another one",
+                "write `/` before the first event field".into(),
             ),
             Unconfined::EncodedSeparator => (
                 "some servers read `%2F`, `%5C`, `%25` and `\\` as separators of a path",

@@ -33,10 +33,12 @@ pub enum Check {
     StartUp,
     /// No component makes Vector end after its start. Advice, because Vector starts.
     AfterStart,
+    /// A version of Vector that was not measured can build all components, as far as the rules of a measured one tell. Advice.
+    UnmeasuredStart,
 }
 
 /// Number of checks.
-const CHECKS: usize = Check::AfterStart as usize + 1;
+const CHECKS: usize = Check::UnmeasuredStart as usize + 1;
 
 impl Check {
     /// Returns true if the problems of this check are warnings.
@@ -49,6 +51,7 @@ impl Check {
                 | Self::LiteralVariables
                 | Self::ProgramAdvice
                 | Self::AfterStart
+                | Self::UnmeasuredStart
         )
     }
 }

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
+use crate::vector_version::VectorVersion;
+
 /// Start of a reference to a secret.
 pub const SECRET: &str = "SECRET[";
 
@@ -18,9 +20,9 @@ static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&pattern).expect("the pattern is valid")
 });
 
-/// Pattern of references to secrets that Vector replaces.
+/// Pattern of references to secrets that Vector replaces. The names of backends have dashes from 0.58 on.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"SECRET\[([[:word:]]+)\.[[:word:].\-/]+\]").expect("the pattern is valid")
+    Regex::new(r"SECRET\[([[:word:]\-]+)\.[[:word:].\-/]+\]").expect("the pattern is valid")
 });
 
 /// Replaces the variables in the text of a configuration as Vector does. `value` returns the value of a variable.
@@ -73,15 +75,16 @@ pub fn interpolate(
     }
 }
 
-/// Returns true if Vector replaces a part of a text with a secret.
-pub(crate) fn has_secret(text: &str) -> bool {
-    REFERENCE.is_match(text)
+/// Returns true if a version of Vector replaces a part of a text with a secret.
+pub(crate) fn has_secret(text: &str, version: VectorVersion) -> bool {
+    secret_backends(text, version).next().is_some()
 }
 
-/// Returns the names of the backends of the secrets in a text.
-pub(crate) fn secret_backends(text: &str) -> impl Iterator<Item = &str> {
+/// Returns the names of the backends of the secrets in a text that a version of Vector replaces.
+pub(crate) fn secret_backends(text: &str, version: VectorVersion) -> impl Iterator<Item = &str> {
     let references = REFERENCE.captures_iter(text);
-    references.filter_map(|found| Some(found.get(1)?.as_str()))
+    let names = references.filter_map(|found| Some(found.get(1)?.as_str()));
+    names.filter(move |name| version >= VectorVersion::V0_58 || !name.contains('-'))
 }
 
 /// Tells whether Vector replaces environment variables in the configuration that is validated.
@@ -100,7 +103,7 @@ impl Interpolation {
     #[must_use]
     pub fn is_replaced(self, text: &str) -> bool {
         let mut variables = VARIABLE.find_iter(text).filter(|_| self == Self::On);
-        variables.any(|found| found.as_str() != "$$") || has_secret(text)
+        variables.any(|found| found.as_str() != "$$") || has_secret(text, VectorVersion::DEFAULT)
     }
 
     /// Removes the variables from a text: the default or the message of one may have any characters.

@@ -14,10 +14,12 @@ mod diagnostic;
 mod encodings;
 mod enrichment_tables;
 mod event_type;
+mod http_endpoint;
 pub mod interpolation;
 mod limits;
 pub mod listen_address;
 mod literal_variables;
+mod nulls;
 mod option_diagnostics;
 mod option_format;
 mod option_list;
@@ -37,6 +39,8 @@ pub mod usage;
 mod validate;
 mod vector_version;
 mod vrl_environment;
+
+pub use lockstep_vector_vrl::VRL_VERSION;
 
 pub use crate::catalogue::{Catalogue, Entry};
 pub use crate::catalogue_error::CatalogueError;

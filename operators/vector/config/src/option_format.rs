@@ -14,7 +14,9 @@ use url::Url;
 use vrl::compiler::TimeZone;
 use vrl::path::{parse_target_path, parse_value_path};
 
-use crate::interpolation;
+use crate::http_endpoint;
+use crate::interpolation::has_secret;
+use crate::vector_version::VectorVersion;
 
 /// Format of a value.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,9 @@ enum Reads {
 /// Name of the format for integers.
 pub(crate) const WHOLE_NUMBER: &str = "whole number";
 
+/// Name of the format for absolute URLs.
+pub(crate) const HTTP_ENDPOINT: &str = "HTTP endpoint";
+
 /// Every format, by its name in the catalogue.
 const FORMS: &[(&str, OptionFormat)] = &[
     (
@@ -44,6 +49,13 @@ const FORMS: &[(&str, OptionFormat)] = &[
         OptionFormat {
             expected: "must be one ASCII character, such as `,`",
             reads: Reads::Text(|text| text.len() == 1 && text.is_ascii()),
+        },
+    ),
+    (
+        HTTP_ENDPOINT,
+        OptionFormat {
+            expected: http_endpoint::EXPECTED,
+            reads: Reads::Text(|text| http_endpoint::parse(text).is_some()),
         },
     ),
     (
@@ -194,6 +206,13 @@ const FORMS: &[(&str, OptionFormat)] = &[
     ),
 ];
 
+/// Returns true if a text is a template whose value depends on the event: it refers to a field or to the time.
+pub(crate) fn is_dynamic(text: &str) -> bool {
+    let is_time = |item: Item<'_>| matches!(item, Item::Fixed(_) | Item::Numeric(_, _));
+    fields_of_template(text)
+        .is_some_and(|fields| !fields.is_empty() || StrftimeItems::new(text).any(is_time))
+}
+
 fn is_template(text: &str) -> bool {
     fields_of_template(text).is_some()
 }
@@ -216,7 +235,7 @@ pub(crate) fn fields_of_template(text: &str) -> Option<Vec<&str>> {
 
 impl OptionFormat {
     /// Returns the format with a name of the catalogue.
-    pub(crate) fn named(name: &Value) -> Self {
+    fn named(name: &Value) -> Self {
         let name = name.as_str().unwrap_or_default();
         let mut forms = FORMS.iter();
         let found = forms.find(|(known, _)| *known == name);
@@ -226,7 +245,23 @@ impl OptionFormat {
     }
 }
 
-impl Keyword for OptionFormat {
+/// Format as a keyword of a schema, for one version of Vector.
+pub(crate) struct FormatKeyword {
+    format: OptionFormat,
+    version: VectorVersion,
+}
+
+impl FormatKeyword {
+    /// Returns the format with a name of the catalogue.
+    pub(crate) fn named(name: &Value, version: VectorVersion) -> Self {
+        Self {
+            format: OptionFormat::named(name),
+            version,
+        }
+    }
+}
+
+impl Keyword for FormatKeyword {
     fn validate<'i>(
         &self,
         value: &'i Value,
@@ -239,14 +274,14 @@ impl Keyword for OptionFormat {
             Location::new(),
             location.into(),
             value,
-            self.expected,
+            self.format.expected,
         ))
     }
 
     fn is_valid(&self, value: &Value) -> bool {
-        match (self.reads, value) {
+        match (self.format.reads, value) {
             (Reads::Text(reads), Value::String(text)) => {
-                reads(text) || interpolation::has_secret(text)
+                reads(text) || has_secret(text, self.version)
             }
             (Reads::Address(reads), Value::String(text)) => reads(text),
             (Reads::Number(reads), Value::Number(number)) => reads(number),
@@ -314,7 +349,7 @@ mod tests {
             ("optional path in an event", "", "%a"),
             ("time zone", "Europe/Berlin", "Mars/Olympus"),
         ] {
-            let form = OptionFormat::named(&form.into());
+            let form = FormatKeyword::named(&form.into(), VectorVersion::DEFAULT);
             assert!(form.is_valid(&good.into()), "{good}");
             assert!(!form.is_valid(&bad.into()), "{bad}");
         }
@@ -322,8 +357,9 @@ mod tests {
 
     #[test]
     fn the_text_of_a_secret_is_unknown_and_an_address_to_listen_on_must_be_known() {
-        let is_valid =
-            |form: &str, text: &str| OptionFormat::named(&form.into()).is_valid(&text.into());
+        let is_valid = |form: &str, text: &str| {
+            FormatKeyword::named(&form.into(), VectorVersion::DEFAULT).is_valid(&text.into())
+        };
         for form in ["URI", "time zone", "host and port"] {
             assert!(is_valid(form, "SECRET[own.value]"), "{form}");
             assert!(!is_valid(form, "SECRET[own value"), "{form}");

@@ -16,8 +16,9 @@ use serde_json::{Map, Value, json};
 use crate::aliases::Aliases;
 use crate::catalogue_error::CatalogueError;
 use crate::option_format;
-use crate::option_format::OptionFormat;
+use crate::option_format::FormatKeyword;
 use crate::option_path::below as path_below;
+use crate::vector_version::VectorVersion;
 
 /// Compiled schema of a value.
 pub struct Options {
@@ -28,25 +29,29 @@ pub struct Options {
     /// Schema that is closed where Vector rejects unknown options. Compiled on demand: most types never need it.
     as_vector: OnceLock<Validator>,
     definitions: BTreeMap<String, Value>,
+    /// Version of Vector with these options.
+    version: VectorVersion,
 }
 
 impl Options {
-    /// Compiles a node of a catalogue. `definition` returns the nodes that it refers to.
+    /// Compiles a node of a catalogue of one version. `definition` returns the nodes that it refers to.
     ///
     /// # Errors
     ///
     /// If a definition is missing, or if the node is no schema.
     pub(crate) fn compile<'a>(
         node: &Value,
+        version: VectorVersion,
         definition: impl Fn(&str) -> Option<&'a RawValue>,
     ) -> Result<Self, CatalogueError> {
         let mut definitions = BTreeMap::new();
         collect(node, &definition, &mut definitions)?;
         Ok(Self {
-            everywhere: validator(node, &definitions, Closed::Everywhere)?,
+            everywhere: validator(node, &definitions, version, Closed::Everywhere)?,
             as_vector: OnceLock::new(),
             node: node.clone(),
             definitions,
+            version,
         })
     }
 
@@ -55,6 +60,34 @@ impl Options {
         let name = node["$ref"].as_str()?;
         self.definitions
             .get(name.trim_start_matches("#/definitions/"))
+    }
+
+    /// Returns true if an object of this kind has an option with this name in the catalogue.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.properties(name).next().is_some()
+    }
+
+    /// Returns true if an option, or each item of it, is an absolute URL.
+    pub(crate) fn is_http_endpoint(&self, name: &str) -> bool {
+        self.properties(name).any(|node| {
+            let node = self.referenced(node).unwrap_or(node);
+            let item = &node["items"];
+            let item = self.referenced(item).unwrap_or(item);
+            [node, item]
+                .iter()
+                .any(|node| node["form"] == option_format::HTTP_ENDPOINT)
+        })
+    }
+
+    /// Returns the nodes of an option in all forms of the object.
+    fn properties<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
+        let variants = self.node["variants"]
+            .as_object()
+            .into_iter()
+            .flat_map(Map::values);
+        let forms = self.node["anyOf"].as_array().into_iter().flatten();
+        let all = variants.chain(forms).chain([&self.node]);
+        all.filter_map(move |node| node["properties"].get(name))
     }
 
     /// Returns the node of the catalogue.
@@ -73,7 +106,12 @@ impl Options {
         value: &'a Value,
     ) -> impl Iterator<Item = ValidationError<'a>> {
         let as_vector = || {
-            let validator = validator(&self.node, &self.definitions, Closed::AsVector);
+            let validator = validator(
+                &self.node,
+                &self.definitions,
+                self.version,
+                Closed::AsVector,
+            );
             validator.expect("the same schema was compiled before, closed everywhere")
         };
         self.as_vector.get_or_init(as_vector).iter_errors(value)
@@ -174,6 +212,54 @@ impl Options {
         }
     }
 
+    /// Returns a value without the nulls in place of optional values, and without those of options that Vector ignores.
+    /// `aliases` are those of the options at the top level.
+    pub(crate) fn without_nulls(&self, value: &Value, aliases: &BTreeMap<String, String>) -> Value {
+        self.without_nulls_below(&[&self.node], value, aliases)
+    }
+
+    fn without_nulls_below(
+        &self,
+        nodes: &[&Value],
+        value: &Value,
+        aliases: &BTreeMap<String, String>,
+    ) -> Value {
+        let nodes: Vec<_> = nodes
+            .iter()
+            .flat_map(|node| self.plain(node, value))
+            .collect();
+        let none = BTreeMap::new();
+        let kept = |segment: &LocationSegment<'_>, child: &Value| {
+            let found: Vec<_> = nodes
+                .iter()
+                .filter_map(|node| below(node, segment))
+                .collect();
+            // Without a variant, it is not known which options are ignored.
+            let is_ignored = found.is_empty()
+                && !nodes.is_empty()
+                && !nodes.iter().any(|node| node["closed"] == true);
+            let is_optional = found.iter().any(|node| node["nullable"] == true);
+            (!child.is_null() || !(is_ignored || is_optional))
+                .then(|| self.without_nulls_below(&found, child, &none))
+        };
+        match value {
+            Value::Object(fields) => {
+                let fields = fields.iter().filter_map(|(name, child)| {
+                    let known = aliases.get(name).unwrap_or(name);
+                    Some((name.clone(), kept(&known.as_str().into(), child)?))
+                });
+                Value::Object(fields.collect())
+            }
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                items
+                    .filter_map(|(index, child)| kept(&index.into(), child))
+                    .collect()
+            }
+            _ => value.clone(),
+        }
+    }
+
     /// Returns the nodes that apply to a value, with references and alternatives resolved.
     fn plain<'a>(&'a self, node: &'a Value, value: &Value) -> Vec<&'a Value> {
         if let Some(node) = self.referenced(node) {
@@ -244,6 +330,7 @@ fn collect<'a>(
 fn validator(
     node: &Value,
     definitions: &BTreeMap<String, Value>,
+    version: VectorVersion,
     closed: Closed,
 ) -> Result<Validator, CatalogueError> {
     let mut schema = json_schema(node, closed);
@@ -252,7 +339,9 @@ fn validator(
     schema["definitions"] = named.collect::<Map<_, _>>().into();
     jsonschema::options()
         .with_draft(Draft::Draft7)
-        .with_keyword("form", |_, form, _| Ok(Box::new(OptionFormat::named(form))))
+        .with_keyword("form", move |_, form, _| {
+            Ok(Box::new(FormatKeyword::named(form, version)))
+        })
         .with_keyword("names", |_, names, _| Ok(Box::new(Aliases::of(names))))
         .build(&schema)
         .map_err(|error| CatalogueError::Schema(error.to_string()))
@@ -267,7 +356,7 @@ fn json_schema(node: &Value, closed: Closed) -> Value {
     let aliases = node["aliases"].as_object();
     for (name, value) in node.as_object().into_iter().flatten() {
         let value = match name.as_str() {
-            "closed" | "file" | "optionalParts" => continue,
+            "closed" | "file" | "nullable" | "optionalParts" => continue,
             "aliases" => {
                 out.insert("names".to_owned(), value.clone());
                 continue;

@@ -23,6 +23,7 @@ mod exclusive;
 mod formats;
 mod gcp;
 mod headers;
+mod http_uri;
 mod joined_uri;
 mod journald;
 mod kafka;
@@ -45,6 +46,7 @@ mod tag_cardinality;
 mod templates;
 #[cfg(test)]
 mod tests;
+mod text_endpoints;
 mod throttle;
 mod tls;
 mod uri;
@@ -58,6 +60,7 @@ use crate::confinement;
 use crate::confinement::OptOut;
 use crate::diagnostic::{Diagnostic, DiagnosticList};
 use crate::interpolation::Interpolation;
+use crate::nulls;
 use crate::start_up::component_options::ComponentOptions;
 pub use crate::start_up::secrets::validate_secrets;
 pub use crate::start_up::uri::validate_http_hosts;
@@ -76,15 +79,16 @@ pub fn validate_start_up(
     interpolation: Interpolation,
 ) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
-    if let Some(fields) = config.as_object() {
-        for check in GLOBAL_CHECKS {
-            check(fields, &mut problems);
-        }
-        proxy::validate_global(catalogue, fields, interpolation, &mut problems);
+    let Some(fields) = config.as_object() else {
+        return problems.into_diagnostics();
+    };
+    let fields = &*nulls::without_optional(catalogue, fields);
+    for check in GLOBAL_CHECKS {
+        check(fields, &mut problems);
     }
-    for component in config.as_object().into_iter().flat_map(components) {
-        if component.family == ComponentKind::Sink && catalogue.number() >= VectorVersion::CONFINED
-        {
+    proxy::validate_global(catalogue, fields, interpolation, &mut problems);
+    for component in components(fields) {
+        if component.family == ComponentKind::Sink && catalogue.number() >= VectorVersion::V0_57 {
             confinement::validate(catalogue, &component, opt_out, interpolation, &mut problems);
         }
         let Some(options) = ComponentOptions::new(catalogue, &component, interpolation) else {
@@ -111,13 +115,14 @@ const GLOBAL_CHECKS: [GlobalCheck; 5] = [
 /// Check of one component, whatever its type is.
 type ComponentCheck = fn(&ComponentOptions<'_>, &mut DiagnosticList);
 
-const CHECKS: [ComponentCheck; 31] = [
+const CHECKS: [ComponentCheck; 33] = [
     required::validate,
     batch::validate,
     buffer::validate,
     periods::validate,
     gcp::validate,
     headers::validate,
+    http_uri::validate,
     proxy::validate,
     tls::validate,
     uri::validate,
@@ -141,6 +146,7 @@ const CHECKS: [ComponentCheck; 31] = [
     patterns::validate,
     tag_cardinality::validate,
     templates::validate,
+    text_endpoints::validate,
     throttle::validate,
     user_info::validate,
 ];

@@ -11,7 +11,7 @@ use crate::component::{ComponentKind, components};
 use crate::diagnostic::{Check, Diagnostic, DiagnosticList};
 use crate::vrl_environment::VrlEnvironment;
 use crate::{
-    encodings, limits, listen_address, option_diagnostics, programs, toml_compat, topology,
+    encodings, limits, listen_address, nulls, option_diagnostics, programs, toml_compat, topology,
     transforms,
 };
 
@@ -46,6 +46,7 @@ pub fn validate_config(
         problems.add(Check::Limits, error);
         return problems.into_diagnostics();
     }
+    let fields = &*nulls::without_optional(catalogue, fields);
     for family in ComponentKind::ALL {
         if let Some(block) = fields.get(family.block())
             && !block.is_object()
@@ -57,7 +58,7 @@ pub fn validate_config(
         }
     }
     globals(catalogue, fields, &mut problems);
-    let mut compilation = Compilation::of(fields, denied, environment);
+    let mut compilation = Compilation::of(catalogue, fields, denied, environment);
     for component in components(fields) {
         let path = FieldPath::new(component.path());
         toml_compat::validate(component.value, &path, &mut problems);

@@ -14,15 +14,40 @@ pub struct VectorVersion {
 
 impl VectorVersion {
     /// First version with template confinement, and the first that replaces environment variables only on request.
-    pub(crate) const CONFINED: Self = Self {
-        major: 0,
-        minor: 57,
-    };
+    pub const V0_57: Self = Self::zero(57);
+
+    /// First version that takes a null for an option that is left out, that requires absolute URLs as endpoints, and that
+    /// has dashes in the names of secret backends.
+    pub const V0_58: Self = Self::zero(58);
+
+    /// Version of the image of a workload that names none.
+    pub const DEFAULT: Self = Self::V0_57;
+
+    const fn zero(minor: u32) -> Self {
+        Self { major: 0, minor }
+    }
+
+    /// Versions with which the results of this program were compared. A rule about the start of another version is an
+    /// assumption.
+    pub const MEASURED: [Self; 2] = [Self::V0_57, Self::V0_58];
+
+    /// Returns true if the results of this program were compared with those of this version.
+    #[must_use]
+    pub fn is_measured(self) -> bool {
+        Self::MEASURED.contains(&self)
+    }
+
+    /// Returns the measured version whose rules about the start apply to this version.
+    #[must_use]
+    pub fn nearest_measured(self) -> Self {
+        let [oldest, newest] = Self::MEASURED;
+        if self < newest { oldest } else { newest }
+    }
 
     /// Returns true if this version replaces environment variables whatever its arguments are.
     #[must_use]
     pub fn always_interpolates(self) -> bool {
-        self < Self::CONFINED
+        self < Self::V0_57
     }
 
     /// Returns the version in a text that begins with it, such as `0.57.0-alpine` or `v0.57`.

@@ -5,7 +5,7 @@ use crate::program::Program;
 use crate::stdlib::AllowedFunctions;
 
 /// Version of the VRL compiler.
-pub const VRL_VERSION: &str = "0.34.0";
+pub const VRL_VERSION: &str = "0.35.0";
 
 /// Compiler for the programs of one configuration, which are compiled one after the other.
 pub trait Compiler {

@@ -12,7 +12,7 @@ use vrl::owned_value_path;
 use vrl::path::{OwnedTargetPath, PathPrefix};
 
 use crate::diagnostic::VrlDiagnostic;
-use crate::stdlib::{AllowedFunctions, Files, Meanings, Tables};
+use crate::stdlib::{AllowedFunctions, Files, Meanings, RoundsToIntegers, Tables};
 use crate::{diagnostic, limits};
 
 /// Purpose of a program.
@@ -41,6 +41,8 @@ pub struct Program<'a> {
     /// If true, the files that Vector reads while it compiles the program are those of this machine. The diagnostics name
     /// them, and nothing that depends on their contents is validated. If false, a program that needs files is rejected.
     pub has_files: bool,
+    /// If true, `round` returns an integer whatever it rounds, as before VRL 0.35.
+    pub rounds_to_integers: bool,
 }
 
 impl Program<'_> {
@@ -82,6 +84,9 @@ impl Program<'_> {
         config.set_custom(Meanings::default());
         if self.has_files {
             config.set_custom(Files::default());
+        }
+        if self.rounds_to_integers {
+            config.set_custom(RoundsToIntegers);
         }
         // Vector stores the namespace of a log and metadata for its sinks at this path.
         config.set_read_only_path(OwnedTargetPath::metadata(owned_value_path!("vector")), true);
@@ -152,6 +157,7 @@ mod tests {
             tables: Cow::Borrowed(&[]),
             denied: Cow::Owned(denied),
             has_files: false,
+            rounds_to_integers: false,
         };
         let findings = program.compile(&mut AllowedFunctions::default());
         let findings = findings.into_iter();
@@ -187,6 +193,7 @@ mod tests {
                 tables: Cow::Borrowed(&[]),
                 denied: Cow::Owned(BTreeSet::new()),
                 has_files,
+                rounds_to_integers: false,
             };
             program.compile(&mut AllowedFunctions::default())
         };
@@ -235,6 +242,7 @@ mod tests {
             tables: Cow::Borrowed(&[]),
             denied: Cow::Owned(BTreeSet::new()),
             has_files: false,
+            rounds_to_integers: false,
         };
         let findings = program.compile(&mut AllowedFunctions::default());
         let lines: Vec<_> = findings
@@ -247,6 +255,25 @@ mod tests {
             ["change this to an infallible assignment: `.a, err = to_int(.a)`"]
         );
         assert_eq!(findings[1].hints, ["did you mean \"downcase\"?"]);
+    }
+
+    #[test]
+    fn round_returns_an_integer_before_vrl_0_35() {
+        let errors = |source: &'static str, rounds_to_integers| {
+            let program = Program {
+                source: source.into(),
+                purpose: Purpose::Remap,
+                tables: Cow::Borrowed(&[]),
+                denied: Cow::Owned(BTreeSet::new()),
+                has_files: false,
+                rounds_to_integers,
+            };
+            program.compile(&mut AllowedFunctions::default()).len()
+        };
+        let integer = ".a = format_int!(round(1.5))";
+        assert_eq!((errors(integer, true), errors(integer, false)), (0, 1));
+        let wrong = ".a = round(true)";
+        assert_eq!((errors(wrong, true), errors(wrong, false)), (1, 1));
     }
 
     #[test]

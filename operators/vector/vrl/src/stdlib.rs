@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 use vrl::compiler::Function;
 
 use crate::stdlib::restricted::RestrictedFunction;
+pub(crate) use crate::stdlib::restricted::RoundsToIntegers;
 pub(crate) use crate::stdlib::signature::{Files, Meanings, Tables};
 
 /// Returns every function.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use lockstep_shared_validation::{Diagnostics, FieldError, FieldPath, RuleContext};
 use lockstep_vector_config::confinement::OptOut;
 use lockstep_vector_config::{
-    Catalogue, Check, Diagnostic, Interpolation, KUBERNETES_EVENTS, VectorVersion, confinement,
-    find_literal_variables,
+    Catalogue, Check, Diagnostic, Interpolation, KUBERNETES_EVENTS, VRL_VERSION, VectorVersion,
+    confinement, find_literal_variables,
 };
 use serde_json::{Map, Value, json};
 
+use crate::catalogues::UsedCatalogue;
 use crate::rules::context;
 use crate::rules::context::VectorContext;
 use crate::rules::validation_cache::{Conditions, Problems};
@@ -32,7 +33,7 @@ pub(crate) struct CachedValidation {
     /// Tells whether the agents replace environment variables.
     pub(crate) interpolation: Interpolation,
     /// Catalogues of the releases of Vector that run the pipeline, the newest first.
-    pub(crate) catalogues: Vec<Arc<Catalogue>>,
+    pub(crate) catalogues: Vec<UsedCatalogue>,
     /// Version that the policy sets and for which there is no catalogue.
     pub(crate) missing: Option<VectorVersion>,
     /// Releases of the workloads that run the pipeline.
@@ -112,12 +113,17 @@ impl CachedValidation {
             let problems =
                 |catalogue: &Catalogue| context::problems(context, catalogue, &config, conditions);
             match &self.catalogues[..] {
-                [only] if only.is_shipped() => problems(only),
-                _ => {
-                    let all: Vec<_> = self.catalogues.iter().map(|it| problems(it)).collect();
+                [only] if only.catalogue.is_shipped() && only.unmeasured.is_none() => {
+                    problems(&only.catalogue)
+                }
+                catalogues => {
+                    let all: Vec<_> = catalogues
+                        .iter()
+                        .map(|used| with_advice(used, &problems(&used.catalogue)))
+                        .collect();
                     let merged = |of: fn(&Problems) -> &Vec<Diagnostic>| {
                         let lists = all.iter().map(|it| of(it).clone());
-                        merge(&self.catalogues, &lists.collect::<Vec<_>>())
+                        merge(catalogues, &lists.collect::<Vec<_>>())
                     };
                     Arc::new(Problems {
                         load: merged(|it| &it.load),
@@ -143,20 +149,40 @@ fn may_interpolate(version: Option<VectorVersion>, releases: &[RunnerRelease]) -
     all.any(VectorVersion::always_interpolates)
 }
 
+/// Returns the problems with one catalogue. The rules about the start of a version that was not measured are those of
+/// another one, and only advice.
+fn with_advice(used: &UsedCatalogue, problems: &Problems) -> Problems {
+    let mut problems = problems.clone();
+    let Some(version) = used.unmeasured else {
+        return problems;
+    };
+    let measured = used.catalogue.number().nearest_measured();
+    for problem in &mut problems.start_up {
+        if matches!(problem.check, Check::StartUp | Check::Confinement) {
+            problem.check = Check::UnmeasuredStart;
+            problem.error.detail.push_str(&format!(
+                " (a rule of Vector {measured}, which was not compared with Vector {version})"
+            ));
+        }
+    }
+    problems
+}
+
 /// Merges the problems that a configuration has with several versions of Vector. A problem that it does not have with every
 /// version names its own, and so does each problem with another version than the shipped one.
-fn merge(catalogues: &[Arc<Catalogue>], problems: &[Vec<Diagnostic>]) -> Vec<Diagnostic> {
+fn merge(catalogues: &[UsedCatalogue], problems: &[Vec<Diagnostic>]) -> Vec<Diagnostic> {
     let mut merged: Vec<Diagnostic> = Vec::new();
-    for (catalogue, own) in catalogues.iter().zip(problems) {
+    let has_shipped = catalogues.iter().any(|used| used.catalogue.is_shipped());
+    for (UsedCatalogue { catalogue, .. }, own) in catalogues.iter().zip(problems) {
         for problem in own {
             let is_of_all = problems.iter().all(|others| others.contains(problem));
             let mut problem = problem.clone();
             let version = &catalogue.version;
             let is_named = problem.error.detail.contains(&format!("Vector {version}"));
-            if !is_named && (!is_of_all || !catalogues.iter().any(|it| it.is_shipped())) {
+            if !is_named && (!is_of_all || !has_shipped) {
                 let compiler = match problem.check {
                     Check::Programs | Check::ProgramAdvice => {
-                        format!(", compiled by VRL {}", Catalogue::shipped().vrl)
+                        format!(", compiled by VRL {VRL_VERSION}")
                     }
                     _ => String::new(),
                 };
@@ -195,7 +221,9 @@ pub(crate) fn push_all<K: Pipeline>(
     }
     let problems = validation.problems(context.extension());
     let problems = match check {
-        Check::Confinement | Check::StartUp | Check::AfterStart => &problems.start_up,
+        Check::Confinement | Check::StartUp | Check::AfterStart | Check::UnmeasuredStart => {
+            &problems.start_up
+        }
         _ => &problems.load,
     };
     for problem in problems.iter().filter(|problem| problem.check == check) {

@@ -214,6 +214,13 @@ fn of_start<K: Pipeline>() -> Vec<Rule<K>> {
             |context, diagnostics| push_all(Check::StartUp, context, diagnostics),
         ),
         rule(
+            "unmeasured-start",
+            "A version of Vector with which the rules about the start were not compared can build every component, as far as those of the nearest version tell. Versions 0.57 and 0.58 were compared.",
+            warning,
+            CONFIGURATION,
+            |context, diagnostics| push_all(Check::UnmeasuredStart, context, diagnostics),
+        ),
+        rule(
             "component-run",
             "No component makes Vector end after its start, for example when the first event arrives.",
             // The process of a tenant's pipeline runs those of others, too.

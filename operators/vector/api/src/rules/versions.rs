@@ -157,7 +157,7 @@ fn the_policy_sets_the_version_of_pipelines_whose_workloads_are_not_known() {
     assert_eq!(
         warnings,
         [
-            "spec: is validated for Vector 0.57 (VRL 0.34.0), because there is no catalogue of Vector 0.40, which the policy sets; add the catalogue, or change `settings.vector.version` in the policy [vector-version]"
+            "spec: is validated for Vector 0.57 (VRL 0.35.0), because there is no catalogue of Vector 0.40, which the policy sets; add the catalogue, or change `settings.vector.version` in the policy [vector-version]"
         ]
     );
 }
@@ -172,9 +172,66 @@ fn problems_of_programs_name_the_compiler_for_another_version() {
     let request = ValidationRequest::create(&object).with_related(&shared);
     let [errors, _] = texts(&rules().validate(&request));
     assert!(
-        errors[0].contains("(Vector 0.48, compiled by VRL 0.34.0)"),
+        errors[0].contains("(Vector 0.48, compiled by VRL 0.35.0)"),
         "{errors:?}"
     );
+}
+
+/// Vector 0.57 does not start with an endpoint without a host, and nobody has tried older versions.
+#[test]
+fn rules_about_the_start_only_warn_about_versions_that_were_not_measured() {
+    let rules = rules();
+    let mut object = pipeline("loki");
+    object["spec"]["sinks"]["out"]["endpoint"] = json!("h:1");
+    object["spec"]["sinks"]["out"]["labels"] = json!({"a": "{{ x }}"});
+    for (releases, is_denied) in [
+        (&["0.57"][..], true),
+        (&["0.58"], true),
+        (&["unset"], true),
+        (&["unknown"], true),
+        (&["0.56"], false),
+        (&["0.59"], false),
+        // Of two versions, the measured one decides.
+        (&["0.56", "0.57"], true),
+    ] {
+        let shared = run_by(releases);
+        let request = ValidationRequest::create(&object).with_related(&shared);
+        let [errors, warnings] = texts(&rules.validate(&request));
+        assert_eq!(!errors.is_empty(), is_denied, "{releases:?}: {errors:?}");
+        let advice = warnings
+            .iter()
+            .filter(|it| it.contains("[unmeasured-start]"));
+        let advice: Vec<_> = advice.collect();
+        assert_eq!(advice.is_empty(), is_denied, "{releases:?}: {warnings:?}");
+        let version = releases[0];
+        let names_both = |text: &&String| {
+            text.contains(&format!(
+                "(a rule of Vector 0.57, which was not compared with Vector {version})"
+            ))
+        };
+        assert!(advice.iter().all(names_both), "{advice:?}");
+    }
+}
+
+#[test]
+fn a_workload_names_the_version_that_its_tag_does_not() {
+    let rules = Ruleset::<Vector>::compile().expect("it compiles");
+    let rules = rules.with_extension(context());
+    let warnings = |image: &str, version: &str| {
+        let object = json!({
+            "apiVersion": "observability.kaasops.io/v1alpha1",
+            "kind": "Vector",
+            "metadata": {"name": "a", "namespace": "n"},
+            "spec": {"agent": {"image": image, "vectorVersion": version}},
+        });
+        texts(&rules.validate(&ValidationRequest::create(&object)))[1].join("\n")
+    };
+    assert_eq!(warnings("mirror/logs@sha256:0123", "0.58"), "");
+    assert_eq!(warnings("mirror/vector:0.57.0", "0.57"), "");
+    let other = warnings("mirror/vector:0.57.0", "0.58");
+    assert!(other.contains("spec.agent.vectorVersion: \"0.58\": is not the version that the tag of the image names, Vector 0.57"), "{other}");
+    let unknown = warnings("mirror/logs:stable", "0.40");
+    assert!(unknown.contains("contains Vector 0.40"), "{unknown}");
 }
 
 #[test]

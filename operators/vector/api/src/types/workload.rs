@@ -24,6 +24,10 @@ pub struct Workload {
     /// Container image of Vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// Version of Vector in the image, such as `0.58`, if the tag of the image does not name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^[0-9]{1,3}\.[0-9]{1,4}$"))]
+    pub vector_version: Option<String>,
     /// Secrets used to pull the images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::types::crd::all_of_kubernetes")]

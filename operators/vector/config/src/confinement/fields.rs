@@ -1,9 +1,11 @@
-//! Options that Vector 0.57 confines, by type of sink.
+//! Options that Vector confines, by type of sink.
 //!
 //! From the calls of `Template::confine` in the sinks of
 //! <https://github.com/vectordotdev/vector/tree/v0.57.0/src/sinks>, compared with the real Vector in `measured.txt`.
 
 use serde_json::Value;
+
+use crate::vector_version::VectorVersion;
 
 /// Sink whose paths have separate rules.
 pub(crate) const FILE: &str = "file";
@@ -34,6 +36,8 @@ pub(crate) struct Confined {
     pub(crate) prefix: &'static str,
     /// If true, the value is a credential and is not printed.
     pub(crate) is_hidden: bool,
+    /// First version of Vector that no longer confines the option.
+    until: Option<VectorVersion>,
 }
 
 /// The place of the templates in the value of an option.
@@ -91,6 +95,18 @@ impl Confined {
         }
     }
 
+    const fn until(self, version: VectorVersion) -> Self {
+        Self {
+            until: Some(version),
+            ..self
+        }
+    }
+
+    /// Returns true if a version of Vector confines the option.
+    pub(crate) fn is_in(&self, version: VectorVersion) -> bool {
+        self.until.is_none_or(|until| version < until)
+    }
+
     /// Returns true if Vector reads the option in the mode that the sink is in.
     pub(crate) fn applies_to(&self, options: &Value) -> bool {
         let mode = match options["mode"].as_str() {
@@ -108,6 +124,7 @@ const fn holds(option: &'static str, holds: TemplateLocation) -> Confined {
         mode: None,
         prefix: "logs-",
         is_hidden: false,
+        until: None,
     }
 }
 
@@ -189,9 +206,10 @@ const SINKS: &[Sink] = &[
         "gcp_stackdriver_logs",
         &[
             template("log_id"),
-            holds("labels", TemplateLocation::Values { but: None }),
+            holds("labels", TemplateLocation::Values { but: None }).until(VectorVersion::V0_58),
             // The type of the resource is not a template; its labels are in the same mapping.
-            holds("resource", TemplateLocation::Values { but: Some("type") }),
+            holds("resource", TemplateLocation::Values { but: Some("type") })
+                .until(VectorVersion::V0_58),
         ],
     ),
     sink(

@@ -4,6 +4,7 @@ use crate::confinement::unconfined::Unconfined;
 use crate::confinement::uri;
 use crate::interpolation::Interpolation;
 use crate::option_format;
+use crate::vector_version::VectorVersion;
 
 /// A template that refers to fields of events.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +38,11 @@ impl<'a> Template<'a> {
     }
 
     /// Returns the reason why Vector cannot confine the template, if there is one.
-    pub(crate) fn unconfined(&self, interpolation: Interpolation) -> Option<Unconfined> {
+    pub(crate) fn unconfined(
+        &self,
+        interpolation: Interpolation,
+        version: VectorVersion,
+    ) -> Option<Unconfined> {
         match self.literal_prefix() {
             "" => Some(Unconfined::NoPrefix {
                 field: self.field(),
@@ -45,7 +50,9 @@ impl<'a> Template<'a> {
             "/" => Some(Unconfined::RootPrefix {
                 field: self.field(),
             }),
-            prefix if uri::is_http(prefix) => uri::unconfined(self.text, prefix, interpolation),
+            prefix if uri::is_http(prefix) => {
+                uri::unconfined(self.text, prefix, interpolation, version)
+            }
             _ => None,
         }
     }

@@ -9,6 +9,8 @@ pub(crate) enum Unconfined {
     RootPrefix { field: String },
     /// A URI whose host is not literal.
     NoHost,
+    /// A URI whose host is literal, but not ended by a `/`.
+    PartialHost,
     /// A URI with an encoded or foreign separator in its literal text.
     EncodedSeparator,
     /// A URI with a query or a fragment.

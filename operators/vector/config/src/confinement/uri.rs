@@ -6,6 +6,7 @@ use url::Url;
 
 use crate::confinement::unconfined::Unconfined;
 use crate::interpolation::Interpolation;
+use crate::vector_version::VectorVersion;
 
 /// Characters that some servers read as a `/` once they have decoded a path; `%25` is decoded twice by a proxy
 /// before a server.
@@ -22,6 +23,7 @@ pub(crate) fn unconfined(
     text: &str,
     prefix: &str,
     interpolation: Interpolation,
+    version: VectorVersion,
 ) -> Option<Unconfined> {
     if interpolation.without_variables(text).contains(['?', '#']) {
         return Some(Unconfined::QueryOrFragment);
@@ -37,7 +39,12 @@ pub(crate) fn unconfined(
     };
     let path = uri.path().to_ascii_lowercase();
     let is_encoded = ENCODED_SEPARATORS.iter().any(|it| path.contains(it));
-    is_encoded.then_some(Unconfined::EncodedSeparator)
+    // An event field could end the name of the host, or make another one of it.
+    let (_, after_scheme) = prefix.split_once("://").unwrap_or_default();
+    let is_partial = version >= VectorVersion::V0_58 && !after_scheme.contains('/');
+    is_encoded
+        .then_some(Unconfined::EncodedSeparator)
+        .or(is_partial.then_some(Unconfined::PartialHost))
 }
 
 /// Returns the template of the endpoint of the `axiom` sink, and the option that it comes from.
@@ -78,7 +85,7 @@ mod tests {
     fn problem(text: &str) -> Option<Unconfined> {
         Template::read(text)
             .expect("a template")
-            .unconfined(Interpolation::On)
+            .unconfined(Interpolation::On, VectorVersion::V0_57)
     }
 
     #[test]
@@ -102,6 +109,23 @@ mod tests {
             ("http://h/a\\{{ x }}", Unconfined::EncodedSeparator),
         ] {
             assert_eq!(problem(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn from_0_58_on_a_literal_host_is_complete() {
+        for (text, is_confined) in [
+            ("http://h/{{ x }}", true),
+            ("http://h{{ x }}/", false),
+            ("http://h:{{ x }}/", false),
+        ] {
+            let problem = |version| {
+                let template = Template::read(text).expect("a template");
+                template.unconfined(Interpolation::Off, version)
+            };
+            assert_eq!(problem(VectorVersion::V0_57), None, "{text}");
+            let expected = (!is_confined).then_some(Unconfined::PartialHost);
+            assert_eq!(problem(VectorVersion::V0_58), expected, "{text}");
         }
     }
 
@@ -153,7 +177,8 @@ mod tests {
         ];
         for (options, option, is_confined) in cases {
             let (from, endpoint) = axiom_endpoint(&options).expect("an endpoint");
-            let problem = Template::read(&endpoint).and_then(|it| it.unconfined(Interpolation::On));
+            let problem = Template::read(&endpoint)
+                .and_then(|it| it.unconfined(Interpolation::On, VectorVersion::V0_57));
             assert_eq!(
                 (from, problem.is_none()),
                 (option, is_confined),

@@ -60,7 +60,7 @@ fn problems(block: Option<&str>, example: &Value) -> Vec<Diagnostic> {
         None => example.clone(),
     };
     let mut problems = validate_start_up(catalogue, &config, OptOut::Author, Interpolation::Off);
-    problems.extend(validate_secrets(&config));
+    problems.extend(validate_secrets(catalogue, &config));
     let programs = validate_config(
         catalogue,
         &config,

@@ -6,8 +6,10 @@ use serde_json::Value;
 use crate::catalogue::{Catalogue, Entry};
 use crate::component::{Component, ComponentKind};
 use crate::diagnostic::{Check, DiagnosticList};
-use crate::interpolation::Interpolation;
+use crate::interpolation::{Interpolation, has_secret};
+use crate::options::Options;
 use crate::start_up::sink_traits::{self, SinkTrait};
+use crate::vector_version::VectorVersion;
 
 /// Options of a component whose type the catalogue contains.
 pub(crate) struct ComponentOptions<'a> {
@@ -15,9 +17,12 @@ pub(crate) struct ComponentOptions<'a> {
     pub(crate) kind: &'a str,
     component: Component<'a>,
     entry: &'a Entry,
+    options: &'a Options,
     /// The option that holds the options of a wrapped component.
     within: Option<&'static str>,
     pub(crate) interpolation: Interpolation,
+    /// Version of Vector for which the component is validated.
+    pub(crate) version: VectorVersion,
 }
 
 /// Sink that wraps the sink `http` in an option.
@@ -46,14 +51,26 @@ impl<'a> ComponentOptions<'a> {
             kind: if wraps { "http" } else { kind },
             component: *component,
             entry,
+            options: catalogue.options(entry),
             within: wraps.then_some("protocol"),
             interpolation,
+            version: catalogue.number(),
         })
     }
 
     /// Returns the type and the options as they are written.
     pub(crate) fn value(&self) -> &'a Value {
         self.component.value
+    }
+
+    /// Returns true if the version of Vector has this option at the top level of the component.
+    pub(crate) fn is_known(&self, option: &str) -> bool {
+        self.options.has(option)
+    }
+
+    /// Returns true if an option is an absolute URL, or a list of these, so that its format is validated with the options.
+    pub(crate) fn is_http_endpoint(&self, option: &str) -> bool {
+        self.options.is_http_endpoint(option)
     }
 
     /// Returns true if the component is of this family and type.
@@ -114,7 +131,7 @@ impl<'a> ComponentOptions<'a> {
 
     /// Returns true if Vector replaces a part of a text, so that the final text is unknown.
     pub(crate) fn is_replaced(&self, text: &str) -> bool {
-        self.interpolation.is_replaced(text)
+        self.interpolation.is_replaced(text) || has_secret(text, self.version)
     }
 
     pub(crate) fn has(&self, option: &str) -> bool {

@@ -1,8 +1,11 @@
 //! The sink `elasticsearch`.
 
+use http_02::Uri;
+use lockstep_shared_validation::FieldPath;
 use url::form_urlencoded::Serializer;
 
 use crate::diagnostic::DiagnosticList;
+use crate::http_endpoint;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse, require};
 use crate::start_up::uri::{has_valid_authority, parse};
 
@@ -36,13 +39,22 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     endpoints.extend(options.text("endpoint"));
     let is_basic = options.equals("auth.strategy", "basic");
     for (path, text) in endpoints {
+        if options.is_http_endpoint("endpoint") {
+            with_user(
+                path,
+                http_endpoint::parse(text).as_ref(),
+                is_basic,
+                problems,
+            );
+            continue;
+        }
         let Ok(uri) = parse(&format!("{text}/_test")) else {
             let detail =
                 "must be a URI with a scheme and a host, such as `https://example.com:9200`";
             refuse(path, text, detail, problems);
             continue;
         };
-        let Some(authority) = uri.authority() else {
+        if uri.authority().is_none() {
             refuse(
                 path,
                 text,
@@ -50,7 +62,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 problems,
             );
             continue;
-        };
+        }
         if parse(text).is_err() || !has_valid_authority(&uri) {
             let detail = "must have a host and, if any, a port from 0 to 65535";
             refuse(path, text, detail, problems);
@@ -61,13 +73,19 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             forbid(path, detail, problems);
             continue;
         }
-        if is_basic && authority.as_str().contains('@') {
-            let detail = "cannot have a user name beside `auth`; remove one of them";
-            forbid(path, detail, problems);
-        }
+        with_user(path, Some(&uri), is_basic, problems);
     }
     amazon(options, problems);
     versions(options, problems);
+}
+
+/// Validates that an endpoint has no user beside the one of `auth`.
+fn with_user(path: FieldPath, uri: Option<&Uri>, is_basic: bool, problems: &mut DiagnosticList) {
+    let authority = uri.and_then(Uri::authority);
+    if is_basic && authority.is_some_and(|authority| authority.as_str().contains('@')) {
+        let detail = "cannot have a user name beside `auth`; remove one of them";
+        forbid(path, detail, problems);
+    }
 }
 
 /// Returns the length of the part of the URI that the sink adds to an endpoint.

@@ -31,6 +31,7 @@ const QUEUES: [(&str, &str); 2] = [("aws_sns", "topic_arn"), ("aws_sqs", "queue_
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     for (family, kind, [first, second]) in EXCLUSIVE {
         if options.is(*family, kind)
+            && options.is_known(first)
             && options.has(first)
             && let Some(found) = options.get(second)
         {
@@ -56,6 +57,16 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         forbid(
             found.path,
             "can be set only with `endpoint_target: event`",
+            problems,
+        );
+    }
+    if options.is_source(&["kafka"])
+        && let Some(found) = options.get("decompression.dictionary_path")
+        && !options.equals("decompression.algorithm", "zstd")
+    {
+        forbid(
+            found.path,
+            "can be set only with `algorithm: zstd`",
             problems,
         );
     }
@@ -118,18 +129,48 @@ fn groups(options: &ComponentOptions<'_>, queue: &str, problems: &mut Diagnostic
     }
 }
 
+/// Options of the first and of the second version of `InfluxDB`; the first ones are all that version 1 requires.
+const INFLUXDB_1: [&str; 5] = [
+    "database",
+    "consistency",
+    "retention_policy_name",
+    "username",
+    "password",
+];
+const INFLUXDB_2: [&str; 3] = ["org", "bucket", "token"];
+
 /// Validates that the sink has the options of one version of `InfluxDB`.
 fn influxdb(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
-    let has_v1 = options.has("database");
-    let has_v2 = ["org", "bucket", "token"]
-        .iter()
-        .all(|option| options.has(option));
+    let is_set = |option: &&str| options.has(option);
+    let (has_v1, has_v2) = if options.is_known("version") {
+        (INFLUXDB_1.iter().any(is_set), INFLUXDB_2.iter().any(is_set))
+    } else {
+        (options.has("database"), INFLUXDB_2.iter().all(is_set))
+    };
     if has_v1 && has_v2 {
         let detail = "selects InfluxDB v1, but `org`, `bucket` and `token` select v2; remove the options of one of them";
         forbid(options.path("database"), detail, problems);
     }
-    if !has_v1 && !has_v2 {
+    let is_named = |version| options.is_known("version") && options.equals("version", version);
+    if is_named("1") && has_v2 || is_named("2") && has_v1 {
+        let detail = "is not the version of InfluxDB that the other options select; remove them, or change it";
+        forbid(options.path("version"), detail, problems);
+    }
+    if !has_v1 && !has_v2 && !is_named("1") && !is_named("2") {
         let detail = "or `org`, `bucket` and `token`: they select the version of InfluxDB";
         require(options.path("database"), detail, problems);
+        return;
+    }
+    if !options.is_known("version") {
+        return;
+    }
+    let required = if has_v1 || is_named("1") {
+        &INFLUXDB_1[..1]
+    } else {
+        &INFLUXDB_2[..]
+    };
+    for option in required.iter().filter(|option| !options.has(option)) {
+        let detail = "must be set with the other options of this version of InfluxDB";
+        require(options.path(option), detail, problems);
     }
 }

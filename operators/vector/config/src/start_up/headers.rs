@@ -6,6 +6,7 @@ use crate::diagnostic::DiagnosticList;
 use crate::option_path::below;
 use crate::start_up::after_start::at_once;
 use crate::start_up::component_options::{ComponentOptions, forbid, refuse};
+use crate::vector_version::VectorVersion;
 
 /// Sinks that validate the headers when they are built: type, option, characters of the values.
 const WITH_HEADERS: [(&str, &str, Characters); 6] = [
@@ -63,6 +64,10 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
                 forbid(path, detail, problems);
                 continue;
             }
+            let characters = match kind {
+                "aws_cloudwatch_logs" if options.version >= VectorVersion::V0_58 => Characters::All,
+                _ => characters,
+            };
             let text = value.as_str().unwrap_or_default();
             if !options.is_replaced(text) && !is_value(text, characters) {
                 let detail = match characters {

@@ -6,6 +6,7 @@ use lockstep_shared_validation::FieldPath;
 use regex::Regex;
 
 use crate::start_up::component_options::ComponentOptions;
+use crate::start_up::text_endpoints;
 
 /// End of an endpoint that is a site of Datadog.
 static DATADOG: LazyLock<Regex> = LazyLock::new(|| {
@@ -18,8 +19,14 @@ pub(crate) fn joined<'a>(
     component: &str,
     options: &ComponentOptions<'a>,
 ) -> Vec<(FieldPath, &'a str, String)> {
+    if text_endpoints::has(options) {
+        return Vec::new();
+    }
     let from = |option: &str, join: &dyn Fn(&str) -> String| {
-        let found = options.text(option);
+        // An absolute URL stays one with a path behind it.
+        let found = (!options.is_http_endpoint(option))
+            .then(|| options.text(option))
+            .flatten();
         found
             .map(|(path, text)| (path, text, join(text)))
             .into_iter()
@@ -29,14 +36,16 @@ pub(crate) fn joined<'a>(
         let separator = if text.ends_with('/') { "" } else { "/" };
         format!("{text}{separator}{path}")
     };
-    // An event is sent to the API of the site, whatever the endpoint is.
-    let is_site = |text: &str| component == "sinks/datadog_events" && DATADOG.is_match(text);
     let datadog = |path: &str| {
         let mut found = from("site", &|text| {
             format!("https://api.{text}/api/v1/validate")
         });
         let endpoint = from("endpoint", &|text| format!("{text}{path}"));
-        found.extend(endpoint.into_iter().filter(|(_, text, _)| !is_site(text)));
+        found.extend(
+            endpoint
+                .into_iter()
+                .filter(|(_, text, _)| !is_site(options, text)),
+        );
         found
     };
     match component {
@@ -92,6 +101,11 @@ pub(crate) fn joined<'a>(
         "sources/aws_ecs_metrics" => from("endpoint", &|text| format!("{text}/stats")),
         _ => Vec::new(),
     }
+}
+
+/// Returns true if an endpoint is a site of Datadog whose API an event is sent to, whatever the rest of the endpoint is.
+pub(crate) fn is_site(options: &ComponentOptions<'_>, endpoint: &str) -> bool {
+    options.is_sink(&["datadog_events"]) && DATADOG.is_match(endpoint)
 }
 
 fn loki<'a>(options: &ComponentOptions<'a>) -> Vec<(FieldPath, &'a str, String)> {

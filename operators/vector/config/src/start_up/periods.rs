@@ -5,6 +5,7 @@ use crate::component::ComponentKind::{Sink, Source, Transform};
 use crate::diagnostic::DiagnosticList;
 use crate::start_up::component_options::ComponentOptions;
 use crate::start_up::sink_traits::SinkTrait;
+use crate::vector_version::VectorVersion;
 
 /// Options that must not be zero: family, type, option.
 const POSITIVE: &[(ComponentKind, &str, &str)] = &[
@@ -42,6 +43,10 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
         .iter()
         .filter(|(family, kind, _)| options.is(*family, kind));
     let own = own.map(|(_, _, option)| *option);
+    // From 0.58 on, a period of zero is one that is left out.
+    let is_ignored =
+        |option: &&str| options.version >= VectorVersion::V0_58 && *option == "flush_period_secs";
+    let own = own.filter(|option| !is_ignored(option));
     let scheduled = "scheduled.exec_interval_secs";
     let is_scheduled = options.is_source(&["exec"]) && options.equals("mode", "scheduled");
     let scheduled = is_scheduled.then_some(scheduled);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use lockstep_shared_validation::{FieldError, FieldPath};
 use serde_json::Value;
 
+use crate::catalogue::Catalogue;
 use crate::diagnostic::{Check, Diagnostic, DiagnosticList};
 use crate::interpolation::secret_backends;
 use crate::option_path::below;
@@ -17,11 +18,11 @@ const BLOCK: &str = "secret";
 /// The configuration must be that of a whole Vector: the backends of a pipeline's secrets are in the configuration of its
 /// agent or aggregator.
 #[must_use]
-pub fn validate_secrets(config: &Value) -> Vec<Diagnostic> {
+pub fn validate_secrets(catalogue: &Catalogue, config: &Value) -> Vec<Diagnostic> {
     let mut problems = DiagnosticList::default();
     let mut used = BTreeSet::new();
     validate_below(config, &FieldPath::root(), &mut |path, text| {
-        for name in secret_backends(text) {
+        for name in secret_backends(text, catalogue.number()) {
             used.insert(name.to_owned());
             if config[BLOCK].get(name).is_none() {
                 let detail =
@@ -65,12 +66,12 @@ fn validate_below(value: &Value, path: &FieldPath, check: &mut impl FnMut(&Field
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use super::validate_secrets;
+    use super::*;
 
     fn paths(config: &Value) -> Vec<String> {
-        let found = validate_secrets(config);
+        let found = validate_secrets(Catalogue::shipped(), config);
         let paths = found.iter().map(|problem| problem.error.path.to_string());
         paths.collect()
     }

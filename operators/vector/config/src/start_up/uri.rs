@@ -10,6 +10,7 @@ use crate::component::{ComponentKind, components};
 use crate::diagnostic::{Diagnostic, DiagnosticList};
 use crate::start_up::component_options::{ComponentOptions, refuse};
 use crate::start_up::joined_uri::joined;
+use crate::start_up::text_endpoints;
 
 /// Parses a URI with the library in the version that Vector uses: later versions accept other characters.
 pub(crate) fn parse(text: &str) -> Result<Uri, InvalidUri> {
@@ -47,7 +48,9 @@ const PLAIN: &[(&str, &str)] = &[
 
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     let component = format!("{}/{}", options.family.block(), options.kind);
-    for (_, option) in PLAIN.iter().filter(|(name, _)| *name == component) {
+    let plain = PLAIN.iter().filter(|(name, _)| *name == component);
+    let is_url = |option: &str| options.is_http_endpoint(option) || text_endpoints::has(options);
+    for (_, option) in plain.filter(|(_, option)| !is_url(option)) {
         let mut texts = options.texts(option);
         texts.extend(options.text(option));
         for (path, text) in texts {
@@ -229,6 +232,7 @@ fn first_request(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) 
         refuse(path, text, detail, problems);
     }
     if options.is_sink(&["greptimedb_logs"])
+        && !options.is_http_endpoint("endpoint")
         && let Some((path, text)) = options.text("endpoint")
         && Url::parse(&format!("{text}/v1/events/logs")).is_err()
     {

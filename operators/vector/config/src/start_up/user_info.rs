@@ -28,7 +28,8 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
     }
 }
 
-fn has_user(text: &str) -> bool {
+/// Returns true if a URI has the name of a user.
+pub(crate) fn has_user(text: &str) -> bool {
     let Ok(uri) = parse(text) else {
         return false;
     };

@@ -31,7 +31,9 @@ pub(crate) fn with_command(runner: &Runner<'_>, name: &str, args: &[&str]) -> Fi
     let workload = runner.workload;
     let image = image::of_vector(workload, runner.cluster);
     let mut args = args.to_vec();
-    if workload.env_var_interpolation.unwrap_or_default() && image::has_interpolation_flag(&image) {
+    if workload.env_var_interpolation.unwrap_or_default()
+        && image::has_interpolation_flag(workload, &image)
+    {
         args.push("--dangerously-allow-env-var-interpolation");
     }
     Fields::new()

@@ -31,9 +31,15 @@ pub(crate) fn of_config_reloader(workload: &Workload) -> &str {
     set(workload.config_reloader_image.as_deref()).unwrap_or(CONFIG_RELOADER)
 }
 
-/// Returns false if the version of an image is known, and that version replaces environment variables without the flag.
-pub(crate) fn has_interpolation_flag(image: &str) -> bool {
-    !VectorVersion::of_image(image).is_some_and(VectorVersion::always_interpolates)
+/// Returns false if the version of Vector in an image is known, and that version replaces environment variables without the
+/// flag.
+pub(crate) fn has_interpolation_flag(workload: &Workload, image: &str) -> bool {
+    let named = workload
+        .vector_version
+        .as_deref()
+        .and_then(VectorVersion::parse);
+    let version = named.or_else(|| VectorVersion::of_image(image));
+    !version.is_some_and(VectorVersion::always_interpolates)
 }
 
 /// Returns an image unless it is empty, which is the same as unset in the operator of kaasops.

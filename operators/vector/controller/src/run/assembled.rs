@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_api::{Interpolation, VrlEnvironment};
+use lockstep_vector_api::{Check, Interpolation, VrlEnvironment};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, Extent, PipelineKey, PipelinePart, PresentState, PublishedParts,
     Rendered, RunnablePipeline, SecretValues, StartCheck, StartError, render_all,
@@ -140,6 +140,8 @@ pub(crate) struct Start<'a> {
     pub(crate) options: &'a AssemblyOptions,
     pub(crate) environment: &'a VrlEnvironment,
     pub(crate) in_process: InProcess,
+    /// True if the rules about the start were compared with the version of Vector that runs.
+    pub(crate) is_measured: bool,
     pub(crate) published: &'a Published,
     /// Fingerprints of parts that passed.
     pub(crate) passed: &'a mut BTreeSet<String>,
@@ -153,7 +155,11 @@ impl Start<'_> {
             InProcess::Start(interpolation) => (interpolation, Extent::Everything),
             InProcess::SecretValues(interpolation) => (interpolation, Extent::SecretValues),
         };
-        let accepted = BTreeSet::new();
+        // Rules of another version are advice.
+        let accepted = match extent {
+            Extent::Everything if !self.is_measured => [Check::Confinement, Check::StartUp].into(),
+            _ => BTreeSet::new(),
+        };
         let published = PublishedParts::new(&self.published.parts, &self.published.values);
         let mut problems = BTreeSet::new();
         let mut fallen_back = BTreeSet::new();
@@ -253,6 +259,15 @@ mod tests {
         option: &str,
         value: &str,
     ) -> (Vec<PipelinePart>, SecretValues, usize) {
+        assembled_for(true, in_process, option, value)
+    }
+
+    fn assembled_for(
+        is_measured: bool,
+        in_process: InProcess,
+        option: &str,
+        value: &str,
+    ) -> (Vec<PipelinePart>, SecretValues, usize) {
         let published = Published {
             parts: BTreeMap::from([(pipeline("").key(), part("ping_interval"))]),
             values: uri("ws://old"),
@@ -269,6 +284,7 @@ mod tests {
             options: &options(),
             environment: &environment,
             in_process,
+            is_measured,
             published: &published,
             passed: &mut BTreeSet::new(),
         };
@@ -293,8 +309,10 @@ mod tests {
         let before = (vec![part("ping_interval")], uri("ws://old"), 1);
         for in_process in [START, VALUES] {
             for option in ["ping_interval", "ping_timeout"] {
-                let found = assembled(in_process, option, ":::not a uri");
-                assert_eq!(found, before, "{in_process:?} {option}");
+                for is_measured in [true, false] {
+                    let found = assembled_for(is_measured, in_process, option, ":::not a uri");
+                    assert_eq!(found, before, "{in_process:?} {option} {is_measured}");
+                }
             }
         }
     }
@@ -317,6 +335,7 @@ mod tests {
             options: &options(),
             environment: &environment,
             in_process: START,
+            is_measured: true,
             published: &published,
             passed: &mut BTreeSet::new(),
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::Client;
 use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SyncRequest};
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_api::{ConfigCheckMode, Interpolation, VectorContext, is_kaasops};
+use lockstep_vector_api::{Catalogues, ConfigCheckMode, Interpolation, VectorContext, is_kaasops};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, InternalMetrics, PipelineKey, PipelineProblem, StartError,
 };
@@ -148,6 +148,7 @@ impl Assembler {
     ) -> Result<StartedAssembly, ReconcileError> {
         let options = options.clone();
         let in_process = in_process(request.parent());
+        let is_measured = Catalogues::unmeasured_of_workload(request.raw_parent()).is_none();
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default().to_owned();
         let mut passed = self.passed().remove(&uid).unwrap_or_default();
@@ -158,6 +159,7 @@ impl Assembler {
                 options: &options,
                 environment: context.environment(),
                 in_process,
+                is_measured,
                 published: &published,
                 passed: &mut passed,
             };

@@ -127,8 +127,8 @@ fn a_pipeline_is_warned_about_each_workload_with_another_release_that_runs_it() 
         runner("unset", &json!({})),
     ];
     let expected = [
-        "spec: is validated for Vector 0.57 (VRL 0.34.0), but VectorAggregator team/old runs it with Vector 0.48, which may reject it; use an image of Vector 0.57 there, or add a catalogue of Vector 0.48 [vector-version]",
-        "spec: is validated for Vector 0.57 (VRL 0.34.0), but the image of VectorAggregator team/latest, which runs it, has no tag that names a release of Vector [vector-version]",
+        "spec: is validated for Vector 0.57 (VRL 0.35.0), but VectorAggregator team/old runs it with Vector 0.48, which may reject it; use an image of Vector 0.57 there, or add a catalogue of Vector 0.48 [vector-version]",
+        "spec: is validated for Vector 0.57 (VRL 0.35.0), but the image of VectorAggregator team/latest, which runs it, has no tag that names a release of Vector [vector-version]",
     ];
     assert_eq!(warnings(&aggregated, &runners), expected);
     // A workload that does not select the pipeline does not matter.

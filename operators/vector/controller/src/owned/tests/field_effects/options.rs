@@ -13,6 +13,7 @@ pub(super) fn global() -> Vec<Row> {
         })
     };
     vec![
+        row("vectorVersion", json!("0.58"), Effect::Configuration),
         row("componentNames", json!("dashes"), Effect::Configuration),
         row("mergeSources", json!(true), Effect::Configuration),
         row("migrateData", json!(false), Effect::Configuration),
