@@ -19,6 +19,7 @@ const ABOUT_OTHER_OBJECTS: &[&str] = &[
     "listen-address-conflict",
     "component-name-conflict",
     "vector-version",
+    "unmeasured-start",
 ];
 
 /// Rules about what RDS offers in an account, which cases do not have. Unit tests of the rules and `rds_catalogue::` test

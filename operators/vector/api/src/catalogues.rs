@@ -118,24 +118,29 @@ impl Catalogues {
     }
 
     /// Returns the catalogues for which a pipeline is validated: those of the releases of the workloads that run it, and
-    /// the preferred one if no workload runs it or the catalogue of one is not known.
+    /// the one of the `version` that the policy sets if no workload runs it or the catalogue of one is not known.
     pub(crate) fn of_runners(
         &self,
-        preferred: &Arc<Catalogue>,
+        version: Option<VectorVersion>,
         releases: &[RunnerRelease],
     ) -> Vec<UsedCatalogue> {
+        let preferred = self.preferred(version);
+        let of_policy = version.filter(|version| !version.is_measured());
         let known = |runner: &RunnerRelease| self.of_release(runner.release);
         let mut used: Vec<_> = releases
             .iter()
             .map(|runner| UsedCatalogue {
                 catalogue: Arc::clone(known(runner).unwrap_or(preferred)),
-                unmeasured: runner.release.unmeasured(),
+                unmeasured: match runner.release {
+                    ImageRelease::Named(_) => runner.release.unmeasured(),
+                    ImageRelease::Unset | ImageRelease::Unknown => of_policy,
+                },
             })
             .collect();
         if used.is_empty() {
             used.push(UsedCatalogue {
                 catalogue: Arc::clone(preferred),
-                unmeasured: Some(preferred.number()).filter(|version| !version.is_measured()),
+                unmeasured: of_policy,
             });
         }
         // Of several releases with one catalogue, a measured one decides.

@@ -50,7 +50,6 @@ impl CachedValidation {
         context.get_or_compute(|| {
             let section = Section::of(context.settings);
             let known = context::catalogues(context.extension());
-            let preferred = known.preferred(section.version);
             let releases = runner_release::of_runners(related);
             let interpolation = match section.interpolation() {
                 Interpolation::Off if may_interpolate(section.version, &releases) => {
@@ -59,7 +58,7 @@ impl CachedValidation {
                 other => other,
             };
             Self {
-                catalogues: known.of_runners(preferred, &releases),
+                catalogues: known.of_runners(section.version, &releases),
                 missing: section
                     .version
                     .filter(|version| known.get(*version).is_none()),

@@ -214,6 +214,31 @@ fn rules_about_the_start_only_warn_about_versions_that_were_not_measured() {
 }
 
 #[test]
+fn the_version_of_the_policy_may_be_one_that_was_not_measured() {
+    let rules = Arc::new(rules());
+    let mut object = pipeline("loki");
+    object["spec"]["sinks"]["out"]["endpoint"] = json!("h:1");
+    object["spec"]["sinks"]["out"]["labels"] = json!({"a": "b"});
+    let denied = |version: &str, rules_of_policy: Value| {
+        let file = json!({"settings": {"vector": {"version": version}}, "rules": rules_of_policy});
+        let registry = ValidatorRegistry::default().register(rules.clone());
+        let policy = Policy::read(&file, &registry).expect("a policy");
+        let request = ValidationRequest::create(&object);
+        let [errors, warnings] = texts(&rules.validate(&request.with_policy(&policy)));
+        let has = |list: &[String], rule| list.iter().any(|text| text.contains(rule));
+        (
+            has(&errors, "[component-start]"),
+            has(&errors, "[unmeasured-start]"),
+            has(&warnings, "[unmeasured-start]"),
+        )
+    };
+    assert_eq!(denied("0.57", json!({})), (true, false, false));
+    assert_eq!(denied("0.56", json!({})), (false, false, true));
+    let strict = json!({"VectorPipeline": {"unmeasured-start": "deny"}});
+    assert_eq!(denied("0.56", strict), (false, true, false));
+}
+
+#[test]
 fn a_workload_names_the_version_that_its_tag_does_not() {
     let rules = Ruleset::<Vector>::compile().expect("it compiles");
     let rules = rules.with_extension(context());
