@@ -3,6 +3,7 @@
 mod changes;
 mod checks;
 mod pipelines;
+mod reloads;
 mod warm;
 
 use std::process::Command;
@@ -53,6 +54,7 @@ pub async fn runs(site: &Site) {
 
     changes::arrive(site, &tenant, &agent).await;
     a_new_value_of_a_secret_arrives(site, &agent).await;
+    let agent = reloads::are_reported(site, &tenant, agent).await;
     checks::decide(site, &tenant).await;
     warm::decide(site, &tenant).await;
     an_invalid_pipeline_never_arrives(site, &tenant, &agent).await;
@@ -73,6 +75,7 @@ async fn install(site: &Site) {
     }
     site.kubectl(&["wait", "--for=condition=Established", "crd", "--all"]);
     site.kubectl(&["apply", "-k", &folder.to_string_lossy()]);
+    reloads::set_timeout(site);
 }
 
 /// Creates a service account that may write pipelines, and nothing else.
@@ -87,8 +90,8 @@ async fn tenant(site: &Site) -> Pipelines {
     Pipelines::of(service_account_client(site.cluster(), "tenant").await)
 }
 
-/// Returns an agent and an aggregator with probes of Vector's API. The Vector of the aggregator has not all sinks, so that its
-/// pipelines are checked in Pods. `expire_metrics_secs` is an option that Vector does not
+/// Returns an agent and an aggregator with probes of Vector's API. Their Vector has not all sinks: the pipelines of the aggregator
+/// are checked in Pods, and those of the agent are not. `expire_metrics_secs` is an option that Vector does not
 /// reload.
 fn workloads(expire_metrics_secs: u64) -> [Value; 2] {
     let health = json!({"path": "/health", "port": 8686});
@@ -97,12 +100,12 @@ fn workloads(expire_metrics_secs: u64) -> [Value; 2] {
         "api": {"enabled": true, "healthcheck": true},
         "readinessProbe": {"httpGet": health, "periodSeconds": 1},
         "expireMetricsSecs": expire_metrics_secs,
+        "env": [{"name": vector_stand_in::MISSING_SINK, "value": checks::MISSING_SINK}],
+        "reload": {"evictStuckPods": true},
     });
     let mut aggregator = settings.clone();
     aggregator["replicas"] = json!(REPLICAS);
     aggregator["configCheck"] = json!({"mode": "Pod"});
-    aggregator["env"] =
-        json!([{"name": vector_stand_in::MISSING_SINK, "value": checks::MISSING_SINK}]);
     let object = |kind: &str, spec: &Value| {
         json!({
             "apiVersion": pipelines::API_VERSION,

@@ -21,8 +21,8 @@ use lockstep_vector_api::{
 };
 use lockstep_vector_controller::{
     CatalogueLearner, CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks,
-    QuotaAudit, RunsPipelines, ValidateOnlyReconciler, WorkloadNamespaces, WorkloadReconciler,
-    owned,
+    QuotaAudit, RunsPipelines, ValidateOnlyReconciler, WORKLOAD_PODS, WORKLOAD_PODS_HELP,
+    WorkloadNamespaces, WorkloadPods, WorkloadReconciler, owned,
 };
 use serde_json::Value;
 
@@ -57,6 +57,9 @@ struct VectorArgs {
     /// Time after which a Pod that checks a configuration is ended without a result.
     #[arg(long = "vector-check-timeout", default_value = "5m", value_parser = duration)]
     check_timeout: Duration,
+    /// Time after a publication after which a Pod whose reload does not end is reported, and evicted if the workload demands it.
+    #[arg(long = "vector-reload-timeout", default_value = "5m", value_parser = duration)]
+    reload_timeout: Duration,
     /// Image with this program. Agents and aggregators whose components get other names run it as an init container, which
     /// moves their data, and so do the Pods of `configCheck.warm`. Default: the image in the Deployment of the controller. If
     /// there is none, no data is moved, and there are no such Pods.
@@ -157,6 +160,9 @@ async fn features(args: VectorArgs, context: OperatorContext) -> anyhow::Result<
     let has_pod_monitors = found.context("cannot find out whether the cluster has PodMonitors")?;
     let mut installation = own_installation(&context).await?;
     installation.image = args.migration_image.or(installation.image);
+    installation.reload_timeout = Some(args.reload_timeout);
+    installation.workload_pods =
+        context.register_metric(WORKLOAD_PODS, WORKLOAD_PODS_HELP, WorkloadPods::default());
     let listed = args.workload_namespaces.workload_namespaces;
     if !listed.is_empty() {
         installation.workload_namespaces = WorkloadNamespaces::Listed(listed);

@@ -16,7 +16,19 @@ use crate::stand_in::VectorPod;
 use crate::vector::pipelines::{Pipelines, id};
 
 /// Type of sinks that the rules accept, and the Vector of the aggregator does not have.
-pub const MISSING_SINK: &str = "console";
+pub const MISSING_SINK: &str = "websocket";
+
+/// Returns a sink of this type, for a codec.
+pub fn missing_sink(codec: &str) -> Value {
+    json!({"type": MISSING_SINK, "uri": "ws://collector.example.com/", "encoding": {"codec": codec}})
+}
+
+/// Returns a sink of another type in its place.
+pub fn present_sink(print_interval_secs: u64) -> Value {
+    json!({
+        "type": "blackhole", "uri": null, "encoding": null, "print_interval_secs": print_interval_secs,
+    })
+}
 
 /// Pipeline that is changed.
 pub const PIPELINE: &str = "net";
@@ -39,8 +51,9 @@ async fn a_rejected_change_is_not_published(
     aggregators: &[VectorPod],
 ) {
     let before = published(site);
-    let rejected = json!({"type": MISSING_SINK, "encoding": {"codec": "json"}});
-    let changed = tenant.change(PIPELINE, &of_sink(&rejected)).await;
+    let changed = tenant
+        .change(PIPELINE, &of_sink(&missing_sink("json")))
+        .await;
     changed.expect("the webhook admits it");
     let ended = checks.next_result(site).await;
     assert_eq!(ended.exit_code, 78, "{ended:?}");
@@ -75,8 +88,7 @@ async fn an_accepted_change_is_published(
     checks: &mut Checks,
     aggregators: &[VectorPod],
 ) {
-    let accepted = json!({"type": "blackhole", "encoding": null, "print_interval_secs": 7});
-    let changed = tenant.change(PIPELINE, &of_sink(&accepted)).await;
+    let changed = tenant.change(PIPELINE, &of_sink(&present_sink(7))).await;
     changed.expect("the webhook admits it");
     let written = SystemTime::now();
     let ended = checks.next_result(site).await;

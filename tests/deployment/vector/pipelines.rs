@@ -52,13 +52,18 @@ impl Pipelines {
         reported.unwrap_or_else(|error| site.fail(&format!("{error} of {name}: {last:#}")));
     }
 
+    /// Deletes a pipeline.
+    pub async fn delete(&self, name: &str) {
+        let deleted = self.0.delete(name, &DeleteParams::default()).await;
+        deleted.expect("deleted");
+    }
+
     /// Deletes all pipelines.
     pub async fn delete_all(&self) {
         let all = self.0.list(&Default::default()).await.expect("a list");
         for pipeline in all {
             let name = pipeline.metadata.name.unwrap_or_default();
-            let deleted = self.0.delete(&name, &DeleteParams::default()).await;
-            deleted.expect("deleted");
+            self.delete(&name).await;
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::site::{PODS, Site, TEAM};
 use crate::stand_in::VectorPod;
-use crate::vector::checks::{CHECKS, MISSING_SINK, PIPELINE, of_sink};
+use crate::vector::checks::{CHECKS, MISSING_SINK, PIPELINE, missing_sink, of_sink, present_sink};
 use crate::vector::pipelines::{Pipelines, id};
 
 /// Changes a pipeline in a way that Vector rejects, and in another way that it accepts. No Pod is started for that.
@@ -19,8 +19,8 @@ pub async fn decide(site: &Site, tenant: &Pipelines) {
     validator_is_ready(site).await;
     let version = pods_version(site).await;
 
-    let rejected =
-        json!({"type": MISSING_SINK, "encoding": {"codec": "text"}, "print_interval_secs": null});
+    let mut rejected = missing_sink("text");
+    rejected["print_interval_secs"] = Value::Null;
     let changed = tenant.change(PIPELINE, &of_sink(&rejected)).await;
     changed.expect("the webhook admits it");
     let written = SystemTime::now();
@@ -38,8 +38,7 @@ pub async fn decide(site: &Site, tenant: &Pipelines) {
         since(written)
     );
 
-    let accepted = json!({"type": "blackhole", "encoding": null, "print_interval_secs": 8});
-    let changed = tenant.change(PIPELINE, &of_sink(&accepted)).await;
+    let changed = tenant.change(PIPELINE, &of_sink(&present_sink(8))).await;
     changed.expect("the webhook admits it");
     let written = SystemTime::now();
     for aggregator in VectorPod::all(site, TEAM, "Aggregator").await {

@@ -16,15 +16,20 @@
 //!   configuration if the new one is invalid, or differs in an option that Vector does not reload.
 //! - `validate` accepts a configuration with which it starts, apart from the values of secrets, which it does not read. For
 //!   another one, it prints the error and exits with the code of Vector.
+//! - A reload that changes a sink whose server cannot be reached waits for the sink, as Vector does, which sends first what is in
+//!   its buffers (`shutdown_diff` in `src/topology/running.rs`). Later changes wait, too.
+//! - A source `demo_logs` with a `count`, and a console behind it, print their first line once their configuration runs.
 //! - `/health` is served if the API is enabled. [`REPORTS`] serves the running configuration. No value of a secret is
 //!   part of it.
 
 mod args;
 mod configuration;
+mod reports;
 mod running;
 mod secrets;
 mod server;
 pub mod start;
+mod stuck;
 mod validator;
 mod watcher;
 

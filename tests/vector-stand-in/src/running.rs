@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::{configuration, secrets, validator};
+use crate::{configuration, reports, secrets, stuck, validator};
 
 /// State of the process.
 #[derive(Clone, Debug, Serialize)]
@@ -46,7 +46,8 @@ impl Process {
             secrets,
             rejected: None,
         };
-        println!("Vector has started.");
+        log("INFO vector: Vector has started.");
+        reports::print(&Value::Null, &running.configuration);
         Ok(Self {
             directory,
             running: watch::Sender::new(running),
@@ -61,20 +62,29 @@ impl Process {
     /// Loads the configuration again. If it is not valid, the running one is kept.
     pub(crate) async fn reload(&self) {
         let loaded = self.load_again().await;
+        if let Ok((configuration, _)) = &loaded {
+            log(
+                "INFO vector::topology::running: Reloading running topology with new configuration.",
+            );
+            let before = self.running.borrow().configuration.clone();
+            stuck::wait(&before, configuration).await;
+        }
         self.running.send_modify(|running| {
             running.loads += 1;
             match loaded {
                 Ok((configuration, secrets)) => {
-                    println!("Vector has reloaded.");
+                    reports::print(&running.configuration, &configuration);
+                    log("INFO vector: Vector has reloaded.");
                     running.loaded_at = now();
                     running.configuration = configuration;
                     running.secrets = secrets;
                     running.rejected = None;
                 }
                 Err(error) => {
-                    eprintln!(
-                        "The new configuration is rejected, and the old one runs on: {error:#}"
-                    );
+                    log(&format!(
+                        "ERROR vector::topology: Configuration error. error={error:#}"
+                    ));
+                    log("ERROR vector: Reload was not successful.");
                     running.rejected = Some(format!("{error:#}"));
                 }
             }
@@ -90,6 +100,11 @@ impl Process {
         }
         Ok((configuration, secrets))
     }
+}
+
+/// Writes a line as Vector does, with the level behind the time.
+pub(crate) fn log(line: &str) {
+    eprintln!("{} {line}", now());
 }
 
 /// Returns the configuration of a directory, and a digest of the values of its secrets.

@@ -41,8 +41,8 @@ pub use crate::types::pipeline::{
 };
 pub use crate::types::runner_kind::RunnerKind;
 pub use crate::types::workload::{
-    Api, ComponentNames, ConfigCheck, ConfigCheckMode, PipelineSelector, PullPolicy, Workload,
-    WorkloadStatus,
+    Api, ComponentNames, ConfigCheck, ConfigCheckMode, NotLoaded, PipelineSelector, PullPolicy,
+    Reload, Workload, WorkloadStatus,
 };
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{

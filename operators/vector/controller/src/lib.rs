@@ -17,6 +17,7 @@ pub use crate::learning::{
 };
 pub use crate::run::{
     CheckSlots, ExactCheck, ExactCheckResult, Installation, PodChecks, QuotaAudit, RunsPipelines,
-    WorkloadNamespaces, WorkloadReconciler, controller_installation, has_pod_monitors, rbac_rules,
+    WORKLOAD_PODS, WORKLOAD_PODS_HELP, WorkloadNamespaces, WorkloadPods, WorkloadReconciler,
+    controller_installation, has_pod_monitors, rbac_rules,
 };
 pub use crate::validate_only::ValidateOnlyReconciler;

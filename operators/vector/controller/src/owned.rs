@@ -41,6 +41,7 @@ mod fields;
 mod image;
 mod labels;
 mod last_change;
+mod load_report;
 mod observed;
 mod owned_types;
 mod persistence;
@@ -79,6 +80,7 @@ pub(crate) use crate::owned::data_migration::{
 pub(crate) use crate::owned::labels::of_pods as labels_of_pods;
 pub use crate::owned::labels::{DATA_LAYOUT, DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
 pub use crate::owned::last_change::{Change, ChangeAction};
+pub(crate) use crate::owned::load_report::lines as load_lines;
 pub use crate::owned::observed::ObservedAggregator;
 pub use crate::owned::owned_types::{granted_rules, owned_types};
 pub(crate) use crate::owned::persistence::is_enabled as is_persistent;

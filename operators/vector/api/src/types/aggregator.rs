@@ -38,6 +38,7 @@ use crate::types::workload::{
     derive = "PartialEq",
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name":"Valid","type":"boolean","jsonPath":".status.configCheckResult"}"#,
+    printcolumn = r#"{"name":"Loaded","type":"string","description":"Pods that have loaded the published configuration","jsonPath":".status.loaded"}"#,
     printcolumn = r#"{"name":"Pipelines","type":"integer","priority":1,"description":"Number of pipelines that run","jsonPath":".status.runningPipelines"}"#,
     printcolumn = r#"{"name":"Last Change","type":"string","priority":1,"description":"Effect of the last change on the Pods","jsonPath":".status.lastChange.action"}"#,
     printcolumn = r#"{"name":"Since","type":"date","priority":1,"description":"Time of the last change","jsonPath":".status.lastChange.time"}"#
@@ -78,6 +79,7 @@ pub struct VectorAggregatorSpec {
     derive = "PartialEq",
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name":"Valid","type":"boolean","jsonPath":".status.configCheckResult"}"#,
+    printcolumn = r#"{"name":"Loaded","type":"string","description":"Pods that have loaded the published configuration","jsonPath":".status.loaded"}"#,
     printcolumn = r#"{"name":"Pipelines","type":"integer","priority":1,"description":"Number of pipelines that run","jsonPath":".status.runningPipelines"}"#,
     printcolumn = r#"{"name":"Last Change","type":"string","priority":1,"description":"Effect of the last change on the Pods","jsonPath":".status.lastChange.action"}"#,
     printcolumn = r#"{"name":"Since","type":"date","priority":1,"description":"Time of the last change","jsonPath":".status.lastChange.time"}"#

@@ -22,7 +22,8 @@ use serde_json::{Map, Value};
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
     printcolumn = r#"{"name":"Valid","type":"boolean","jsonPath":".status.configCheckResult"}"#,
     printcolumn = r#"{"name":"Role","type":"string","jsonPath":".status.role"}"#,
-    printcolumn = r#"{"name":"Running","type":"integer","description":"Generation that the workloads run","jsonPath":".status.runningGeneration"}"#,
+    printcolumn = r#"{"name":"Running","type":"integer","description":"Generation that is published to all workloads","jsonPath":".status.runningGeneration"}"#,
+    printcolumn = r#"{"name":"Loaded","type":"integer","priority":1,"description":"Generation that all Pods of the first workload have loaded","jsonPath":".status.workloads[0].loaded"}"#,
     printcolumn = r#"{"name":"Workload","type":"string","priority":1,"description":"First workload that selects the pipeline","jsonPath":".status.workloads[0].workload"}"#,
     printcolumn = r#"{"name":"Since","type":"date","priority":1,"description":"Time since which this workload runs this generation","jsonPath":".status.workloads[0].since"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","priority":1,"description":"Validation errors","jsonPath":".status.reason"}"#
@@ -165,6 +166,9 @@ pub struct PipelineWorkload {
     /// Generation of the pipeline in the published configuration. Not set if the pipeline is not part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
+    /// Generation of the pipeline in the configuration that all Pods have loaded. Not set if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaded: Option<i64>,
     /// Time at which this generation was published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]

@@ -110,6 +110,9 @@ pub struct Workload {
     /// Seconds after which an internal metric that is no longer updated expires (Vector's `expire_metrics_secs`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expire_metrics_secs: Option<i64>,
+    /// Reloads of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reload: Option<Reload>,
     /// Settings of Vector's API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api: Option<Api>,
@@ -180,6 +183,21 @@ pub enum PullPolicy {
     IfNotPresent,
     /// Never pull the image.
     Never,
+}
+
+/// Reloads of the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Reload {
+    /// If true, Vector prints one line for each configuration that it has loaded, and the controller reads it in the logs of the
+    /// Pods: the status says how many Pods have loaded the published configuration. Default: true, and with the preset for
+    /// kaasops false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observe: Option<bool>,
+    /// If true, the controller evicts a Pod whose reload does not end, one Pod at a time, and each once for a published
+    /// configuration. It requires `observe`. Default: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evict_stuck_pods: Option<bool>,
 }
 
 /// Settings of Vector's API.
@@ -310,6 +328,12 @@ pub struct WorkloadStatus {
     /// Number of pipelines that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running_pipelines: Option<i64>,
+    /// Pods that have loaded the published configuration, of all that should, such as `9/12`. Not set if it is not observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loaded: Option<String>,
+    /// Pods that have not loaded the published configuration. Not set if all have, or if it is not observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_loaded: Option<NotLoaded>,
     /// Valid pipelines whose last change does not run, and why not, at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(max = 1024)))]
@@ -341,6 +365,24 @@ pub struct WorkloadStatus {
     /// Resource versions of the mounted Secrets with which the Pods were last asked to refresh them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refreshed_secret_versions: Option<String>,
+}
+
+/// Pods that have not loaded the published configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NotLoaded {
+    /// Number of Pods that load it now, or that start.
+    pub waiting: i64,
+    /// Number of Pods that have refused it, and run the one before.
+    pub refused: i64,
+    /// Number of Pods whose reload does not end.
+    pub stuck: i64,
+    /// Number of Pods of which it is not known.
+    pub unknown: i64,
+    /// Some of them, with what their logs say, at most 5.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5), inner(length(max = 1024)))]
+    pub pods: Vec<String>,
 }
 
 /// Change of the Pods or of their configuration.

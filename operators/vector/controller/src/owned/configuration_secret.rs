@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::gzip;
 use crate::owned::children::OwnedObjectsError;
+use crate::owned::load_report;
 use crate::owned::publication::Publication;
 use crate::owned::runner::{Runner, object};
 
@@ -20,12 +21,13 @@ pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
         files,
         secret_suffix,
         previous,
+        reports_loads,
         ..
     } = runner.publication;
-    let mut secrets = of_files(runner, secret_suffix.as_deref(), files)?;
+    let mut secrets = of_files(runner, secret_suffix.as_deref(), files, *reports_loads)?;
     if let Some(previous) = previous {
         let suffix = previous.secret_suffix.as_deref();
-        secrets.extend(of_files(runner, suffix, &previous.files)?);
+        secrets.extend(of_files(runner, suffix, &previous.files, false)?);
     }
     Ok(secrets)
 }
@@ -34,19 +36,29 @@ fn of_files(
     runner: &Runner<'_>,
     suffix: Option<&str>,
     files: &BTreeMap<String, Vec<u8>>,
+    reports_loads: bool,
 ) -> Result<Vec<Value>, OwnedObjectsError> {
+    let with_report = |name: &String, content: &Vec<u8>| {
+        let report = reports_loads.then(|| load_report::file(name, content));
+        [(name.clone(), content.clone())].into_iter().chain(report)
+    };
     if runner.is_compressed() {
-        let compressed = files
+        let all = files
             .iter()
-            .map(|(name, content)| (name, gzip::compressed(content)));
-        let compressed: BTreeMap<_, _> = compressed.map(|(name, it)| (name.clone(), it)).collect();
+            .flat_map(|(name, content)| with_report(name, content));
+        let compressed = all.map(|(name, content)| (name, gzip::compressed(&content)));
+        let compressed: BTreeMap<_, _> = compressed.collect();
         let remedy = "run fewer pipelines in this workload";
         let name = with_suffix(runner, suffix);
         return Ok(vec![secret(runner, name, &compressed, remedy)?]);
     }
     let remedy = "set compressConfigFile, or run fewer pipelines in this workload";
     let secrets = files.iter().map(|(file, content)| {
-        let values = BTreeMap::from([(file.clone(), content.clone())]);
+        let mut values: BTreeMap<_, _> = with_report(file, content).collect();
+        // Without room for it, it is not known which configuration runs.
+        if values.values().map(Vec::len).sum::<usize>() > MAX_BYTES {
+            values.retain(|name, _| name == file);
+        }
         secret(runner, name(runner, suffix, file), &values, remedy)
     });
     secrets.collect()

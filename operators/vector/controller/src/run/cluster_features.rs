@@ -9,6 +9,7 @@ use kube::{Api, Client, discovery};
 use lockstep_controller::SecretAccess;
 
 use crate::owned::ControllerPods;
+use crate::run::reload::WorkloadPods;
 use crate::run::workload_namespaces::WorkloadNamespaces;
 
 /// Time for which a request is repeated. It is longer than the restart of an API server.
@@ -46,7 +47,7 @@ fn delays() -> ExponentialBuilder {
 }
 
 /// Image with this program, the Pods of the controller, and the namespaces of workloads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Installation {
     /// Image with this program. None: no data is moved when components get other names, and no Pod keeps running for checks.
     pub image: Option<String>,
@@ -56,6 +57,10 @@ pub struct Installation {
     pub workload_namespaces: WorkloadNamespaces,
     /// Names by which an administrator grants the rights on Secrets.
     pub secret_access: SecretAccess,
+    /// Time after a publication after which a Pod that still loads it is reported. None: five minutes.
+    pub reload_timeout: Option<Duration>,
+    /// Metric of the Pods of the workloads by what is known of their configuration.
+    pub workload_pods: WorkloadPods,
 }
 
 /// Returns the installation of a controller that runs in a Pod, from the Deployment of the Pod. It is empty if the Pod

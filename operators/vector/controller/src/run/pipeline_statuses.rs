@@ -26,6 +26,18 @@ pub(crate) struct Running<'a> {
     pub(crate) generations: BTreeMap<PipelineKey, i64>,
     /// Pipelines that do not run as they are now, and why not.
     pub(crate) problems: BTreeMap<PipelineKey, String>,
+    pub(crate) loading: Loading,
+}
+
+/// What is known of the Pods that load the published configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loading {
+    /// All have loaded it.
+    Done,
+    /// Some have not, or it is not known yet.
+    Open,
+    /// Nobody observes them.
+    Unobserved,
 }
 
 /// Entry of a workload in the status of a pipeline that is to be written, or none if it is to be removed.
@@ -55,6 +67,11 @@ impl Running<'_> {
                 PipelineWorkload {
                     workload: self.workload.to_owned(),
                     generation,
+                    loaded: match self.loading {
+                        Loading::Done => generation,
+                        Loading::Open => own.and_then(|own| own.loaded),
+                        Loading::Unobserved => None,
+                    },
                     since: match unchanged {
                         Some(own) => own.since.clone(),
                         None => generation.map(|_| now.to_owned()),
@@ -216,6 +233,16 @@ mod tests {
         problem: Option<&str>,
         is_selected: bool,
     ) -> Option<Value> {
+        report_while(Loading::Unobserved, status, runs, problem, is_selected)
+    }
+
+    fn report_while(
+        loading: Loading,
+        status: &Value,
+        runs: Option<i64>,
+        problem: Option<&str>,
+        is_selected: bool,
+    ) -> Option<Value> {
         let key = PipelineKey {
             namespace: Some("n".to_owned()),
             name: "p".to_owned(),
@@ -224,6 +251,7 @@ mod tests {
             workload: "Vector n/v",
             generations: runs.map(|it| (key.clone(), it)).into_iter().collect(),
             problems: problem.map(|it| (key, it.to_owned())).into_iter().collect(),
+            loading,
         };
         let mut reports = running.reports(&[pipeline(status)], |_| is_selected, NOW);
         reports.pop().map(|report| json!(report.entry))
@@ -235,6 +263,20 @@ mod tests {
 
     fn entry(generation: i64, since: &str) -> Value {
         json!({"workload": "Vector n/v", "generation": generation, "since": since})
+    }
+
+    #[test]
+    fn a_generation_is_loaded_once_all_pods_have_it() {
+        let loaded = |loading, before: Option<i64>| {
+            let mut status = status(3, 3, THEN);
+            status["workloads"][0]["loaded"] = json!(before);
+            let written = report_while(loading, &status, Some(3), None, true);
+            written.map_or(before, |entry| entry["loaded"].as_i64())
+        };
+        assert_eq!(loaded(Loading::Open, None), None);
+        assert_eq!(loaded(Loading::Open, Some(2)), Some(2));
+        assert_eq!(loaded(Loading::Done, Some(2)), Some(3));
+        assert_eq!(loaded(Loading::Unobserved, Some(2)), None);
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl PodChecks {
         }
     }
 
+    /// Returns the controllers in whose queues workloads are put.
+    pub(crate) fn controllers(&self) -> &ControllerRegistry {
+        &self.controllers
+    }
+
     /// Ends the checks of a workload.
     pub(crate) fn release(&self, uid: &str) {
         self.together().remove(uid);

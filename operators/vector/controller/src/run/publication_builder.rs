@@ -22,6 +22,8 @@ pub(crate) struct PublicationBuilder<'a, K> {
     pub(crate) object_name: &'a str,
     /// Directory of the nodes for the data.
     pub(crate) data_directory: &'a str,
+    /// If true, Vector tells in its log which configuration it runs.
+    pub(crate) reports_loads: bool,
 }
 
 impl<K: RunsPipelines> PublicationBuilder<'_, K> {
@@ -58,6 +60,7 @@ impl<K: RunsPipelines> PublicationBuilder<'_, K> {
         );
         let publication = Publication {
             data_directory: Some(self.data_directory.to_owned()),
+            reports_loads: self.reports_loads,
             ..publication?
         };
         Ok((publication, image))

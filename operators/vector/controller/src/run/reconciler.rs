@@ -31,12 +31,13 @@ use crate::run::foreign_services::ForeignServices;
 use crate::run::names::Names;
 use crate::run::objects::Objects;
 use crate::run::observed::{Lookup, Observed};
-use crate::run::pipeline_statuses::{self, Running};
+use crate::run::pipeline_statuses::{self, Loading, Running};
 use crate::run::plan::Plan;
 use crate::run::pod_checks::{CheckContext, Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
 use crate::run::publication_builder::{PublicationBuilder, wants_moves};
 use crate::run::published_changes;
+use crate::run::reload::{self, ObservedReloads};
 use crate::run::validator::WarmValidator;
 use crate::run::workload::RunsPipelines;
 use crate::run::workload_namespaces::WorkloadNamespaces;
@@ -64,6 +65,7 @@ pub struct WorkloadReconciler<K> {
     assembler: Assembler,
     checks: PodChecks,
     learning: CatalogueLearning,
+    reloads: ObservedReloads,
 }
 
 impl<K: RunsPipelines> WorkloadReconciler<K> {
@@ -88,6 +90,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
                 installation.secret_access.clone(),
             ),
             learning: CatalogueLearning { context, learner },
+            reloads: ObservedReloads::new(
+                client.clone(),
+                checks.controllers().clone(),
+                installation.reload_timeout,
+                installation.workload_pods.clone(),
+            ),
             client,
             pipelines: installed.iter().filter(is_pipeline).cloned().collect(),
             workloads: installed
@@ -129,6 +137,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
         group: &[Arc<SelectablePipeline>],
         before: &BTreeMap<PipelineKey, PipelinePart>,
         problems: impl Iterator<Item = (PipelineKey, String)>,
+        loading: Loading,
     ) -> bool {
         let generations = before
             .iter()
@@ -140,6 +149,7 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             problems: problems
                 .map(|(key, message)| (key, shortened(message, LONGEST_PROBLEM)))
                 .collect(),
+            loading,
         };
         let now = json!(Time(k8s_openapi::jiff::Timestamp::now()));
         let selects = |pipeline: &SelectablePipeline| selection::selects(workload, pipeline);
@@ -369,7 +379,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             let published = kept.get(&key).map(|part| part.generation);
             (published != Some(pipeline.generation)).then(|| (key, error.to_string()))
         });
-        Ok(self.report(raw, &group, &kept, problems).await)
+        let loading = Loading::Open;
+        Ok(self.report(raw, &group, &kept, problems, loading).await)
     }
 
     /// Returns the conditions about what an administrator should change.
@@ -511,6 +522,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             image: self.installation.image.as_deref(),
             object_name: &names.name,
             data_directory: &data_directory,
+            reports_loads: reload::is_observed(request, &options.catalogue),
         };
         let desired_options = options.in_layout(desired_layout);
         let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);
@@ -534,6 +546,10 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             let planned = plan.publish(&builder, &present)?;
             objects.planned_change(planned, &children, plan.changes)
         });
+        let reload = self
+            .reloads
+            .observe(request, &names, &publication, &assembly);
+        let reload = reload.await;
         let (refreshed, is_reported) = futures::join!(
             self.refresh_pods(
                 request,
@@ -541,12 +557,19 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
                 &children,
                 pod_refresh::max_pods(&assembly.config),
             ),
-            self.report(raw, &group, &published.parts, problems_of(&assembly)),
+            self.report(
+                raw,
+                &group,
+                &published.parts,
+                problems_of(&assembly),
+                reload.loading,
+            ),
         );
         children.push(names.parts_secret(&assembly, &checks.records));
         let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
         let versions = refreshed.filter(|_| is_refreshed);
-        let conditions = self.warnings(request, &assembly, &children)?;
+        let mut conditions = self.warnings(request, &assembly, &children)?;
+        conditions.extend(reload.condition);
         let outcome = Outcome {
             data_directory: observed.desired_data_directory(&children),
             assembly: &assembly,
@@ -556,18 +579,25 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             catalogue: learning.state.as_deref(),
             change: change.as_ref(),
             planned: planned.as_ref(),
+            loaded: reload.status,
             refreshed: versions.map(|(versions, _)| versions),
         };
         Ok(ReconcileOutput {
             status: outcome.status(raw),
             requeue_after: requeue_after(
                 is_reported && is_refreshed && !is_incomplete,
-                [checks.next, validator.renewal_in, learning.next],
+                [
+                    checks.next,
+                    validator.renewal_in,
+                    learning.next,
+                    reload.next,
+                ],
             ),
             children,
             reads,
             reads_children: true,
             conditions,
+            events: reload.event.into_iter().collect(),
             ..ReconcileOutput::default()
         })
     }
@@ -583,6 +613,7 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         self.checks.release(uid);
         self.plain_names.release(uid);
         self.learning.release(uid);
+        self.reloads.release::<K>(deleted.object);
         let name = selection::workload_name(deleted.object);
         let removed = pipeline_statuses::remove(&self.client, &self.pipelines, &name).await;
         if !matches!(removed, Ok(true)) {
@@ -620,7 +651,7 @@ fn published_changes(
 }
 
 /// Returns the time until the next reconciliation. `due` are the times until something is to be done.
-fn requeue_after(is_written: bool, due: [Option<Duration>; 3]) -> Duration {
+fn requeue_after(is_written: bool, due: [Option<Duration>; 4]) -> Duration {
     if is_written {
         let resync = ReconcileOutput::default().requeue_after;
         due.into_iter().flatten().fold(resync, Duration::min)
@@ -637,7 +668,12 @@ pub fn rbac_rules(kind: RunnerKind) -> Vec<Value> {
     let owned = owned.iter().map(OwnedType::rbac_rule);
     let granted = owned::granted_rules(kind);
     let others = [pod_refresh::rbac_rule(), WorkloadNamespaces::rbac_rule()];
-    owned.chain(granted).chain(others).collect()
+    let of_reloads = reload::rbac_rules();
+    owned
+        .chain(granted)
+        .chain(others)
+        .chain(of_reloads)
+        .collect()
 }
 
 /// Returns the pipelines of a group that a workload selects.

@@ -31,6 +31,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) planned: Option<&'a Change>,
     /// Directory of the nodes for the data of the Pods, if it is not a claim.
     pub(crate) data_directory: Option<&'a str>,
+    /// Pods that have loaded the configuration, and those that have not.
+    pub(crate) loaded: (Option<String>, Option<Value>),
     /// Versions of the Secrets with which the Pods have just been refreshed.
     pub(crate) refreshed: Option<String>,
 }
@@ -82,6 +84,8 @@ impl Outcome<'_> {
                 json!((self.check_pods > 0).then_some(self.check_pods)),
             ),
             ("validator", json!(self.validator)),
+            ("loaded", json!(self.loaded.0)),
+            ("notLoaded", json!(self.loaded.1)),
             (data_directory::FIELD, json!(self.data_directory)),
         ];
         status.extend(fields.map(|(name, value)| (name.to_owned(), value)));

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::owned::tests::{CHECK, Input, Kind, check_in_pod, event_pipeline, listener, validator};
 
 /// Fields whose own fields have rows.
-const STRUCTURES: [&str; 7] = [
+const STRUCTURES: [&str; 8] = [
     "agent",
     "api",
     "autoscaling",
@@ -24,6 +24,7 @@ const STRUCTURES: [&str; 7] = [
     "eventCollector",
     "persistence",
     "podDisruptionBudget",
+    "reload",
 ];
 
 /// Effect of a field.

@@ -14,6 +14,8 @@ pub(super) fn global() -> Vec<Row> {
     };
     vec![
         row("vectorVersion", json!("0.58"), Effect::Configuration),
+        row("reload.observe", json!(true), Effect::Configuration),
+        row("reload.evictStuckPods", json!(true), Effect::Configuration),
         row("componentNames", json!("dashes"), Effect::Configuration),
         row("mergeSources", json!(true), Effect::Configuration),
         row("migrateData", json!(false), Effect::Configuration),

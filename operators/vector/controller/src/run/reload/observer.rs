@@ -1,0 +1,267 @@
+//! Observation of the Pods of each workload, in the background.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use kube::api::{Api, ListParams, LogParams};
+use lockstep_controller::{ControllerRegistry, ReconcileTrigger};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::run::reload::log::{self, Logged};
+use crate::run::reload::pod_state::{GRACE, Loads};
+
+/// Number of logs that are read in one turn, and at the same time.
+const READS: usize = 24;
+const CONCURRENCY: usize = 8;
+
+/// Time within which a log must be read.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time between two turns: soon after a publication, and later.
+const SOON: Duration = Duration::from_secs(2);
+const LATER: Duration = Duration::from_secs(20);
+
+/// Time after a publication during which the turns follow each other soon.
+const FIRST: Duration = Duration::from_mins(1);
+
+/// Time between two lists of the Pods.
+const LIST: Duration = Duration::from_secs(15);
+
+/// Time after which the workload is reconciled again while Pods load the configuration, so that its status tells how many.
+const PROGRESS: Duration = Duration::from_secs(30);
+
+/// Time after a publication when the observation ends, whatever is known. A later reconciliation begins it again.
+const END: Duration = Duration::from_mins(30);
+
+/// Number of the last lines that are read. In a log with more, the line is looked for where it was expected.
+const LINES: i64 = 500;
+
+/// Maximum size of what is read of a log, in bytes.
+const BYTES: i64 = 1 << 20;
+
+/// Seconds before a publication from which on a log is read: clocks differ.
+const SKEW: u64 = 120;
+
+/// What is observed: the Pods of a workload, and the configuration that they should load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) namespace: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Container that runs Vector.
+    pub(crate) container: String,
+    /// Lines that Vector prints once it runs the configuration.
+    pub(crate) lines: Vec<String>,
+    /// Time of the publication.
+    pub(crate) published: Timestamp,
+}
+
+/// Observations of all workloads of a kind.
+pub(crate) struct Reloads {
+    client: Client,
+    controllers: ControllerRegistry,
+    /// Time after a publication after which a Pod should have loaded it.
+    timeout: Duration,
+    workloads: Mutex<HashMap<String, Observed>>,
+}
+
+struct Observed {
+    target: Target,
+    loads: Arc<Mutex<Loads>>,
+    task: AbortHandle,
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Reloads {
+    pub(crate) fn new(
+        client: Client,
+        controllers: ControllerRegistry,
+        timeout: Option<Duration>,
+    ) -> Self {
+        Self {
+            client,
+            controllers,
+            timeout: timeout.unwrap_or(GRACE),
+            workloads: Mutex::default(),
+        }
+    }
+
+    /// Returns what is known of the Pods of a workload. Begins to observe them if nobody does; the workload is reconciled when there
+    /// is news. `was_complete` tells that all Pods had loaded the configuration when nobody observed them.
+    pub(crate) fn observe(
+        &self,
+        uid: &str,
+        target: &Target,
+        was_complete: bool,
+        trigger: ReconcileTrigger,
+    ) -> Loads {
+        let mut workloads = self.workloads();
+        let known = workloads.get(uid).filter(|known| known.target == *target);
+        let (loads, was_complete) = match known {
+            Some(known) if !known.task.is_finished() => return lock(&known.loads).clone(),
+            Some(known) => (Arc::clone(&known.loads), false),
+            None => (Arc::default(), was_complete),
+        };
+        let age = Timestamp::now().duration_since(target.published);
+        let now = Instant::now();
+        let since = now.checked_sub(age.unsigned_abs()).unwrap_or(now);
+        let observation = Observation {
+            client: self.client.clone(),
+            controllers: self.controllers.clone(),
+            timeout: self.timeout,
+            target: target.clone(),
+            since,
+            loads: Arc::clone(&loads),
+            was_complete,
+            trigger,
+        };
+        let task = tokio::spawn(observation.run()).abort_handle();
+        let now = lock(&loads).clone();
+        let target = target.clone();
+        workloads.insert(
+            uid.to_owned(),
+            Observed {
+                target,
+                loads,
+                task,
+            },
+        );
+        now
+    }
+
+    /// Ends the observation of a workload.
+    pub(crate) fn release(&self, uid: &str) {
+        self.workloads().remove(uid);
+    }
+
+    fn workloads(&self) -> MutexGuard<'_, HashMap<String, Observed>> {
+        lock(&self.workloads)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Observation of one configuration.
+struct Observation {
+    client: Client,
+    controllers: ControllerRegistry,
+    timeout: Duration,
+    target: Target,
+    since: Instant,
+    loads: Arc<Mutex<Loads>>,
+    was_complete: bool,
+    trigger: ReconcileTrigger,
+}
+
+impl Observation {
+    async fn run(self) {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.target.namespace);
+        let labels = self
+            .target
+            .labels
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let labels: Vec<_> = labels.collect();
+        let params = ListParams::default().labels(&labels.join(",")).match_any();
+        let reported = lock(&self.loads).clone();
+        let mut reported = (reported, Instant::now());
+        let mut listed: Option<Instant> = None;
+        loop {
+            if listed.is_none_or(|at| at.elapsed() >= LIST) {
+                match timeout(TIMEOUT, pods.list(&params)).await {
+                    Ok(Ok(found)) => {
+                        let mut loads = lock(&self.loads);
+                        loads.update(&found.items, &self.target.container, self.target.published);
+                        if self.was_complete && listed.is_none() {
+                            loads.assume_loaded();
+                        }
+                        listed = Some(Instant::now());
+                    }
+                    Ok(Err(error)) => tracing::debug!(%error, "the Pods cannot be listed"),
+                    Err(_) => tracing::debug!("the Pods were not listed in time"),
+                }
+            }
+            self.read(&pods).await;
+            let loads = lock(&self.loads).clone();
+            let is_over = loads.is_complete() || self.since.elapsed() > END;
+            let is_news = loads != reported.0;
+            // While states only change from waiting to loaded, it is enough to tell it now and then.
+            let is_progress = is_news && problems(&loads) == problems(&reported.0) && !is_over;
+            if is_news && (!is_progress || reported.1.elapsed() >= PROGRESS) {
+                let ReconcileTrigger {
+                    controller,
+                    namespace,
+                    name,
+                } = &self.trigger;
+                // A controller that does not run reconciles every object when it starts.
+                let _ = self
+                    .controllers
+                    .enqueue(controller, namespace.as_deref(), name);
+                reported = (loads, Instant::now());
+            }
+            if is_over {
+                return;
+            }
+            sleep(if self.since.elapsed() < FIRST {
+                SOON
+            } else {
+                LATER
+            })
+            .await;
+        }
+    }
+
+    /// Reads the next logs.
+    async fn read(&self, pods: &Api<Pod>) {
+        let next = lock(&self.loads).to_read(READS);
+        let reads = next.into_iter().map(|(uid, name)| async move {
+            let read = match timeout(TIMEOUT, self.logged(pods, &name)).await {
+                Ok(read) => read.map_err(|error| format!("its log cannot be read: {error}")),
+                Err(_) => Err("its log was not read in time".to_owned()),
+            };
+            let age = self.since.elapsed();
+            lock(&self.loads).set(&uid, read, age, age >= self.timeout);
+        });
+        stream::iter(reads)
+            .buffer_unordered(CONCURRENCY)
+            .collect::<Vec<()>>()
+            .await;
+    }
+
+    async fn logged(&self, pods: &Api<Pod>, name: &str) -> Result<Logged, kube::Error> {
+        let age = self.since.elapsed().as_secs() + SKEW;
+        let mut params = LogParams {
+            container: Some(self.target.container.clone()),
+            since_seconds: Some(i64::try_from(age).unwrap_or(i64::MAX)),
+            tail_lines: Some(LINES),
+            limit_bytes: Some(BYTES),
+            ..LogParams::default()
+        };
+        let read = |log: String| log::read(&log, &self.target.lines);
+        let end = read(pods.logs(name, &params).await?);
+        if end != Logged::Nothing || self.since.elapsed() < self.timeout / 5 {
+            return Ok(end);
+        }
+        // Others have written more lines since.
+        params.tail_lines = None;
+        Ok(read(pods.logs(name, &params).await?))
+    }
+}
+
+/// Returns the number of Pods with problems.
+fn problems(loads: &Loads) -> usize {
+    use crate::run::reload::pod_state::PodState::{Refused, Stuck, Unknown};
+    loads.count(|state| matches!(state, Refused(_) | Stuck(_) | Unknown(_)))
+}
