@@ -143,6 +143,7 @@ fn every_metric_of_the_page_exists_in_the_program() {
         "lockstep",
         "operators/cloud-database/cli",
         "operators/cloud-database/controller",
+        "operators/vector/controller",
         "sdk",
         "watch",
         "webhook",

@@ -72,8 +72,9 @@ impl TestEnv {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publication_refreshes_each_pod_once_and_restarts_none() {
     let mut env = start().await;
-    let api = json!({"agent": {"api": {"enabled": true}}});
-    env.apply(&object("Vector", "logs", &api));
+    // The observation of reloads lists Pods, too.
+    let spec = json!({"agent": {"api": {"enabled": true}, "reload": {"observe": false}}});
+    env.apply(&object("Vector", "logs", &spec));
     let pod = eventually("a Pod", async || {
         let pod = env.get("pods")["items"][0].clone();
         pod.is_object().then_some(pod)

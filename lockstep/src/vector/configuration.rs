@@ -11,6 +11,7 @@ mod nesting;
 pub(crate) mod paths;
 mod unreadable;
 
+use lockstep_vector_api::VectorVersion;
 use serde_json::Value;
 use toml::Table;
 
@@ -18,22 +19,30 @@ use crate::vector::configuration::file::{located, read_file};
 use crate::vector::configuration::format::Format;
 use crate::vector::configuration::paths::ConfigPath;
 
+/// How files are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// If true, environment variables are replaced in the text of each file.
+    pub(crate) interpolates: bool,
+    /// Version of Vector that reads them.
+    pub(crate) version: VectorVersion,
+}
+
 /// Reads the files and folders that form one configuration together, and returns it or all errors.
 ///
-/// If `interpolates` is true, environment variables are replaced in the text of each file.
-pub(crate) fn read(paths: &[ConfigPath], interpolates: bool) -> Result<Value, Vec<String>> {
+pub(crate) fn read(paths: &[ConfigPath], reading: Reading) -> Result<Value, Vec<String>> {
     let mut whole = Table::new();
     let mut problems = Vec::new();
     for path in paths {
         let read = match path {
             ConfigPath::File(path, format) => {
                 let format = format.or_else(|| Format::of(path)).unwrap_or(Format::Toml);
-                read_file(path, format, interpolates).and_then(|part| {
+                read_file(path, format, reading).and_then(|part| {
                     let found = merge::append(&mut whole, part);
                     located(path, found)
                 })
             }
-            ConfigPath::Folder(path) => directory::read(path, interpolates, &mut whole),
+            ConfigPath::Folder(path) => directory::read(path, reading, &mut whole),
         };
         problems.extend(read.err().unwrap_or_default());
     }

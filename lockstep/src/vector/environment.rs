@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use lockstep_sdk::describe_read_error;
-use lockstep_vector_api::{ProgramFileError, ProgramLimits, VrlEnvironment};
+use lockstep_vector_api::{ComponentLimits, ProgramFileError, ProgramLimits, VrlEnvironment};
 
 use crate::vector::compilers;
 
@@ -18,6 +18,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 pub(crate) const OF_VECTOR: VrlEnvironment = VrlEnvironment {
     compiler: compilers::offline_compiler,
     limits: &ProgramLimits::OFFLINE,
+    components: ComponentLimits::OfVector,
     read_file: |name| read(Path::new(name)).map_err(ProgramFileError::Unreadable),
     check_file: Some(|name| check(Path::new(name))),
 };

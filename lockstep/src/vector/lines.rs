@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Write};
 
 use lockstep_shared_validation::{FieldError, ParsedJson};
-use lockstep_vector_api::Catalogue;
+use lockstep_vector_api::{Catalogue, VectorVersion};
 use serde_json::{Value, json};
 
 use crate::vector::configuration::format::{self, Format};
@@ -47,7 +47,7 @@ fn result(catalogue: &Catalogue, line: &[u8], with_start: bool) -> Value {
         return unreadable(&id, &problem);
     }
     let config = match (read.value["config"].as_str(), read.value["format"].as_str()) {
-        (Some(text), Some(name)) => match parsed(text, name) {
+        (Some(text), Some(name)) => match parsed(text, name, catalogue.number()) {
             Ok(config) => config,
             Err(problem) => return unreadable(&id, &problem),
         },
@@ -72,11 +72,11 @@ fn result(catalogue: &Catalogue, line: &[u8], with_start: bool) -> Value {
 }
 
 /// Parses a configuration in a format.
-fn parsed(text: &str, format: &str) -> Result<Value, String> {
+fn parsed(text: &str, format: &str, version: VectorVersion) -> Result<Value, String> {
     let known = Format::named(format);
     let format =
         known.ok_or_else(|| format!("the format `{format}` is unknown; use yaml, json or toml"))?;
-    let table = format::parse(text, format)?;
+    let table = format::parse(text, format, version)?;
     Ok(format::to_json(toml::Value::Table(table)))
 }
 

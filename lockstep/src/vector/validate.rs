@@ -9,6 +9,7 @@ use lockstep_vector_api::{Catalogue, Check, Diagnostic};
 
 use crate::vector::catalogue_files::VersionArgs;
 use crate::vector::common_args::CommonArgs;
+use crate::vector::configuration::Reading;
 use crate::vector::configuration::paths::{ConfigPath, GivenPaths};
 use crate::vector::problems::problems;
 use crate::vector::report::{Level, Report};
@@ -112,7 +113,11 @@ fn validate(catalogue: &Catalogue, args: &Args, common: &CommonArgs) -> io::Resu
     let mut report = Report::new(io::stdout().lock(), common.color);
     let interpolates =
         common.dangerously_allow_env_var_interpolation || catalogue.number().always_interpolates();
-    let config = match configuration::read(&paths, interpolates) {
+    let reading = Reading {
+        interpolates,
+        version: catalogue.number(),
+    };
+    let config = match configuration::read(&paths, reading) {
         Ok(config) => config,
         Err(problems) => {
             report.section(&not_loaded, Level::Error, &problems)?;

@@ -7,6 +7,7 @@ use rds_simulator::Simulator;
 use serde_json::json;
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, database, sqs};
+use crate::running_vector::object;
 use crate::vector::{invalid_spec, pipeline, remapping};
 
 /// Labels that the Prometheus Operator adds to the series of a `PodMonitor`.
@@ -42,7 +43,7 @@ pub async fn record() -> Recording {
     let rds = Simulator::start().await.expect("a simulator");
     let options = EnvOptions {
         controller_env: vec![("AWS_ENDPOINT_URL_SQS".to_owned(), moto.endpoint())],
-        kinds: Some("CloudDatabase,Echo,VectorPipeline,ClusterVectorPipeline"),
+        kinds: Some("CloudDatabase,Echo,VectorAggregator,VectorPipeline,ClusterVectorPipeline"),
         controller_args: vec![
             "--rds-events-queue=arn:aws:sqs:eu-central-1:123456789012:rds-events".to_owned(),
         ],
@@ -55,6 +56,7 @@ pub async fn record() -> Recording {
     stall(&env).await;
     suspend(&env).await;
     own(&env).await;
+    run_vector(&env).await;
 
     let mut recording = Recording::default();
     for round in ["a", "b", "c"] {
@@ -167,6 +169,19 @@ async fn own(env: &TestEnv) {
         .unwrap_or_else(|error| env.fail(&error));
     env.condition_of(&env.objects(&echo), "hello", "Ready", "True")
         .await;
+}
+
+/// Publishes a configuration for an aggregator, whose Pods are then observed.
+async fn run_vector(env: &TestEnv) {
+    env.kubectl_apply(&object("VectorAggregator", "logs", &json!({})))
+        .unwrap_or_else(|error| env.fail(&error));
+    let observed = eventually("the number of Pods by what they have loaded", async || {
+        let metrics = env.metrics(&env.installation.controller_health_url()).await;
+        metrics.contains("\nlockstep_vector_pods{").then_some(())
+    });
+    observed
+        .await
+        .unwrap_or_else(|error| env.fail(&error.to_string()));
 }
 
 async fn scrape(env: &TestEnv, recording: &mut Recording) {

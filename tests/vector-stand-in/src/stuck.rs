@@ -11,10 +11,15 @@ use crate::running::log;
 /// Time for a connection, and between two attempts.
 const ATTEMPT: Duration = Duration::from_secs(1);
 
-/// Waits until the server of each sink is reached that differs between two configurations.
+/// Waits until the server of each sink is reached that differs between two configurations. One that is removed ends beside the new
+/// configuration.
 pub(crate) async fn wait(before: &Value, after: &Value) {
     let sinks = before["sinks"].as_object().into_iter().flatten();
-    for (id, sink) in sinks.filter(|(id, sink)| after["sinks"][id] != **sink) {
+    let is_changed = |id: &String, sink: &Value| {
+        let changed = after["sinks"].get(id);
+        changed.is_some_and(|changed| changed != sink)
+    };
+    for (id, sink) in sinks.filter(|(id, sink)| is_changed(id, sink)) {
         let Some(server) = server(sink) else { continue };
         while !is_reached(&server).await {
             log(&format!(
@@ -59,6 +64,7 @@ mod tests {
         wait(&before, &after).await;
         drop(listener);
         wait(&before, &before).await;
+        wait(&before, &json!({"sinks": {}})).await;
         let waiting = timeout(2 * ATTEMPT, wait(&before, &after)).await;
         assert!(waiting.is_err(), "it does not wait");
         let _listener = TcpListener::bind(address).await.expect("the port");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use lockstep_sdk::describe_read_error;
 use toml::{Table, Value};
 
+use crate::vector::configuration::Reading;
 use crate::vector::configuration::file::read_file;
 use crate::vector::configuration::format::Format;
 use crate::vector::configuration::merge;
@@ -21,13 +22,9 @@ const COMPONENT_FOLDERS: [&str; 5] = [
 ];
 
 /// Reads a folder and adds its content to a configuration.
-pub(crate) fn read(
-    folder: &Path,
-    interpolates: bool,
-    whole: &mut Table,
-) -> Result<(), Vec<String>> {
+pub(crate) fn read(folder: &Path, reading: Reading, whole: &mut Table) -> Result<(), Vec<String>> {
     let mut root = Table::new();
-    for (name, part) in files(folder, interpolates, false)? {
+    for (name, part) in files(folder, reading, false)? {
         if let Value::Table(part) = part {
             merge_into(&mut root, part, &name).map_err(|problem| at(folder, &problem))?;
         }
@@ -43,7 +40,7 @@ pub(crate) fn read(
         let path = folder.join(block);
         if path.is_dir() {
             // Only the options of a transform can be divided between files and folders.
-            let components = files(&path, interpolates, block == "transforms")?;
+            let components = files(&path, reading, block == "transforms")?;
             merge::replace(whole, block, components);
         }
     }
@@ -52,16 +49,16 @@ pub(crate) fn read(
 
 /// Reads the files in a folder, by their names without extension. If `descends` is true, a folder is an option of the
 /// file of its name, or a table of its own.
-fn files(folder: &Path, interpolates: bool, descends: bool) -> Result<Table, Vec<String>> {
+fn files(folder: &Path, reading: Reading, descends: bool) -> Result<Table, Vec<String>> {
     let mut result = Table::new();
-    read_into(&mut result, folder, interpolates, descends)?;
+    read_into(&mut result, folder, reading, descends)?;
     Ok(result)
 }
 
 fn read_into(
     result: &mut Table,
     folder: &Path,
-    interpolates: bool,
+    reading: Reading,
     descends: bool,
 ) -> Result<(), Vec<String>> {
     let mut problems = Vec::new();
@@ -71,10 +68,10 @@ fn read_into(
         let (Some(format), Some(name)) = (Format::of(&path), stem(&path)) else {
             continue;
         };
-        let read = read_file(&path, format, interpolates).and_then(|mut part| {
+        let read = read_file(&path, format, reading).and_then(|mut part| {
             let below = folder.join(&name);
             if descends && below.is_dir() {
-                read_into(&mut part, &below, interpolates, true)?;
+                read_into(&mut part, &below, reading, true)?;
             }
             merge_named(result, name, part).map_err(|problem| at(&path, &problem))
         });
@@ -91,7 +88,7 @@ fn read_into(
         let Some(name) = stem(path).filter(|name| !result.contains_key(name)) else {
             continue;
         };
-        match self::files(path, interpolates, true) {
+        match self::files(path, reading, true) {
             Ok(table) => drop(result.insert(name, Value::Table(table))),
             Err(found) => problems.extend(found),
         }

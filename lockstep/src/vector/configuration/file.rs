@@ -8,15 +8,15 @@ use lockstep_sdk::describe_read_error;
 use lockstep_vector_api::interpolation;
 use toml::Table;
 
-use crate::vector::configuration::format;
 use crate::vector::configuration::format::Format;
 use crate::vector::configuration::paths::STANDARD_INPUT;
+use crate::vector::configuration::{Reading, format};
 
 /// Reads one file.
 pub(crate) fn read_file(
     path: &Path,
     format: Format,
-    interpolates: bool,
+    reading: Reading,
 ) -> Result<Table, Vec<String>> {
     let mut text = String::new();
     let read = if path.as_os_str() == STANDARD_INPUT {
@@ -26,10 +26,10 @@ pub(crate) fn read_file(
     };
     let problem = |error| vec![format!("the file {}", describe_read_error(&error))];
     let parsed = read.map_err(problem).and_then(|()| {
-        if interpolates {
+        if reading.interpolates {
             text = interpolation::interpolate(&text, &environment_variable)?;
         }
-        format::parse(&text, format).map_err(|problem| vec![problem])
+        format::parse(&text, format, reading.version).map_err(|problem| vec![problem])
     });
     parsed.or_else(|problems| located(path, problems).map(|()| Table::new()))
 }

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use lockstep_shared_validation::FieldPath;
+use lockstep_vector_api::VectorVersion;
 use serde_json::{Map, Number, Value};
 use toml::Table;
 
@@ -53,9 +54,18 @@ impl Format {
     }
 }
 
-/// Parses a text as Vector does.
-pub(crate) fn parse(text: &str, format: Format) -> Result<Table, String> {
+/// Field of a table that stands for a null, which TOML does not have. No text contains it.
+const NULL: &str = "\u{0}null";
+
+/// Parses a text as a version of Vector does.
+pub(crate) fn parse(text: &str, format: Format, version: VectorVersion) -> Result<Table, String> {
     match format {
+        Format::Json if version >= VectorVersion::V0_58 => {
+            let read: Value =
+                serde_json::from_str(text).map_err(|error| describe_json_error(&error))?;
+            let read = serde_yaml::to_value(read).map_err(|error| describe_yaml_error(&error))?;
+            to_table(read, version)
+        }
         Format::Toml => toml::from_str(text).map_err(|error| describe_toml_error(text, &error)),
         Format::Json => serde_json::from_str(text).map_err(|error| {
             // The parser of the TOML data model does not name the key of a value that it cannot represent.
@@ -74,8 +84,38 @@ pub(crate) fn parse(text: &str, format: Format) -> Result<Table, String> {
                 serde_yaml::from_str(text).map_err(|error| describe_yaml_error(&error))?;
             read.apply_merge()
                 .map_err(|error| describe_yaml_error(&error))?;
-            serde_yaml::from_value(read.clone()).map_err(|_| unreadable::describe(&read))
+            to_table(read, version)
         }
+    }
+}
+
+/// Converts a value to the data model of TOML. From 0.58 on, Vector has another one: with nulls, and without infinite numbers.
+fn to_table(mut value: serde_yaml::Value, version: VectorVersion) -> Result<Table, String> {
+    if version >= VectorVersion::V0_58
+        && let Some(fields) = value.as_mapping_mut()
+    {
+        for field in fields.values_mut() {
+            mark_nulls(field)?;
+        }
+    }
+    serde_yaml::from_value(value.clone()).map_err(|_| unreadable::describe(&value))
+}
+
+fn mark_nulls(value: &mut serde_yaml::Value) -> Result<(), String> {
+    match value {
+        serde_yaml::Value::Null => {
+            let mark = [(NULL.into(), true.into())];
+            *value = serde_yaml::Mapping::from_iter(mark).into();
+            Ok(())
+        }
+        serde_yaml::Value::Number(number) if number.as_f64().is_some_and(|it| !it.is_finite()) => {
+            Err(format!(
+                "Vector does not accept the number {number}; write a finite one"
+            ))
+        }
+        serde_yaml::Value::Sequence(items) => items.iter_mut().try_for_each(mark_nulls),
+        serde_yaml::Value::Mapping(fields) => fields.values_mut().try_for_each(mark_nulls),
+        _ => Ok(()),
     }
 }
 
@@ -103,6 +143,7 @@ pub(crate) fn to_json(value: toml::Value) -> Value {
             Map::from_iter([("date".to_owned(), date.to_string().into())]).into()
         }
         toml::Value::Array(items) => items.into_iter().map(to_json).collect(),
+        toml::Value::Table(table) if table.contains_key(NULL) => Value::Null,
         toml::Value::Table(table) => {
             let fields = table
                 .into_iter()

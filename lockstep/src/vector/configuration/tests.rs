@@ -6,6 +6,11 @@ use serde_json::json;
 
 use super::*;
 
+const PLAIN: Reading = Reading {
+    interpolates: false,
+    version: VectorVersion::V0_57,
+};
+
 fn file(path: &Path) -> ConfigPath {
     ConfigPath::File(path.to_owned(), None)
 }
@@ -19,6 +24,33 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
         fs::write(path, content).expect("a file");
     }
     folder
+}
+
+#[test]
+fn nulls_are_read_from_0_58_on_and_infinite_numbers_no_longer() {
+    let folder = folder(&[
+        ("null.yaml", "sinks: {a: {b: null, c: [null, 1]}}\n"),
+        (
+            "null.json",
+            r#"{"sinks": {"a": {"b": null, "c": [null, 1]}}}"#,
+        ),
+        ("infinite.yaml", "sinks: {a: {b: .inf}}\n"),
+    ]);
+    let read = |name: &str, version| {
+        let reading = Reading { version, ..PLAIN };
+        read(&[file(&folder.path().join(name))], reading)
+    };
+    let nulls = json!({"sinks": {"a": {"b": null, "c": [null, 1]}}});
+    for name in ["null.yaml", "null.json"] {
+        assert!(read(name, VectorVersion::V0_57).is_err(), "{name}");
+        assert_eq!(
+            read(name, VectorVersion::V0_58),
+            Ok(nulls.clone()),
+            "{name}"
+        );
+    }
+    assert!(read("infinite.yaml", VectorVersion::V0_57).is_ok());
+    assert!(read("infinite.yaml", VectorVersion::V0_58).is_err());
 }
 
 #[test]
@@ -40,7 +72,7 @@ fn all_formats_yield_the_same_configuration() {
     ]);
     for name in ["a.yaml", "a.json", "a.toml", "none"] {
         assert_eq!(
-            read(&[file(&folder.path().join(name))], false),
+            read(&[file(&folder.path().join(name))], PLAIN),
             Ok(json!({"sources": {"in": {"type": "stdin", "max_length": 10}}})),
             "{name}"
         );
@@ -55,7 +87,7 @@ fn an_error_names_its_location_the_problem_and_what_to_do() {
         if let Some(content) = content {
             fs::write(&path, content).expect("a file");
         }
-        let errors = read(&[file(&path)], false).expect_err("the file is invalid");
+        let errors = read(&[file(&path)], PLAIN).expect_err("the file is invalid");
         let prefix = format!("{}: ", path.display());
         errors[0]
             .strip_prefix(&prefix)
@@ -162,8 +194,8 @@ fn files_are_merged_and_conflicts_name_their_file() {
             .collect()
     };
     let both = json!({"sources": {"a": {"type": "stdin"}, "b": {"type": "stdin"}}});
-    assert_eq!(read(&paths(&["a.yaml", "b.json"]), false), Ok(both));
-    let problems = read(&paths(&["a.yaml", "b.json", "c.toml"]), false).expect_err("a conflict");
+    assert_eq!(read(&paths(&["a.yaml", "b.json"]), PLAIN), Ok(both));
+    let problems = read(&paths(&["a.yaml", "b.json", "c.toml"]), PLAIN).expect_err("a conflict");
     let at = folder.path().join("c.toml");
     let expected = format!(
         "{}: sources[a]: the name is already used in another file; rename one of them",
@@ -192,7 +224,7 @@ fn a_folder_has_files_and_folders_of_components() {
         ("enrichment_tables/table.yaml", "type: file"),
     ]);
     assert_eq!(
-        read(&[ConfigPath::Folder(folder.path().to_owned())], false),
+        read(&[ConfigPath::Folder(folder.path().to_owned())], PLAIN),
         Ok(json!({
             "data_dir": "/a",
             "sources": {"in": {"type": "stdin", "max_length": 2}, "gone": {"type": "file"}},
@@ -215,7 +247,7 @@ fn errors_in_a_folder_name_their_file() {
         ("sinks/out.yaml", "a: ~"),
     ]);
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let errors = |path: PathBuf| read(&[ConfigPath::Folder(path)], false).expect_err("an error");
+    let errors = |path: PathBuf| read(&[ConfigPath::Folder(path)], PLAIN).expect_err("an error");
     let found = errors(folder.path().to_owned());
     assert_eq!(
         found,
@@ -245,10 +277,17 @@ fn variables_are_replaced_only_on_request() {
     let folder = folder(&[("a.yaml", "data_dir: ${LOCKSTEP_NONE:-/a}/${HOSTNAME}")]);
     let path = [file(&folder.path().join("a.yaml"))];
     assert_eq!(
-        read(&path, false),
+        read(&path, PLAIN),
         Ok(json!({"data_dir": "${LOCKSTEP_NONE:-/a}/${HOSTNAME}"}))
     );
-    let replaced = read(&path, true).expect("a configuration");
+    let replaced = read(
+        &path,
+        Reading {
+            interpolates: true,
+            ..PLAIN
+        },
+    )
+    .expect("a configuration");
     let replaced = replaced["data_dir"].as_str().expect("text");
     assert!(
         replaced.starts_with("/a/") && replaced.len() > 3,
@@ -277,7 +316,7 @@ fn a_number_that_json_does_not_have_is_judged_as_by_vector() {
         (sample("-.inf"), false),
     ] {
         let folder = folder(&[("a.yaml", &text)]);
-        let config = read(&[file(&folder.path().join("a.yaml"))], false).expect("a configuration");
+        let config = read(&[file(&folder.path().join("a.yaml"))], PLAIN).expect("a configuration");
         let problems = crate::vector::problems::problems(Catalogue::shipped(), &config, false);
         let errors = problems.iter().filter(|it| !it.check.is_warning());
         assert_eq!(errors.count() == 0, is_valid, "{text}: {problems:?}");

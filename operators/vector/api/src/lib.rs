@@ -46,10 +46,10 @@ pub use crate::types::workload::{
 };
 pub use lockstep_vector_config::confinement::OptOut;
 pub use lockstep_vector_config::{
-    Catalogue, CatalogueError, Check, Component, ComponentKind, Diagnostic, Entry, Interpolation,
-    OptionEntry, ProgramFileError, ProgramScope, Requirement, VectorVersion, VrlEnvironment,
-    find_literal_variables, interpolation, option_path, similar_types, usage, validate_config,
-    validate_secrets, validate_start_up,
+    Catalogue, CatalogueError, Check, Component, ComponentKind, ComponentLimits, Diagnostic, Entry,
+    Interpolation, OptionEntry, ProgramFileError, ProgramScope, Requirement, VectorVersion,
+    VrlEnvironment, find_literal_variables, interpolation, option_path, similar_types, usage,
+    validate_config, validate_secrets, validate_start_up,
 };
 pub use lockstep_vector_vrl::{
     Compiler, InProcessCompiler, MakeCompiler, Program, ProgramLimits, VrlDiagnostic,

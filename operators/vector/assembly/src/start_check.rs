@@ -353,6 +353,7 @@ impl StartCheck<'_> {
         let environment = VrlEnvironment {
             compiler: || Box::new(NoCompiler),
             limits: self.environment.limits,
+            components: self.environment.components,
             read_file: |_| Ok(String::new()),
             check_file: self.environment.check_file,
         };

@@ -47,6 +47,7 @@ pub use crate::catalogue_error::CatalogueError;
 pub use crate::component::{Component, ComponentKind, KUBERNETES_EVENTS, components, is_pattern};
 pub use crate::diagnostic::{Check, Diagnostic};
 pub use crate::interpolation::Interpolation;
+pub use crate::limits::ComponentLimits;
 pub use crate::literal_variables::find_literal_variables;
 pub use crate::option_list::{OptionEntry, Requirement};
 pub use crate::options::Options;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::component::{Component, ComponentKind, components, is_pattern};
 
-/// Maximum number of components of a configuration.
+/// Maximum number of components of a pipeline.
 const MAX_COMPONENTS: usize = 1000;
 
 /// Maximum length of a component name, in bytes.
@@ -20,14 +20,35 @@ const MAX_PATTERNS: usize = 100;
 /// Maximum number of routes of all components.
 const MAX_ROUTES: usize = 10_000;
 
+/// Limits of the components of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComponentLimits {
+    /// Those of one pipeline.
+    OfPipeline,
+    /// Those of the configuration of a whole Vector, which may run many pipelines.
+    OfVector,
+}
+
+impl ComponentLimits {
+    /// Returns the limit that a pipeline has, for this configuration.
+    fn of(self, limit: usize) -> usize {
+        match self {
+            Self::OfPipeline => limit,
+            Self::OfVector => 100 * limit,
+        }
+    }
+}
+
 /// Returns an error if the components of a configuration exceed a limit.
-pub(crate) fn exceeded(config: &Map<String, Value>) -> Option<FieldError> {
+pub(crate) fn exceeded(config: &Map<String, Value>, limits: ComponentLimits) -> Option<FieldError> {
+    let [max_components, max_inputs, max_patterns, max_routes] =
+        [MAX_COMPONENTS, MAX_INPUTS, MAX_PATTERNS, MAX_ROUTES].map(|limit| limits.of(limit));
     let all: Vec<_> = components(config).collect();
     let wrong =
         |path: &str, detail: String| Some(FieldError::invalid_hidden(FieldPath::new(path), detail));
-    if all.len() > MAX_COMPONENTS {
+    if all.len() > max_components {
         let detail = format!(
-            "there are {} components, more than the limit of {MAX_COMPONENTS}; split the pipeline",
+            "there are {} components, more than the limit of {max_components}; split the pipeline",
             all.len()
         );
         return wrong(most(config).block(), detail);
@@ -46,9 +67,9 @@ pub(crate) fn exceeded(config: &Map<String, Value>) -> Option<FieldError> {
         );
         return wrong(component.family.block(), detail);
     }
-    if routes > MAX_ROUTES {
+    if routes > max_routes {
         let detail = format!(
-            "there are {routes} routes, more than the limit of {MAX_ROUTES}; split the pipeline"
+            "there are {routes} routes, more than the limit of {max_routes}; split the pipeline"
         );
         return wrong(ComponentKind::Transform.block(), detail);
     }
@@ -57,18 +78,18 @@ pub(crate) fn exceeded(config: &Map<String, Value>) -> Option<FieldError> {
         Some(inputs.len())
     });
     let inputs: usize = inputs.sum();
-    if inputs > MAX_INPUTS {
+    if inputs > max_inputs {
         let detail = format!(
-            "the components have {inputs} inputs in total, more than the limit of {MAX_INPUTS}; split the pipeline"
+            "the components have {inputs} inputs in total, more than the limit of {max_inputs}; split the pipeline"
         );
         return wrong(most(config).block(), detail);
     }
     let patterns = all.iter().flat_map(Component::inputs);
     let patterns = patterns.filter(|input| is_pattern(input));
     let patterns = patterns.count();
-    if patterns > MAX_PATTERNS {
+    if patterns > max_patterns {
         let detail = format!(
-            "{patterns} inputs are patterns, more than the limit of {MAX_PATTERNS}; list the components by name"
+            "{patterns} inputs are patterns, more than the limit of {max_patterns}; list the components by name"
         );
         return wrong(most(config).block(), detail);
     }
@@ -97,4 +118,20 @@ fn most(config: &Map<String, Value>) -> ComponentKind {
         .into_iter()
         .max_by_key(count)
         .unwrap_or(ComponentKind::Source)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_configuration_of_a_whole_vector_has_the_components_of_many_pipelines() {
+        let source = |index: usize| (format!("s{index}"), json!({"type": "demo_logs"}));
+        let sources: Map<_, _> = (0..=MAX_COMPONENTS).map(source).collect();
+        let config = Map::from_iter([("sources".to_owned(), sources.into())]);
+        assert!(exceeded(&config, ComponentLimits::OfPipeline).is_some());
+        assert_eq!(exceeded(&config, ComponentLimits::OfVector), None);
+    }
 }

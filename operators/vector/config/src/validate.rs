@@ -42,7 +42,7 @@ pub fn validate_config(
         problems.add(Check::Readable, error);
         return problems.into_diagnostics();
     };
-    if let Some(error) = limits::exceeded(fields) {
+    if let Some(error) = limits::exceeded(fields, environment.components) {
         problems.add(Check::Limits, error);
         return problems.into_diagnostics();
     }

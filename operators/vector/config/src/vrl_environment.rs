@@ -2,6 +2,8 @@
 
 use lockstep_vector_vrl::{MakeCompiler, ProgramLimits};
 
+use crate::limits::ComponentLimits;
+
 /// Compiler, limits and files for VRL programs.
 #[derive(Clone, Copy, Debug)]
 pub struct VrlEnvironment {
@@ -9,6 +11,8 @@ pub struct VrlEnvironment {
     pub compiler: MakeCompiler,
     /// Limits of the programs.
     pub limits: &'static ProgramLimits,
+    /// Limits of the components.
+    pub components: ComponentLimits,
     /// Reads the file with the program of a `remap` transform.
     pub read_file: fn(&str) -> Result<String, ProgramFileError>,
     /// Checks that a file that Vector reads while it compiles a program can be read, and returns why not. None if the files
@@ -35,6 +39,7 @@ impl VrlEnvironment {
         Self {
             compiler,
             limits: &ProgramLimits::SHARED,
+            components: ComponentLimits::OfPipeline,
             read_file: |_| Err(ProgramFileError::OfHost),
             check_file: None,
         }
