@@ -23,9 +23,10 @@ const BACKEND: &str = "k8s";
 /// Maximum length of a key of a Secret.
 const LONGEST_KEY: usize = 253;
 
-/// Pattern of references, as in Vector.
+/// Pattern of references, as in Vector from 0.58 on: before, the name of a backend has no hyphen. A rewritten reference is one for all
+/// versions.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"SECRET\[(?P<name>[[:word:]]+)\.(?P<key>[[:word:].\-/]+)\]")
+    Regex::new(r"SECRET\[(?P<name>[[:word:]\-]+)\.(?P<key>[[:word:].\-/]+)\]")
         .expect("the pattern is valid")
 });
 
@@ -263,7 +264,13 @@ mod tests {
 
     #[test]
     fn references_become_files_of_the_pipeline() {
-        let declared = declared(&[("es", None)]);
+        let declared = declared(&[("es", None), ("es-2", None)]);
+        // In Vector before 0.58, this is no reference.
+        let (value, _) =
+            rewritten(Some("a"), "p", &declared, json!("SECRET[es-2.user]")).expect("a reference");
+        assert_eq!(value, "SECRET[k8s.a__p__es-2.user]");
+        let foreign = rewritten(Some("a"), "p", &declared, json!("SECRET[es-3.user]"));
+        foreign.expect_err("no such Secret");
         let value = json!({
             "user": "SECRET[es.user]", "url": ["http://SECRET[es.host]:SECRET[es.user]/"],
             "SECRET[es.user]": 1, "plain": "SECRET[es]",

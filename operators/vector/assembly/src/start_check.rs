@@ -206,10 +206,13 @@ impl StartCheck<'_> {
             found.retain(|problem| self.accepted.contains(&problem.check));
             found
         };
-        if self.accepted.is_empty() || !accepted(&together(options, &[part])).is_empty() {
+        if self.accepted.is_empty() {
             return Vec::new();
         }
-        accepted(resolved)
+        let seen = accepted(&together(options, &[part]));
+        let mut found = accepted(resolved);
+        found.retain(|problem| !seen.contains(problem));
+        found
     }
 
     /// Returns the errors of URIs in Secrets with which only later versions of Vector do not start. What runs with them runs on.

@@ -72,11 +72,12 @@ pub(crate) use crate::owned::config_check::{
     is_in_pods as is_checked_in_pods,
 };
 pub(crate) use crate::owned::configuration_secret::{
-    MAX_BYTES as MAX_SECRET_BYTES, compressed_bytes,
+    MAX_BYTES as MAX_SECRET_BYTES, compressed_bytes, has_room_for_reports,
 };
 pub(crate) use crate::owned::data_migration::{
     image as migration_image, live_secrets, live_suffix,
 };
+pub(crate) use crate::owned::image::has_interpolation_flag;
 pub(crate) use crate::owned::labels::of_pods as labels_of_pods;
 pub use crate::owned::labels::{DATA_LAYOUT, DATA_MIGRATION, GLOBAL_OPTIONS_CHECKSUM};
 pub use crate::owned::last_change::{Change, ChangeAction};

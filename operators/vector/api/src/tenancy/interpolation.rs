@@ -16,9 +16,10 @@ use crate::types::pipeline::Pipeline;
 /// Maximum number of violations. One text can cause many of them.
 const MAX_FOUND: usize = 200;
 
-/// Pattern of variables and secrets that Vector recognizes anywhere in the text of a configuration.
+/// Pattern of variables and secrets that Vector recognizes anywhere in the text of a configuration. Before 0.58, the name of a backend
+/// has no hyphen; a text that becomes a reference with an upgrade would stop all pipelines.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\$\$|\$(?P<plain>[[:word:].]+)|\$\{(?P<braced>[[:word:].]+)(?P<end>\}?)|SECRET\[(?P<secret>[[:word:]]+)\.")
+    Regex::new(r"\$\$|\$(?P<plain>[[:word:].]+)|\$\{(?P<braced>[[:word:].]+)(?P<end>\}?)|SECRET\[(?P<secret>[[:word:]\-]+)\.")
         .expect("the pattern is valid")
 });
 

@@ -38,8 +38,13 @@ fn of_files(
     files: &BTreeMap<String, Vec<u8>>,
     reports_loads: bool,
 ) -> Result<Vec<Value>, OwnedObjectsError> {
+    let lines = if reports_loads {
+        load_report::lines(files)
+    } else {
+        BTreeMap::new()
+    };
     let with_report = |name: &String, content: &Vec<u8>| {
-        let report = reports_loads.then(|| load_report::file(name, content));
+        let report = lines.get(name).map(|line| load_report::file(name, line));
         [(name.clone(), content.clone())].into_iter().chain(report)
     };
     if runner.is_compressed() {
@@ -54,11 +59,7 @@ fn of_files(
     }
     let remedy = "set compressConfigFile, or run fewer pipelines in this workload";
     let secrets = files.iter().map(|(file, content)| {
-        let mut values: BTreeMap<_, _> = with_report(file, content).collect();
-        // Without room for it, it is not known which configuration runs.
-        if values.values().map(Vec::len).sum::<usize>() > MAX_BYTES {
-            values.retain(|name, _| name == file);
-        }
+        let values: BTreeMap<_, _> = with_report(file, content).collect();
         secret(runner, name(runner, suffix, file), &values, remedy)
     });
     secrets.collect()
@@ -121,6 +122,18 @@ pub(crate) fn secret(
     let data: BTreeMap<_, _> = encoded.collect();
     let secret = object("v1", "Secret", runner.metadata(&name));
     Ok(secret.with("data", json!(data)).into())
+}
+
+/// Returns true if there is room for the components with which Vector tells that it runs the files.
+pub(crate) fn has_room_for_reports(files: &BTreeMap<String, Vec<u8>>, is_compressed: bool) -> bool {
+    let lines = load_report::lines(files);
+    let report = |name: &String| load_report::file(name, &lines[name]).1;
+    if is_compressed {
+        let reports = files.keys().map(|name| (name.clone(), report(name)));
+        return compressed_bytes(files) + compressed_bytes(&reports.collect()) <= MAX_BYTES;
+    }
+    let mut all = files.iter();
+    all.all(|(name, content)| content.len() + report(name).len() <= MAX_BYTES)
 }
 
 /// Returns the size of all files after compression, which are then in one Secret.

@@ -15,28 +15,27 @@ const COMPONENT: &str = "lockstep_loaded";
 /// Number of characters of the fingerprint.
 const FINGERPRINT: usize = 32;
 
-/// Returns the line that a Vector prints once it runs a file.
-pub(crate) fn line(file: &str, content: &[u8]) -> String {
-    let hash = fingerprint(&json!([file, String::from_utf8_lossy(content)]));
-    format!("lockstep has loaded {file} {}", &hash[..FINGERPRINT])
-}
-
-/// Returns the lines that a Vector prints once it runs all files.
-pub(crate) fn lines(files: &BTreeMap<String, Vec<u8>>) -> Vec<String> {
+/// Returns the lines that a Vector prints once it runs all files, by the names of the files. Each changes with any of the files, since
+/// Vector prints it only then, and the log does not keep older ones.
+pub(crate) fn lines(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+    let contents = files.iter();
+    let contents = contents.map(|(name, content)| (name, String::from_utf8_lossy(content)));
+    let hash = fingerprint(&json!(contents.collect::<BTreeMap<_, _>>()));
+    let line = |file: &String| format!("lockstep has loaded {file} {}", &hash[..FINGERPRINT]);
     files
-        .iter()
-        .map(|(name, content)| line(name, content))
+        .keys()
+        .map(|file| (file.clone(), line(file)))
         .collect()
 }
 
 /// Returns the name and the content of the file with the components that print the line.
-pub(crate) fn file(file: &str, content: &[u8]) -> (String, Vec<u8>) {
+pub(crate) fn file(file: &str, line: &str) -> (String, Vec<u8>) {
     let stem = file.trim_end_matches(".json").replace('-', "_");
     let source = format!("{COMPONENT}_{stem}");
     let sink = format!("{source}_log");
     let config = json!({
         "sources": {(&source): {
-            "type": "demo_logs", "format": "shuffle", "lines": [line(file, content)], "count": 1,
+            "type": "demo_logs", "format": "shuffle", "lines": [line], "count": 1,
         }},
         "sinks": {(sink): {"type": "console", "inputs": [source], "encoding": {"codec": "text"}}},
     });
@@ -54,9 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_changes_with_the_file_and_its_components_are_valid() {
-        let (name, content) = file("agent-1.json", b"{}");
+    fn each_line_changes_with_any_file_and_its_components_are_valid() {
+        let files = |first: &str, second: &str| {
+            let files = [("agent.json", first), ("agent-1.json", second)];
+            let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+            lines(&BTreeMap::from(files))
+        };
+        let lines = files("{}", "{}");
+        let line = &lines["agent-1.json"];
+        let (name, content) = file("agent-1.json", line);
         assert_eq!(name, "loaded-agent-1.json");
+        assert!(String::from_utf8_lossy(&content).contains(line));
         let config = serde_json::from_slice(&content).expect("JSON");
         for version in VectorVersion::MEASURED {
             let catalogue = Catalogue::of_version(version).expect("a catalogue");
@@ -66,9 +73,8 @@ mod tests {
                 validate_config(catalogue, &config, &none, &environment, ProgramScope::Start);
             assert_eq!(found, []);
         }
-        let one = line("agent.json", b"{}");
-        assert!(String::from_utf8_lossy(&file("agent.json", b"{}").1).contains(&one));
-        assert_ne!(one, line("agent.json", b"{ }"));
-        assert_ne!(one, line("config.json", b"{}"));
+        for changed in [files("{ }", "{}"), files("{}", "{ }")] {
+            assert!(lines.iter().all(|(name, line)| changed[name] != *line));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lockstep_vector_assembly::{Assembly, AssemblyOptions, PipelineKey, PipelinePart, TooLarge};
 
-use crate::owned::Publication;
+use crate::owned::{self, Publication};
 use crate::run::data_migration::PresentNames;
 use crate::run::observed::Observed;
 use crate::run::publication::{self, SecretsOfFiles};
@@ -58,11 +58,10 @@ impl<K: RunsPipelines> PublicationBuilder<'_, K> {
             names,
             self.image,
         );
-        let publication = Publication {
-            data_directory: Some(self.data_directory.to_owned()),
-            reports_loads: self.reports_loads,
-            ..publication?
-        };
+        let mut publication = publication?;
+        publication.data_directory = Some(self.data_directory.to_owned());
+        publication.reports_loads = self.reports_loads
+            && owned::has_room_for_reports(&publication.files, is_compressed.unwrap_or_default());
         Ok((publication, image))
     }
 }

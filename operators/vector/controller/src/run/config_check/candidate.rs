@@ -35,7 +35,10 @@ pub(crate) fn hides_log(workload: &Workload) -> bool {
         |it: &Value| !it["valueFrom"]["secretKeyRef"].is_null() || !it["secretRef"].is_null();
     let variables = workload.env.iter().chain(&workload.env_from);
     let mut variables = variables.cloned().map(Value::Object);
-    workload.env_var_interpolation.unwrap_or_default() && variables.any(|it| from_secret(&it))
+    let image = workload.image.as_deref().unwrap_or_default();
+    let replaces = workload.env_var_interpolation.unwrap_or_default()
+        || !owned::has_interpolation_flag(workload, image);
+    replaces && variables.any(|it| from_secret(&it))
 }
 
 #[cfg(test)]
@@ -106,5 +109,11 @@ mod tests {
                 json!({"envVarInterpolation": interpolates, "env": env, "envFrom": env_from});
             assert_eq!(hides_log(&workload(&spec)), expected, "{spec}");
         }
+        // Versions before 0.57 replace them without a flag.
+        let mut older = json!({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]});
+        older["image"] = json!("timberio/vector:0.48.0-alpine");
+        assert!(hides_log(&workload(&older)));
+        older["image"] = json!("timberio/vector:0.57.0-alpine");
+        assert!(!hides_log(&workload(&older)));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
-use kube::api::{Api, EvictParams};
+use kube::api::{Api, DeleteParams, EvictParams, Preconditions};
 use tokio::time::Instant;
 
 use crate::run::reload::observer::Target;
@@ -44,7 +44,18 @@ impl Evictions {
             Turn::Never => return None,
         };
         let pods: Api<Pod> = Api::namespaced(client.clone(), &target.namespace);
-        match pods.evict(&name, &EvictParams::default()).await {
+        // A Pod of a StatefulSet has the name of the one before it.
+        let params = EvictParams {
+            delete_options: Some(DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: Some(pod_uid.clone()),
+                    ..Preconditions::default()
+                }),
+                ..DeleteParams::default()
+            }),
+            ..EvictParams::default()
+        };
+        match pods.evict(&name, &params).await {
             Ok(_) => {
                 tracing::warn!(
                     pod = name,
@@ -85,7 +96,7 @@ impl Evictions {
         }
         // The one before must run first.
         let others = loads.pods.iter().filter(|(other, _)| *other != pod);
-        if others.into_iter().any(|(_, load)| !load.is_ready) {
+        if loads.has_leaving || others.into_iter().any(|(_, load)| !load.is_ready) {
             return Turn::In(FIRST_WAIT);
         }
         if evicted.is_none() {
@@ -149,7 +160,6 @@ mod tests {
         let pods = pods.iter().map(|(uid, is_stuck, is_ready)| {
             let load = PodLoad {
                 name: format!("pod-{uid}"),
-                restarts: 0,
                 is_running: true,
                 is_ready: *is_ready,
                 state: if *is_stuck {
@@ -157,12 +167,14 @@ mod tests {
                 } else {
                     PodState::Loaded
                 },
-                reads: 1,
+                ..PodLoad::default()
             };
             ((*uid).to_owned(), load)
         });
         Loads {
             pods: pods.collect(),
+            is_listed: true,
+            has_leaving: false,
         }
     }
 
@@ -180,6 +192,15 @@ mod tests {
         let starting = loads(&[("b", true, true), ("d", false, false)]);
         assert_eq!(
             evictions.next("w", &one, &starting, later),
+            Turn::In(FIRST_WAIT)
+        );
+        // One is being deleted.
+        let leaving = Loads {
+            has_leaving: true,
+            ..both.clone()
+        };
+        assert_eq!(
+            evictions.next("w", &one, &leaving, later),
             Turn::In(FIRST_WAIT)
         );
         assert_eq!(evictions.next("w", &one, &both, later), turn("b"));

@@ -3,11 +3,14 @@
 //! The texts are those of `src/app.rs`, `src/topology/controller.rs` and `src/internal_events/process.rs` of Vector from 0.40 to
 //! 0.58. None names the configuration, so that only the lines of [`load_report`](crate::owned) tell which one runs.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::jiff::Timestamp;
+
 /// Lines with which a reload ends that was refused: the old configuration runs on.
-const REFUSED: [&str; 3] = [
+const REFUSED: [&str; 2] = [
     "Reload was not successful",
     "Failed to load config files, reload aborted",
-    "Failed to restart topology, shutting down",
 ];
 
 /// Line with which Vector begins to replace its components, after which it waits for those that end.
@@ -22,52 +25,111 @@ const LEVELS: [&str; 2] = [" ERROR ", " WARN "];
 /// Field with the name of the component that a line is about.
 const COMPONENT: &str = "component_id=";
 
-/// What a log says about a configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Logged {
-    /// Vector runs it.
-    Loaded,
-    /// The last reload was refused; the lines say why.
-    Refused(String),
-    /// The last reload has begun and not ended. With the components about which Vector has warned since.
-    Begun(Vec<String>),
-    /// Nothing about it.
-    Nothing,
+/// Span of the lines that a program writes with the function `log`: their text is that of a tenant.
+const PROGRAM: &str = "transform{";
+
+/// Maximum length of the reasons of a refusal in bytes, and maximum number of components that are named. Tenants decide how long the
+/// lines are, and each Pod has its own.
+const LONGEST: usize = 2048;
+const COMPONENTS: usize = 5;
+
+/// What a log says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LogReading {
+    /// Last line about each file, by what comes before the fingerprint: Vector runs this content.
+    pub(crate) runs: BTreeMap<String, String>,
+    /// What became of the last reload.
+    pub(crate) reload: Option<Reload>,
 }
 
-/// Reads a log. `lines` are those that Vector prints once it runs the configuration.
-pub(crate) fn read(log: &str, lines: &[String]) -> Logged {
-    let is_printed = |line: &String| log.lines().any(|it| it.trim_end() == line);
-    if lines.iter().all(is_printed) {
-        return Logged::Loaded;
+/// Result of a reload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reload {
+    /// It has begun and not ended. With the components about which Vector has warned since.
+    Begun(Timestamp, Vec<String>),
+    /// It was refused; the lines say why.
+    Refused(Timestamp, String),
+    /// It ended well.
+    Done,
+}
+
+/// Returns what comes before the fingerprint in the line about a file.
+pub(crate) fn file_of(line: &str) -> &str {
+    line.rsplit_once(' ').map_or(line, |(file, _)| file)
+}
+
+/// Reads a log whose lines begin with the time at which the kubelet got them. `lines` are those that Vector prints once it runs a
+/// configuration.
+pub(crate) fn read(log: &str, lines: &[String]) -> LogReading {
+    let all: Vec<(Timestamp, &str)> = log.lines().filter_map(timed).collect();
+    let mut runs = BTreeMap::new();
+    for (_, line) in &all {
+        let file = file_of(line);
+        if lines.iter().any(|it| file_of(it) == file) {
+            runs.insert(file.to_owned(), (*line).to_owned());
+        }
     }
-    let all: Vec<&str> = log.lines().collect();
-    let last = |texts: &[&str]| {
-        all.iter()
-            .rposition(|line| texts.iter().any(|it| line.contains(it)))
-    };
+    let last = |texts: &[&str]| all.iter().rposition(|(_, line)| is_one_of(line, texts));
     let (refused, begun, done) = (last(&REFUSED), last(&[BEGUN]), last(&[DONE]));
-    if refused.is_some() && refused >= begun && refused >= done {
-        // The reasons come before the result, and after the end of the reload before it.
-        let from = done.map_or(0, |it| it + 1);
-        let why = all[from..].iter().filter(|line| is_problem(line));
-        let why: Vec<&str> = why.copied().collect();
-        return Logged::Refused(why.join("\n"));
-    }
-    match begun.filter(|_| begun > done) {
-        Some(begun) => Logged::Begun(components(&all[begun..])),
-        None => Logged::Nothing,
-    }
+    let reload = match (refused, begun, done) {
+        (Some(refused), _, _) if refused_last(refused, begun, done) => {
+            // The reasons come before the result, and after the beginning of the reload or the end of the one before it.
+            let from = begun.max(done).map_or(0, |it| it + 1);
+            Some(Reload::Refused(
+                all[refused].0,
+                reasons(&all[from..=refused]),
+            ))
+        }
+        (_, Some(begun), _) if Some(begun) > done => {
+            Some(Reload::Begun(all[begun].0, components(&all[begun..])))
+        }
+        (_, _, Some(_)) => Some(Reload::Done),
+        _ => None,
+    };
+    LogReading { runs, reload }
+}
+
+fn refused_last(refused: usize, begun: Option<usize>, done: Option<usize>) -> bool {
+    Some(refused) > begun && Some(refused) > done
+}
+
+/// Separates the time from a line.
+fn timed(line: &str) -> Option<(Timestamp, &str)> {
+    let (time, text) = line.split_once(' ')?;
+    Some((time.parse().ok()?, text.trim_end()))
+}
+
+fn is_one_of(line: &str, texts: &[&str]) -> bool {
+    let mut found = texts.iter().filter_map(|text| line.find(text));
+    found.any(|at| !line[..at].contains(PROGRAM))
 }
 
 fn is_problem(line: &str) -> bool {
-    LEVELS.iter().any(|level| line.contains(level)) || REFUSED.iter().any(|it| line.contains(it))
+    LEVELS.iter().any(|level| line.contains(level)) || is_one_of(line, &REFUSED)
+}
+
+/// Returns the last lines with problems, without the time that Vector prints.
+fn reasons(lines: &[(Timestamp, &str)]) -> String {
+    let problems = lines.iter().filter(|(_, line)| is_problem(line));
+    let mut kept: Vec<&str> = Vec::new();
+    let mut length = 0;
+    for (_, line) in problems.rev() {
+        let level = LEVELS.iter().filter_map(|level| line.find(level)).min();
+        let text = line[level.unwrap_or_default()..].trim_start();
+        length += text.len() + 1;
+        if length > LONGEST && !kept.is_empty() {
+            break;
+        }
+        kept.push(&text[..text.floor_char_boundary(LONGEST)]);
+    }
+    kept.reverse();
+    kept.join("\n")
 }
 
 /// Returns the names of the components in warnings, each once, the one with most lines first.
-fn components(lines: &[&str]) -> Vec<String> {
+fn components(lines: &[(Timestamp, &str)]) -> Vec<String> {
     let mut found: Vec<(usize, &str)> = Vec::new();
-    for line in lines.iter().filter(|line| is_problem(line)) {
+    for (_, line) in lines.iter().filter(|(_, line)| is_problem(line)) {
         let Some((_, rest)) = line.split_once(COMPONENT) else {
             continue;
         };
@@ -83,7 +145,8 @@ fn components(lines: &[&str]) -> Vec<String> {
         }
     }
     found.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    found.into_iter().map(|(_, name)| name.to_owned()).collect()
+    let names = found.into_iter().take(COMPONENTS);
+    names.map(|(_, name)| name.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -94,27 +157,42 @@ mod tests {
 lockstep has loaded agent.json 1
 ";
 
-    fn logged(more: &str) -> Logged {
-        let lines = ["lockstep has loaded agent.json 2".to_owned()];
-        read(&format!("{BEFORE}{more}"), &lines)
+    /// Reads a log of which the kubelet got a line each second.
+    fn read_lines(log: &str, lines: &[&str]) -> LogReading {
+        let lines: Vec<String> = lines.iter().map(|&line| line.to_owned()).collect();
+        let timed = log.lines().enumerate();
+        let timed = timed.map(|(second, line)| format!("2026-01-01T00:00:{second:02}.5Z {line}\n"));
+        read(&timed.collect::<String>(), &lines)
+    }
+
+    fn reload(more: &str) -> Option<Reload> {
+        read_lines(
+            &format!("{BEFORE}{more}"),
+            &["lockstep has loaded agent.json 2"],
+        )
+        .reload
+    }
+
+    fn at(second: usize) -> Timestamp {
+        format!("2026-01-01T00:00:{second:02}.5Z")
+            .parse()
+            .expect("a time")
     }
 
     #[test]
-    fn only_the_line_of_the_configuration_says_that_it_runs() {
-        assert_eq!(logged(""), Logged::Nothing);
+    fn the_last_line_about_a_file_says_what_runs() {
+        let runs = |log: &str, lines: &[&str]| -> Vec<String> {
+            read_lines(log, lines).runs.into_values().collect()
+        };
+        assert_eq!(runs("f 1\nf 2\nf 1\n", &["f 2"]), ["f 1"]);
+        // A line of somebody else contains it, or is about another file.
+        assert_eq!(runs("x f 2\ng 2\n", &["f 2"]), Vec::<String>::new());
+        assert_eq!(runs("g 4\nf 3\n", &["f 3", "g 4"]), ["f 3", "g 4"]);
         assert_eq!(
-            logged("INFO vector: Vector has reloaded. path=[]\n"),
-            Logged::Nothing
+            reload("T INFO vector: Vector has reloaded. path=[]\n"),
+            Some(Reload::Done)
         );
-        assert_eq!(logged("lockstep has loaded agent.json 2\n"), Logged::Loaded);
-        // A line of somebody else contains it.
-        assert_eq!(
-            logged("x lockstep has loaded agent.json 2\n"),
-            Logged::Nothing
-        );
-        let both = ["a".to_owned(), "b".to_owned()];
-        assert_eq!(read("a\n", &both), Logged::Nothing);
-        assert_eq!(read("b\na\n", &both), Logged::Loaded);
+        assert_eq!(reload(""), None);
     }
 
     #[test]
@@ -124,21 +202,29 @@ lockstep has loaded agent.json 1
 T ERROR vector::topology::builder: Configuration error. error=Sink \"a\": bad
 T ERROR vector: Reload was not successful. reason=\"build\"
 ";
-        let Logged::Refused(why) = logged(&format!(
-            "T ERROR x: old\nT INFO Vector has reloaded.\n{refused}"
-        )) else {
-            panic!("not refused");
-        };
-        assert_eq!(
-            why,
-            "T ERROR vector::topology::builder: Configuration error. error=Sink \"a\": bad\nT ERROR vector: Reload was not successful. reason=\"build\""
-        );
+        let found = reload(&format!(
+            "T ERROR x: old\nT INFO Vector has reloaded.\n{refused}T ERROR later"
+        ));
+        let why = "ERROR vector::topology::builder: Configuration error. error=Sink \"a\": bad\nERROR vector: Reload was not successful. reason=\"build\"";
+        assert_eq!(found, Some(Reload::Refused(at(6), why.to_owned())));
         let aborted =
             "T ERROR vector::app: Failed to load config files, reload aborted. paths=[]\n";
-        assert!(matches!(logged(aborted), Logged::Refused(_)));
+        assert!(matches!(reload(aborted), Some(Reload::Refused(..))));
         // A later one has begun.
         let again = format!("{refused}T INFO Reloading running topology with new configuration.\n");
-        assert_eq!(logged(&again), Logged::Begun(Vec::new()));
+        assert_eq!(reload(&again), Some(Reload::Begun(at(5), Vec::new())));
+        let many = format!("T ERROR {}\n", "ä".repeat(LONGEST)).repeat(3);
+        let Some(Reload::Refused(_, why)) = reload(&format!("{many}{aborted}")) else {
+            panic!("not refused");
+        };
+        assert!(why.len() <= LONGEST, "{}", why.len());
+    }
+
+    #[test]
+    fn what_a_program_writes_is_no_line_of_vector() {
+        let imitated = "T ERROR transform{component_kind=\"transform\" component_id=a}: vrl::stdlib::log: Reload was not successful
+T INFO transform{component_id=a}: vrl::stdlib::log: Reloading running topology with new configuration\n";
+        assert_eq!(reload(imitated), None);
     }
 
     #[test]
@@ -150,8 +236,8 @@ T  WARN sink{component_kind=\"sink\" component_id=a component_type=http}: Retryi
 T  WARN sink{component_kind=\"sink\" component_id=a component_type=http}: Retrying after error.
 ";
         let names = ["a", "b"].map(str::to_owned).to_vec();
-        assert_eq!(logged(waiting), Logged::Begun(names));
+        assert_eq!(reload(waiting), Some(Reload::Begun(at(3), names)));
         let ended = format!("{waiting}T INFO Vector has reloaded.\n");
-        assert_eq!(logged(&ended), Logged::Nothing);
+        assert_eq!(reload(&ended), Some(Reload::Done));
     }
 }

@@ -101,7 +101,10 @@ impl ObservedReloads {
         // While components get other names, Pods have two configurations.
         if !publication.reports_loads || publication.previous.is_some() {
             self.release::<K>(raw);
-            return ReloadReport::none(Loading::Unobserved);
+            return ReloadReport {
+                condition: report::unobserved(raw),
+                ..ReloadReport::none(Loading::Unobserved)
+            };
         }
         let published = raw["status"]["lastConfigPublishedAt"].as_str();
         let published = published.and_then(|time| time.parse::<Timestamp>().ok());
@@ -114,7 +117,9 @@ impl ObservedReloads {
             namespace: names.namespace.clone(),
             labels: owned::labels_of_pods(K::KIND_OF_RUNNER, name),
             container: names.name.clone(),
-            lines: owned::load_lines(&publication.files),
+            lines: owned::load_lines(&publication.files)
+                .into_values()
+                .collect(),
             published,
         };
         let trigger = ReconcileTrigger {
@@ -138,10 +143,16 @@ impl ObservedReloads {
             }
             _ => None,
         };
+        if !loads.is_listed {
+            // What is reported stays.
+            return ReloadReport {
+                next,
+                ..ReloadReport::none(Loading::Open)
+            };
+        }
         measured.set(&self.metrics, &loads);
         let (loaded, not_loaded) = report::status(&loads, assembly, &shown);
         ReloadReport {
-            // The Pods are not listed yet.
             status: (Some(loaded).filter(|_| !loads.pods.is_empty()), not_loaded),
             condition: report::condition(raw, &loads, assembly, &shown),
             event: report::event(&loads, assembly, &shown),

@@ -10,11 +10,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::api::{Api, ListParams, LogParams};
 use lockstep_controller::{ControllerRegistry, ReconcileTrigger};
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::run::reload::log::{self, Logged};
-use crate::run::reload::pod_state::{GRACE, Loads};
+use crate::run::reload::log::{self, LogReading};
+use crate::run::reload::pod_state::{Expected, GRACE, Loads};
 
 /// Number of logs that are read in one turn, and at the same time.
 const READS: usize = 24;
@@ -36,8 +37,9 @@ const LIST: Duration = Duration::from_secs(15);
 /// Time after which the workload is reconciled again while Pods load the configuration, so that its status tells how many.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// Time after a publication when the observation ends, whatever is known. A later reconciliation begins it again.
-const END: Duration = Duration::from_mins(30);
+/// Time after which Pods that have not loaded the configuration are looked at seldom, and how seldom.
+const LONG: Duration = Duration::from_mins(30);
+const SELDOM: Duration = Duration::from_mins(5);
 
 /// Number of the last lines that are read. In a log with more, the line is looked for where it was expected.
 const LINES: i64 = 500;
@@ -45,8 +47,11 @@ const LINES: i64 = 500;
 /// Maximum size of what is read of a log, in bytes.
 const BYTES: i64 = 1 << 20;
 
-/// Seconds before a publication from which on a log is read: clocks differ.
-const SKEW: u64 = 120;
+/// Number of logs that are read at the same time for all workloads of a kind: each may have [`BYTES`].
+const READERS: usize = 16;
+
+/// Seconds before a publication from which on the whole log is read: clocks differ.
+const SKEW: i64 = 120;
 
 /// What is observed: the Pods of a workload, and the configuration that they should load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +72,7 @@ pub(crate) struct Reloads {
     controllers: ControllerRegistry,
     /// Time after a publication after which a Pod should have loaded it.
     timeout: Duration,
+    readers: Arc<Semaphore>,
     workloads: Mutex<HashMap<String, Observed>>,
 }
 
@@ -92,6 +98,7 @@ impl Reloads {
             client,
             controllers,
             timeout: timeout.unwrap_or(GRACE),
+            readers: Arc::new(Semaphore::new(READERS)),
             workloads: Mutex::default(),
         }
     }
@@ -106,21 +113,27 @@ impl Reloads {
         trigger: ReconcileTrigger,
     ) -> Loads {
         let mut workloads = self.workloads();
-        let known = workloads.get(uid).filter(|known| known.target == *target);
+        let known = workloads.remove(uid);
         let (loads, was_complete) = match known {
-            Some(known) if !known.task.is_finished() => return lock(&known.loads).clone(),
-            Some(known) => (Arc::clone(&known.loads), false),
+            Some(known) if known.target == *target && !known.task.is_finished() => {
+                let loads = lock(&known.loads).clone();
+                workloads.insert(uid.to_owned(), known);
+                return loads;
+            }
+            Some(known) if known.target == *target => (Arc::clone(&known.loads), false),
+            Some(known) => {
+                let loads = lock(&known.loads).clone().for_next_configuration();
+                (Arc::new(Mutex::new(loads)), false)
+            }
             None => (Arc::default(), was_complete),
         };
-        let age = Timestamp::now().duration_since(target.published);
-        let now = Instant::now();
-        let since = now.checked_sub(age.unsigned_abs()).unwrap_or(now);
         let observation = Observation {
             client: self.client.clone(),
             controllers: self.controllers.clone(),
             timeout: self.timeout,
+            readers: Arc::clone(&self.readers),
             target: target.clone(),
-            since,
+            since: Instant::now(),
             loads: Arc::clone(&loads),
             was_complete,
             trigger,
@@ -158,7 +171,9 @@ struct Observation {
     client: Client,
     controllers: ControllerRegistry,
     timeout: Duration,
+    readers: Arc<Semaphore>,
     target: Target,
+    /// Beginning of the observation: that of the publication, or of this process, or when the lines became part of the Secrets.
     since: Instant,
     loads: Arc<Mutex<Loads>>,
     was_complete: bool,
@@ -195,8 +210,8 @@ impl Observation {
             }
             self.read(&pods).await;
             let loads = lock(&self.loads).clone();
-            let is_over = loads.is_complete() || self.since.elapsed() > END;
-            let is_news = loads != reported.0;
+            let is_over = loads.is_complete();
+            let is_news = !loads.tells_the_same(&reported.0);
             // While states only change from waiting to loaded, it is enough to tell it now and then.
             let is_progress = is_news && problems(&loads) == problems(&reported.0) && !is_over;
             if is_news && (!is_progress || reported.1.elapsed() >= PROGRESS) {
@@ -214,10 +229,10 @@ impl Observation {
             if is_over {
                 return;
             }
-            sleep(if self.since.elapsed() < FIRST {
-                SOON
-            } else {
-                LATER
+            sleep(match self.since.elapsed() {
+                time if time < FIRST => SOON,
+                time if time < LONG => LATER,
+                _ => SELDOM,
             })
             .await;
         }
@@ -227,12 +242,22 @@ impl Observation {
     async fn read(&self, pods: &Api<Pod>) {
         let next = lock(&self.loads).to_read(READS);
         let reads = next.into_iter().map(|(uid, name)| async move {
+            let _permit = self.readers.acquire().await;
             let read = match timeout(TIMEOUT, self.logged(pods, &name)).await {
-                Ok(read) => read.map_err(|error| format!("its log cannot be read: {error}")),
-                Err(_) => Err("its log was not read in time".to_owned()),
+                Ok(Ok(read)) => Ok(read),
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, pod = name, "a log cannot be read");
+                    Err(reason(&error))
+                }
+                Err(_) => Err("its log was not read in time"),
             };
-            let age = self.since.elapsed();
-            lock(&self.loads).set(&uid, read, age, age >= self.timeout);
+            let expected = Expected {
+                lines: &self.target.lines,
+                published: self.target.published,
+                timeout: self.timeout,
+                is_late: self.since.elapsed() >= self.timeout,
+            };
+            lock(&self.loads).set(&uid, read, expected);
         });
         stream::iter(reads)
             .buffer_unordered(CONCURRENCY)
@@ -240,23 +265,39 @@ impl Observation {
             .await;
     }
 
-    async fn logged(&self, pods: &Api<Pod>, name: &str) -> Result<Logged, kube::Error> {
-        let age = self.since.elapsed().as_secs() + SKEW;
+    async fn logged(&self, pods: &Api<Pod>, name: &str) -> Result<LogReading, kube::Error> {
         let mut params = LogParams {
             container: Some(self.target.container.clone()),
-            since_seconds: Some(i64::try_from(age).unwrap_or(i64::MAX)),
             tail_lines: Some(LINES),
             limit_bytes: Some(BYTES),
+            timestamps: true,
             ..LogParams::default()
         };
         let read = |log: String| log::read(&log, &self.target.lines);
         let end = read(pods.logs(name, &params).await?);
-        if end != Logged::Nothing || self.since.elapsed() < self.timeout / 5 {
+        let time = self.since.elapsed();
+        if end != LogReading::default() || time < self.timeout / 5 || time > LONG {
             return Ok(end);
         }
         // Others have written more lines since.
+        let age = Timestamp::now()
+            .duration_since(self.target.published)
+            .as_secs();
+        params.since_seconds = Some(age.max(0).saturating_add(SKEW));
         params.tail_lines = None;
         Ok(read(pods.logs(name, &params).await?))
+    }
+}
+
+/// Returns why a log cannot be read, in a text that is the same for all Pods and each attempt.
+fn reason(error: &kube::Error) -> &'static str {
+    match error {
+        kube::Error::Api(status) if status.is_forbidden() => {
+            "its log cannot be read: the controller may not `get` pods/log"
+        }
+        kube::Error::Api(status) if status.is_not_found() => "it does not exist any more",
+        kube::Error::Api(_) => "its log cannot be read: the API server answers with an error",
+        _ => "its log cannot be read: the API server does not answer",
     }
 }
 

@@ -51,6 +51,11 @@ pub(crate) fn condition(
     warning(workload, CONDITION, problem(loads, assembly, shown))
 }
 
+/// Returns the condition of a workload that is not observed any more, if it has one.
+pub(crate) fn unobserved(workload: &Value) -> Option<OperatorCondition> {
+    warning(workload, CONDITION, None)
+}
+
 /// Returns an Event with the same text.
 pub(crate) fn event(
     loads: &Loads,
@@ -125,8 +130,6 @@ fn pipelines(components: &[String], assembly: &Assembly) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use lockstep_vector_assembly::{AssemblyOptions, RunnablePipeline, RunnerKind, assemble};
 
     use super::*;
@@ -148,16 +151,17 @@ mod tests {
         let pods = states.into_iter().enumerate().map(|(index, state)| {
             let load = PodLoad {
                 name: format!("pod-{index}"),
-                restarts: 0,
                 is_running: true,
                 is_ready: true,
                 state,
-                reads: 1,
+                ..PodLoad::default()
             };
             (index.to_string(), load)
         });
         Loads {
-            pods: pods.collect::<BTreeMap<_, _>>(),
+            pods: pods.collect(),
+            is_listed: true,
+            has_leaving: false,
         }
     }
 
