@@ -28,8 +28,8 @@ fn results_for_the_next_version_agree_with_the_real_vector() {
     let recorded_lines = recorded(RECORDING);
     let lines: Vec<&Value> = recorded_lines.iter().collect();
     let ours = valid_lines(&lines, &["--start", "--vector-version", "0.58"]);
-    let changes = recorded(CHANGES);
-    let changes: BTreeMap<&str, bool> = changes
+    let recorded_changes = recorded(CHANGES);
+    let by_id: BTreeMap<&str, bool> = recorded_changes
         .iter()
         .map(|line| (text(line, "id"), line["starts_0.58"] == true))
         .collect();
@@ -49,7 +49,7 @@ fn results_for_the_next_version_agree_with_the_real_vector() {
             continue;
         }
         compared += 1;
-        let starts = changes.get(id).copied();
+        let starts = by_id.get(id).copied();
         let expected = starts.unwrap_or(line["starts"] == true) && !ENDS_AFTER_START.contains(&id);
         let is_wrong = ours[id] != expected;
         if is_wrong {

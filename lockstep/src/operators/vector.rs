@@ -57,7 +57,7 @@ struct VectorArgs {
     /// Time after which a Pod that checks a configuration is ended without a result.
     #[arg(long = "vector-check-timeout", default_value = "5m", value_parser = duration)]
     check_timeout: Duration,
-    /// Time after a publication after which a Pod whose reload does not end is reported, and evicted if the workload demands it.
+    /// Time after which a Pod whose reload has begun and not ended is reported, and evicted if the workload demands it.
     #[arg(long = "vector-reload-timeout", default_value = "5m", value_parser = duration)]
     reload_timeout: Duration,
     /// Image with this program. Agents and aggregators whose components get other names run it as an init container, which

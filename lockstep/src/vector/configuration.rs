@@ -19,7 +19,7 @@ use crate::vector::configuration::file::{located, read_file};
 use crate::vector::configuration::format::Format;
 use crate::vector::configuration::paths::ConfigPath;
 
-/// How files are read.
+/// Version and interpolation with which files are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// If true, environment variables are replaced in the text of each file.

@@ -11,7 +11,7 @@ use crate::vector::pipelines::{self, Pipelines};
 /// Time after which a reload that does not end is reported, in place of minutes.
 const TIMEOUT: &str = "15s";
 
-/// Address at which nobody listens.
+/// Address without a server.
 const NOBODY: &str = "http://127.0.0.1:9/";
 
 /// Sets the time after which a reload that does not end is reported.
@@ -31,8 +31,8 @@ pub fn set_timeout(site: &Site) {
         .into_iter()
         .position(|name| *name == "controller")
         .expect("a controller");
-    let path = format!("/spec/template/spec/containers/{index}/args/-");
-    let patch = json!([{"op": "add", "path": path, "value": argument}]).to_string();
+    let place = format!("/spec/template/spec/containers/{index}/args/-");
+    let patch = json!([{"op": "add", "path": place, "value": argument}]).to_string();
     let patched = [
         "patch",
         "deployment/lockstep",
@@ -128,7 +128,7 @@ async fn a_reload_that_does_not_end_is_reported_and_its_pod_evicted(
         for pod in status["notLoaded"]["pods"].as_array().into_iter().flatten() {
             let text = pod.as_str().unwrap_or_default();
             if text.contains("does not end") {
-                blocking = text.to_owned();
+                text.clone_into(&mut blocking);
             }
         }
         let agents = VectorPod::all(site, TEAM, "Agent").await;

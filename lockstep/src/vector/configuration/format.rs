@@ -54,7 +54,7 @@ impl Format {
     }
 }
 
-/// Field of a table that stands for a null, which TOML does not have. No text contains it.
+/// Field of a table for a null, which TOML does not have. No text contains it.
 const NULL: &str = "\u{0}null";
 
 /// Parses a text as a version of Vector does.

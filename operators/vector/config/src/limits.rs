@@ -23,9 +23,9 @@ const MAX_ROUTES: usize = 10_000;
 /// Limits of the components of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComponentLimits {
-    /// Those of one pipeline.
+    /// Limits of one pipeline.
     OfPipeline,
-    /// Those of the configuration of a whole Vector, which may run many pipelines.
+    /// Limits of the configuration of a whole Vector, which may run many pipelines.
     OfVector,
 }
 

@@ -177,7 +177,7 @@ fn problems_of_programs_name_the_compiler_for_another_version() {
     );
 }
 
-/// Vector 0.57 does not start with an endpoint without a host, and nobody has tried older versions.
+/// Vector 0.57 does not start with an endpoint without a host, and older versions were not tried.
 #[test]
 fn rules_about_the_start_only_warn_about_versions_that_were_not_measured() {
     let rules = rules();

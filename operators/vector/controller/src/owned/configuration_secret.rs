@@ -124,7 +124,7 @@ pub(crate) fn secret(
     Ok(secret.with("data", json!(data)).into())
 }
 
-/// Returns true if there is room for the components with which Vector tells that it runs the files.
+/// Returns true if there is room for the components with which Vector reports that it runs the files.
 pub(crate) fn has_room_for_reports(files: &BTreeMap<String, Vec<u8>>, is_compressed: bool) -> bool {
     let lines = load_report::lines(files);
     let report = |name: &String| load_report::file(name, &lines[name]).1;

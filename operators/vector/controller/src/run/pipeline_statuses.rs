@@ -29,14 +29,14 @@ pub(crate) struct Running<'a> {
     pub(crate) loading: Loading,
 }
 
-/// What is known of the Pods that load the published configuration.
+/// State of the Pods that load the published configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loading {
     /// All have loaded it.
     Done,
     /// Some have not, or it is not known yet.
     Open,
-    /// Nobody observes them.
+    /// They are not observed.
     Unobserved,
 }
 

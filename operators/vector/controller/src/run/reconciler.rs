@@ -19,7 +19,7 @@ use lockstep_vector_assembly::{Assembly, AssemblyOptions, DataLayout, PipelineKe
 use serde_json::{Map, Value, json};
 
 use crate::learning::CatalogueLearner;
-use crate::owned::{self, Cluster, ClusterScopedNames};
+use crate::owned::{self, Cluster, ClusterScopedNames, Publication};
 use crate::run::assembled::Published;
 use crate::run::assembler::{Assembled, Assembler, Selection};
 use crate::run::catalogue_learning::{CatalogueLearning, Learning};
@@ -37,7 +37,7 @@ use crate::run::pod_checks::{CheckContext, Checked, PodChecks};
 use crate::run::pod_refresh::{self, Refresh};
 use crate::run::publication_builder::{PublicationBuilder, wants_moves};
 use crate::run::published_changes;
-use crate::run::reload::{self, ObservedReloads};
+use crate::run::reload::{self, ObservedReloads, ReloadReport};
 use crate::run::validator::WarmValidator;
 use crate::run::workload::RunsPipelines;
 use crate::run::workload_namespaces::WorkloadNamespaces;
@@ -190,6 +190,44 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             cluster_scoped_names: chosen.await?,
             ..self.cluster.clone()
         })
+    }
+
+    /// Reads what the Pods have loaded, refreshes them, and reports to the pipelines. Returns false if a Pod or a pipeline has to get
+    /// it again.
+    async fn follow(
+        &self,
+        request: &SyncRequest<'_, K>,
+        (names, group, before): (
+            &Names,
+            &[Arc<SelectablePipeline>],
+            &BTreeMap<PipelineKey, PipelinePart>,
+        ),
+        publication: &Publication,
+        assembly: &Assembly,
+        children: &[Value],
+    ) -> (PodsOfWorkload, bool) {
+        let reload = self.reloads.observe(request, names, publication, assembly);
+        let reload = reload.await;
+        let max_pods = pod_refresh::max_pods(&assembly.config);
+        let problems = problems_of(assembly);
+        let (refreshed, is_reported) = futures::join!(
+            self.refresh_pods(request, &names.namespace, children, max_pods),
+            self.report(
+                request.raw_parent(),
+                group,
+                before,
+                problems,
+                reload.loading
+            ),
+        );
+        let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
+        let pods = PodsOfWorkload {
+            reload,
+            refreshed_versions: refreshed
+                .filter(|_| is_refreshed)
+                .map(|(versions, _)| versions),
+        };
+        (pods, is_reported && is_refreshed)
     }
 
     /// Refreshes the Pods if Secrets among the children have been published since the last time. Returns the versions of
@@ -430,6 +468,13 @@ struct Collected {
     desired_layout: DataLayout,
 }
 
+/// Result of what is done with the Pods of a workload.
+struct PodsOfWorkload {
+    reload: ReloadReport,
+    /// Versions of the Secrets with which they were refreshed, if there are new ones.
+    refreshed_versions: Option<String>,
+}
+
 #[async_trait]
 impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
     type Kind = K;
@@ -546,28 +591,17 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             let planned = plan.publish(&builder, &present)?;
             objects.planned_change(planned, &children, plan.changes)
         });
-        let reload = self
-            .reloads
-            .observe(request, &names, &publication, &assembly);
-        let reload = reload.await;
-        let (refreshed, is_reported) = futures::join!(
-            self.refresh_pods(
+        let (pods, is_complete) = self
+            .follow(
                 request,
-                &names.namespace,
+                (&names, &group, &published.parts),
+                &publication,
+                &assembly,
                 &children,
-                pod_refresh::max_pods(&assembly.config),
-            ),
-            self.report(
-                raw,
-                &group,
-                &published.parts,
-                problems_of(&assembly),
-                reload.loading,
-            ),
-        );
+            )
+            .await;
         children.push(names.parts_secret(&assembly, &checks.records));
-        let is_refreshed = !matches!(refreshed, Some((_, Refresh::Incomplete)));
-        let versions = refreshed.filter(|_| is_refreshed);
+        let reload = pods.reload;
         let mut conditions = self.warnings(request, &assembly, &children)?;
         conditions.extend(reload.condition);
         let outcome = Outcome {
@@ -580,19 +614,17 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             change: change.as_ref(),
             planned: planned.as_ref(),
             loaded: reload.status,
-            refreshed: versions.map(|(versions, _)| versions),
+            refreshed: pods.refreshed_versions,
         };
+        let next = [
+            checks.next,
+            validator.renewal_in,
+            learning.next,
+            reload.next,
+        ];
         Ok(ReconcileOutput {
             status: outcome.status(raw),
-            requeue_after: requeue_after(
-                is_reported && is_refreshed && !is_incomplete,
-                [
-                    checks.next,
-                    validator.renewal_in,
-                    learning.next,
-                    reload.next,
-                ],
-            ),
+            requeue_after: requeue_after(is_complete && !is_incomplete, next),
             children,
             reads,
             reads_children: true,

@@ -18,7 +18,7 @@ mod report;
 use serde_json::{Value, json};
 
 pub use crate::run::reload::metrics::{WORKLOAD_PODS, WORKLOAD_PODS_HELP, WorkloadPods};
-pub(crate) use crate::run::reload::observed_reloads::{ObservedReloads, is_observed};
+pub(crate) use crate::run::reload::observed_reloads::{ObservedReloads, ReloadReport, is_observed};
 
 /// Returns the permissions for the logs and for evictions.
 pub(crate) fn rbac_rules() -> [Value; 2] {

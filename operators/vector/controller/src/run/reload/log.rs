@@ -33,12 +33,12 @@ const PROGRAM: &str = "transform{";
 const LONGEST: usize = 2048;
 const COMPONENTS: usize = 5;
 
-/// What a log says.
+/// Content of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogReading {
     /// Last line about each file, by what comes before the fingerprint: Vector runs this content.
     pub(crate) runs: BTreeMap<String, String>,
-    /// What became of the last reload.
+    /// Result of the last reload.
     pub(crate) reload: Option<Reload>,
 }
 
@@ -185,7 +185,7 @@ lockstep has loaded agent.json 1
             read_lines(log, lines).runs.into_values().collect()
         };
         assert_eq!(runs("f 1\nf 2\nf 1\n", &["f 2"]), ["f 1"]);
-        // A line of somebody else contains it, or is about another file.
+        // A line of a tenant contains it, or is about another file.
         assert_eq!(runs("x f 2\ng 2\n", &["f 2"]), Vec::<String>::new());
         assert_eq!(runs("g 4\nf 3\n", &["f 3", "g 4"]), ["f 3", "g 4"]);
         assert_eq!(

@@ -24,8 +24,11 @@ pub struct WorkloadPodLabels {
     state: &'static str,
 }
 
+/// Test of a state.
+type IsIn = fn(&PodState) -> bool;
+
 /// States of Pods, by their names in the metric.
-const STATES: [(&str, fn(&PodState) -> bool); 5] = [
+const STATES: [(&str, IsIn); 5] = [
     ("loaded", |state| matches!(state, PodState::Loaded)),
     ("waiting", |state| matches!(state, PodState::Waiting)),
     ("refused", |state| matches!(state, PodState::Refused(_))),

@@ -29,7 +29,7 @@ pub(crate) struct ObservedReloads {
     metrics: WorkloadPods,
 }
 
-/// What is reported.
+/// Report of the reloads of a workload.
 pub(crate) struct ReloadReport {
     pub(crate) status: (Option<String>, Option<Value>),
     pub(crate) condition: Option<OperatorCondition>,

@@ -34,10 +34,10 @@ const FIRST: Duration = Duration::from_mins(1);
 /// Time between two lists of the Pods.
 const LIST: Duration = Duration::from_secs(15);
 
-/// Time after which the workload is reconciled again while Pods load the configuration, so that its status tells how many.
+/// Time after which the workload is reconciled again while Pods load the configuration, so that its status has their number.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// Time after which Pods that have not loaded the configuration are looked at seldom, and how seldom.
+/// Time after which Pods that have not loaded the configuration are read seldom, and how seldom.
 const LONG: Duration = Duration::from_mins(30);
 const SELDOM: Duration = Duration::from_mins(5);
 
@@ -53,7 +53,7 @@ const READERS: usize = 16;
 /// Seconds before a publication from which on the whole log is read: clocks differ.
 const SKEW: i64 = 120;
 
-/// What is observed: the Pods of a workload, and the configuration that they should load.
+/// Object of an observation: the Pods of a workload, and the configuration that they should load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) namespace: String,
@@ -103,8 +103,8 @@ impl Reloads {
         }
     }
 
-    /// Returns what is known of the Pods of a workload. Begins to observe them if nobody does; the workload is reconciled when there
-    /// is news. `was_complete` tells that all Pods had loaded the configuration when nobody observed them.
+    /// Returns what is known of the Pods of a workload. Begins to observe them if no task does; the workload is reconciled when there
+    /// is news. `was_complete`: all Pods had loaded the configuration before they were observed.
     pub(crate) fn observe(
         &self,
         uid: &str,

@@ -1,4 +1,4 @@
-//! What is told about the reloads of a workload.
+//! Report about the reloads of a workload.
 
 use lockstep_controller::{OperatorCondition, OperatorEvent};
 use lockstep_vector_assembly::Assembly;
