@@ -9,24 +9,16 @@ pub(crate) mod format;
 mod merge;
 mod nesting;
 pub(crate) mod paths;
+mod reading;
 mod unreadable;
 
-use lockstep_vector_api::VectorVersion;
 use serde_json::Value;
 use toml::Table;
 
 use crate::vector::configuration::file::{located, read_file};
 use crate::vector::configuration::format::Format;
 use crate::vector::configuration::paths::ConfigPath;
-
-/// Version and interpolation with which files are read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    /// If true, environment variables are replaced in the text of each file.
-    pub(crate) interpolates: bool,
-    /// Version of Vector that reads them.
-    pub(crate) version: VectorVersion,
-}
+pub(crate) use crate::vector::configuration::reading::Reading;
 
 /// Reads the files and folders that form one configuration together, and returns it or all errors.
 ///

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lockstep_vector_api::Catalogue;
+use lockstep_vector_api::{Catalogue, VectorVersion};
 use serde_json::json;
 
 use super::*;
