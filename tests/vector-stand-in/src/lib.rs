@@ -24,6 +24,7 @@
 
 mod args;
 mod configuration;
+mod log;
 mod reports;
 mod running;
 mod secrets;

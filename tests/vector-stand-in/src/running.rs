@@ -1,13 +1,13 @@
 //! The running configuration, and its replacement by another one.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::log::{log, now};
 use crate::{configuration, reports, secrets, stuck, validator};
 
 /// State of the process.
@@ -102,11 +102,6 @@ impl Process {
     }
 }
 
-/// Writes a line as Vector does, with the level behind the time.
-pub(crate) fn log(line: &str) {
-    eprintln!("{} {line}", now());
-}
-
 /// Returns the configuration of a directory, and a digest of the values of its secrets.
 async fn load(directory: &Path) -> anyhow::Result<(Value, String)> {
     let directory = directory.to_owned();
@@ -117,9 +112,4 @@ async fn load(directory: &Path) -> anyhow::Result<(Value, String)> {
         Ok((configuration, secrets))
     });
     loaded.await?
-}
-
-fn now() -> u64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
-    elapsed.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::running::log;
+use crate::log::log;
 
 /// Time for a connection, and between two attempts.
 const ATTEMPT: Duration = Duration::from_secs(1);

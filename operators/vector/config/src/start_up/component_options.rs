@@ -11,6 +11,16 @@ use crate::options::Options;
 use crate::start_up::sink_traits::{self, SinkTrait};
 use crate::vector_version::VectorVersion;
 
+/// Sinks that read their endpoint as a text.
+const TEXT_ENDPOINTS: [&str; 6] = [
+    "datadog_events",
+    "datadog_logs",
+    "datadog_metrics",
+    "datadog_traces",
+    "sematext_logs",
+    "sematext_metrics",
+];
+
 /// Options of a component whose type the catalogue contains.
 pub(crate) struct ComponentOptions<'a> {
     pub(crate) family: ComponentKind,
@@ -71,6 +81,11 @@ impl<'a> ComponentOptions<'a> {
     /// Returns true if an option is an absolute URL, or a list of these, so that its format is validated with the options.
     pub(crate) fn is_http_endpoint(&self, option: &str) -> bool {
         self.options.is_http_endpoint(option)
+    }
+
+    /// Returns true if the component reads its endpoint as a text that must be an absolute URL when the sink is validated.
+    pub(crate) fn has_text_endpoint(&self) -> bool {
+        self.version >= VectorVersion::V0_58 && self.is_sink(&TEXT_ENDPOINTS)
     }
 
     /// Returns true if the component is of this family and type.

@@ -6,7 +6,6 @@ use lockstep_shared_validation::FieldPath;
 use regex::Regex;
 
 use crate::start_up::component_options::ComponentOptions;
-use crate::start_up::text_endpoints;
 
 /// End of an endpoint that is a site of Datadog.
 static DATADOG: LazyLock<Regex> = LazyLock::new(|| {
@@ -19,7 +18,7 @@ pub(crate) fn joined<'a>(
     component: &str,
     options: &ComponentOptions<'a>,
 ) -> Vec<(FieldPath, &'a str, String)> {
-    if text_endpoints::has(options) {
+    if options.has_text_endpoint() {
         return Vec::new();
     }
     let from = |option: &str, join: &dyn Fn(&str) -> String| {

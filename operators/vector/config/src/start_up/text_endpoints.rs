@@ -9,20 +9,6 @@ use crate::start_up::joined_uri;
 use crate::start_up::uri::parse;
 use crate::vector_version::VectorVersion;
 
-const SINKS: [&str; 6] = [
-    "datadog_events",
-    "datadog_logs",
-    "datadog_metrics",
-    "datadog_traces",
-    "sematext_logs",
-    "sematext_metrics",
-];
-
-/// Returns true if the endpoint of a component must be an absolute URL.
-pub(crate) fn has(options: &ComponentOptions<'_>) -> bool {
-    options.version >= VectorVersion::V0_58 && options.is_sink(&SINKS)
-}
-
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     if options.version >= VectorVersion::V0_58 && options.is_sink(&["doris"]) {
         // The scheme must be written, and the port may be empty.
@@ -33,7 +19,7 @@ pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut Diagnostic
             }
         }
     }
-    if !has(options) {
+    if !options.has_text_endpoint() {
         return;
     }
     if let Some((path, text)) = options.text("endpoint")

@@ -10,7 +10,6 @@ use crate::component::{ComponentKind, components};
 use crate::diagnostic::{Diagnostic, DiagnosticList};
 use crate::start_up::component_options::{ComponentOptions, refuse};
 use crate::start_up::joined_uri::joined;
-use crate::start_up::text_endpoints;
 
 /// Parses a URI with the library in the version that Vector uses: later versions accept other characters.
 pub(crate) fn parse(text: &str) -> Result<Uri, InvalidUri> {
@@ -49,7 +48,7 @@ const PLAIN: &[(&str, &str)] = &[
 pub(crate) fn validate(options: &ComponentOptions<'_>, problems: &mut DiagnosticList) {
     let component = format!("{}/{}", options.family.block(), options.kind);
     let plain = PLAIN.iter().filter(|(name, _)| *name == component);
-    let is_url = |option: &str| options.is_http_endpoint(option) || text_endpoints::has(options);
+    let is_url = |option: &str| options.is_http_endpoint(option) || options.has_text_endpoint();
     for (_, option) in plain.filter(|(_, option)| !is_url(option)) {
         let mut texts = options.texts(option);
         texts.extend(options.text(option));
