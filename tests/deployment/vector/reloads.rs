@@ -12,7 +12,7 @@ use crate::vector::pipelines::{self, Pipelines};
 const TIMEOUT: &str = "15s";
 
 /// Address without a server.
-const NOBODY: &str = "http://127.0.0.1:9/";
+const UNSERVED: &str = "http://127.0.0.1:9/";
 
 /// Sets the time after which a reload that does not end is reported.
 pub fn set_timeout(site: &Site) {
@@ -26,7 +26,10 @@ pub fn set_timeout(site: &Site) {
     ];
     let deployment: Value = serde_json::from_str(&site.kubectl(&read)).expect("JSON");
     let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
-    let names = containers.into_iter().flatten().map(|it| &it["name"]);
+    let names = containers
+        .into_iter()
+        .flatten()
+        .map(|container| &container["name"]);
     let index = names
         .into_iter()
         .position(|name| *name == "controller")
@@ -64,7 +67,10 @@ async fn a_refusal_is_reported(site: &Site, tenant: &Pipelines, agent: &VectorPo
     refused["sinks"]["out"] = missing_sink("json");
     refused["sinks"]["out"]["inputs"] = json!(["mark"]);
     tenant.create("refused", &refused).await;
-    let status = status_that(site, "the refusal", |it| it["notLoaded"]["refused"] == 1).await;
+    let status = status_that(site, "the refusal", |status| {
+        status["notLoaded"]["refused"] == 1
+    })
+    .await;
     assert_eq!(status["loaded"], "0/1");
     let message = status["notLoaded"]["pods"][0].as_str().unwrap_or_default();
     let expected = format!("{} refuses the configuration: ", agent.name);
@@ -93,7 +99,9 @@ async fn a_refusal_is_reported(site: &Site, tenant: &Pipelines, agent: &VectorPo
         })
         .await;
     tenant.delete("refused").await;
-    let resolved = status_that(site, "the end of the refusal", |it| it["loaded"] == "1/1");
+    let resolved = status_that(site, "the end of the refusal", |status| {
+        status["loaded"] == "1/1"
+    });
     assert!(resolved.await["notLoaded"].is_null());
     status_that(site, "the condition", |it| {
         condition(it)["status"] == "False"
@@ -108,12 +116,12 @@ async fn a_reload_that_does_not_end_is_reported_and_its_pod_evicted(
 ) -> VectorPod {
     let sink = |uri: &str| json!({"type": "http", "inputs": ["mark"], "uri": uri, "encoding": {"codec": "json"}});
     let mut stuck = pipelines::logs("stuck");
-    stuck["sinks"]["out"] = sink(NOBODY);
+    stuck["sinks"]["out"] = sink(UNSERVED);
     tenant.create("stuck", &stuck).await;
     let id = pipelines::id("stuck", "out");
     agent
-        .report_that(site, "the sink to which nobody listens", |it| {
-            it.component("sinks", &id)["uri"] == NOBODY
+        .report_that(site, "the sink without a server", |it| {
+            it.component("sinks", &id)["uri"] == UNSERVED
         })
         .await;
     loaded_by_all(site).await;
@@ -168,7 +176,7 @@ fn status(site: &Site) -> Value {
 
 async fn status_that(site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let found = eventually_within(PODS, what, async || {
-        Some(status(site)).filter(|it| is_so(it))
+        Some(status(site)).filter(|status| is_so(status))
     });
     let found = found.await;
     found.unwrap_or_else(|error| site.fail(&format!("{error}: {:#}", status(site))))

@@ -10,5 +10,7 @@ pub(crate) fn log(line: &str) {
 /// Returns the time in milliseconds.
 pub(crate) fn now() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
-    elapsed.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX))
+    elapsed.map_or(0, |elapsed| {
+        u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+    })
 }

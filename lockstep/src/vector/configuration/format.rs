@@ -108,7 +108,9 @@ fn mark_nulls(value: &mut serde_yaml::Value) -> Result<(), String> {
             *value = serde_yaml::Mapping::from_iter(mark).into();
             Ok(())
         }
-        serde_yaml::Value::Number(number) if number.as_f64().is_some_and(|it| !it.is_finite()) => {
+        serde_yaml::Value::Number(number)
+            if number.as_f64().is_some_and(|float| !float.is_finite()) =>
+        {
             Err(format!(
                 "Vector does not accept the number {number}; write a finite one"
             ))

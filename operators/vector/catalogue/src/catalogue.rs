@@ -12,7 +12,10 @@ use crate::schema_union::{Object, SchemaAlternative};
 use crate::traits::{ComponentTraits, Traits};
 
 /// Generates the catalogue. Returns the places of adapted facts that do not exist in the schema, too.
-pub(crate) fn of(schema: &Schema, traits: &Traits) -> anyhow::Result<(Value, Vec<String>)> {
+pub(crate) fn from_schema(
+    schema: &Schema,
+    traits: &Traits,
+) -> anyhow::Result<(Value, Vec<String>)> {
     let mut normal = Normalizer::new(
         schema,
         Corrections {

@@ -46,7 +46,7 @@ pub struct AdaptedCatalogue {
 pub fn measured(folder: &Path) -> anyhow::Result<String> {
     let schema = Schema::new(read(&folder.join("schema.json"))?)?;
     let (_, traits) = own_facts(folder)?;
-    Ok(printed(&catalogue::of(&schema, &traits)?.0))
+    Ok(printed(&catalogue::from_schema(&schema, &traits)?.0))
 }
 
 /// Reads the facts of a folder. Returns the version before it, too.
@@ -92,7 +92,7 @@ pub fn adapted(schema: Value, version: &str) -> anyhow::Result<AdaptedCatalogue>
     let facts = facts(|known| known <= wanted || number(oldest) == Some(known))?;
     let measured = Traits::deserialize(facts).context("the measured facts")?;
     let (traits, unmeasured) = Traits::adapted(measured, &schema, version)?;
-    let (catalogue, _) = catalogue::of(&schema, &traits)?;
+    let (catalogue, _) = catalogue::from_schema(&schema, &traits)?;
     Ok(AdaptedCatalogue {
         text: printed(&catalogue),
         unmeasured,

@@ -43,7 +43,7 @@ pub fn new_version(folder: &Path) -> anyhow::Result<NewVersion> {
     let (before, traits) = own_facts(folder)?;
     let version = traits.version.clone();
     let (traits, unmeasured) = traits.adapted(&schema, &version)?;
-    let (catalogue, unmet) = catalogue::of(&schema, &traits)?;
+    let (catalogue, unmet) = catalogue::from_schema(&schema, &traits)?;
     let unmeasured = unmeasured
         .into_iter()
         .map(|name| format!("event types and closed options of the {name}"));
@@ -55,7 +55,7 @@ pub fn new_version(folder: &Path) -> anyhow::Result<NewVersion> {
         Some(before) => {
             let folder = folder.with_file_name(format!("vector-{before}"));
             let old = Schema::new(read(&folder.join("schema.json"))?)?;
-            let (old, _) = catalogue::of(&old, &own_facts(&folder)?.1)?;
+            let (old, _) = catalogue::from_schema(&old, &own_facts(&folder)?.1)?;
             changes(&old, &catalogue)
         }
     };

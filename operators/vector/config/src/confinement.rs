@@ -79,10 +79,10 @@ pub(crate) fn validate(
     if !is_confined {
         return;
     }
-    for confined in sink.confined.iter().filter(|it| it.is_in(version)) {
+    for confined in sink.confined.iter().filter(|option| option.is_in(version)) {
         for found in texts(catalogue, kind, sink, confined, options, &path) {
-            let Some(problem) =
-                Template::read(found.text).and_then(|it| it.unconfined(interpolation, version))
+            let Some(problem) = Template::read(found.text)
+                .and_then(|template| template.unconfined(interpolation, version))
             else {
                 continue;
             };
@@ -92,8 +92,8 @@ pub(crate) fn validate(
     }
     if kind == fields::AXIOM
         && let Some((option, endpoint)) = uri::axiom_endpoint(options)
-        && let Some(problem) =
-            Template::read(&endpoint).and_then(|it| it.unconfined(interpolation, version))
+        && let Some(problem) = Template::read(&endpoint)
+            .and_then(|template| template.unconfined(interpolation, version))
     {
         let detail = report.detail(&problem, "https://example.com/");
         let text = options[option].as_str().unwrap_or_default();

@@ -31,7 +31,7 @@ pub enum ComponentLimits {
 
 impl ComponentLimits {
     /// Returns the limit that a pipeline has, for this configuration.
-    fn of(self, limit: usize) -> usize {
+    fn scaled(self, limit: usize) -> usize {
         match self {
             Self::OfPipeline => limit,
             Self::OfVector => 100 * limit,
@@ -42,7 +42,7 @@ impl ComponentLimits {
 /// Returns an error if the components of a configuration exceed a limit.
 pub(crate) fn exceeded(config: &Map<String, Value>, limits: ComponentLimits) -> Option<FieldError> {
     let [max_components, max_inputs, max_patterns, max_routes] =
-        [MAX_COMPONENTS, MAX_INPUTS, MAX_PATTERNS, MAX_ROUTES].map(|limit| limits.of(limit));
+        [MAX_COMPONENTS, MAX_INPUTS, MAX_PATTERNS, MAX_ROUTES].map(|limit| limits.scaled(limit));
     let all: Vec<_> = components(config).collect();
     let wrong =
         |path: &str, detail: String| Some(FieldError::invalid_hidden(FieldPath::new(path), detail));

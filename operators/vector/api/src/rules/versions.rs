@@ -200,7 +200,7 @@ fn rules_about_the_start_only_warn_about_versions_that_were_not_measured() {
         assert_eq!(!errors.is_empty(), is_denied, "{releases:?}: {errors:?}");
         let advice = warnings
             .iter()
-            .filter(|it| it.contains("[unmeasured-start]"));
+            .filter(|text| text.contains("[unmeasured-start]"));
         let advice: Vec<_> = advice.collect();
         assert_eq!(advice.is_empty(), is_denied, "{releases:?}: {warnings:?}");
         let version = releases[0];

@@ -178,7 +178,7 @@ mod tests {
         for (options, option, is_confined) in cases {
             let (from, endpoint) = axiom_endpoint(&options).expect("an endpoint");
             let problem = Template::read(&endpoint)
-                .and_then(|it| it.unconfined(Interpolation::On, VectorVersion::V0_57));
+                .and_then(|template| template.unconfined(Interpolation::On, VectorVersion::V0_57));
             assert_eq!(
                 (from, problem.is_none()),
                 (option, is_confined),

@@ -21,13 +21,13 @@ pub(crate) fn of(runner: &Runner<'_>) -> Result<Vec<Value>, OwnedObjectsError> {
         files,
         secret_suffix,
         previous,
-        reports_loads,
+        load_lines,
         ..
     } = runner.publication;
-    let mut secrets = of_files(runner, secret_suffix.as_deref(), files, *reports_loads)?;
+    let mut secrets = of_files(runner, secret_suffix.as_deref(), files, load_lines)?;
     if let Some(previous) = previous {
         let suffix = previous.secret_suffix.as_deref();
-        secrets.extend(of_files(runner, suffix, &previous.files, false)?);
+        secrets.extend(of_files(runner, suffix, &previous.files, &BTreeMap::new())?);
     }
     Ok(secrets)
 }
@@ -36,15 +36,12 @@ fn of_files(
     runner: &Runner<'_>,
     suffix: Option<&str>,
     files: &BTreeMap<String, Vec<u8>>,
-    reports_loads: bool,
+    load_lines: &BTreeMap<String, String>,
 ) -> Result<Vec<Value>, OwnedObjectsError> {
-    let lines = if reports_loads {
-        load_report::lines(files)
-    } else {
-        BTreeMap::new()
-    };
     let with_report = |name: &String, content: &Vec<u8>| {
-        let report = lines.get(name).map(|line| load_report::file(name, line));
+        let report = load_lines
+            .get(name)
+            .map(|line| load_report::file(name, line));
         [(name.clone(), content.clone())].into_iter().chain(report)
     };
     if runner.is_compressed() {
@@ -125,15 +122,23 @@ pub(crate) fn secret(
 }
 
 /// Returns true if there is room for the components with which Vector reports that it runs the files.
-pub(crate) fn has_room_for_reports(files: &BTreeMap<String, Vec<u8>>, is_compressed: bool) -> bool {
-    let lines = load_report::lines(files);
-    let report = |name: &String| load_report::file(name, &lines[name]).1;
-    if is_compressed {
-        let reports = files.keys().map(|name| (name.clone(), report(name)));
-        return compressed_bytes(files) + compressed_bytes(&reports.collect()) <= MAX_BYTES;
+pub(crate) fn has_room_for_reports(
+    files: &BTreeMap<String, Vec<u8>>,
+    load_lines: &BTreeMap<String, String>,
+    is_compressed: bool,
+) -> bool {
+    let report = |name: &String| load_report::file(name, &load_lines[name]).1;
+    let sizes = files.iter();
+    let mut sizes = sizes.map(|(name, content)| content.len() + report(name).len());
+    if !is_compressed {
+        return sizes.all(|bytes| bytes <= MAX_BYTES);
     }
-    let mut all = files.iter();
-    all.all(|(name, content)| content.len() + report(name).len() <= MAX_BYTES)
+    // Most configurations have room before they are compressed.
+    if sizes.sum::<usize>() <= MAX_BYTES {
+        return true;
+    }
+    let reports = files.keys().map(|name| (name.clone(), report(name)));
+    compressed_bytes(files) + compressed_bytes(&reports.collect()) <= MAX_BYTES
 }
 
 /// Returns the size of all files after compression, which are then in one Secret.

@@ -9,8 +9,8 @@ use lockstep_vector_assembly::PipelineService;
 pub struct Publication {
     /// Content of Vector's configuration directory by file name, such as `agent.json`. It is not compressed yet.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// If true, Vector tells in its log which of these files it runs.
-    pub reports_loads: bool,
+    /// Line that Vector prints once it runs a file, by the name of the file. Empty: it prints none.
+    pub load_lines: BTreeMap<String, String>,
     /// Values of the Secrets that pipelines refer to, by the name of the file from which Vector reads them. Empty if no
     /// pipeline refers to a Secret.
     pub secrets: BTreeMap<String, Vec<u8>>,

@@ -70,7 +70,7 @@ pub(crate) fn of(
     }
     Ok(Publication {
         files: files(assembly, names.suffix.as_deref())?,
-        reports_loads: false,
+        load_lines: BTreeMap::new(),
         secret_suffix: names.suffix,
         data_layout: Some(names.layout.to_string()),
         previous,

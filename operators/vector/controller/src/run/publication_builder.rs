@@ -60,8 +60,13 @@ impl<K: RunsPipelines> PublicationBuilder<'_, K> {
         );
         let mut publication = publication?;
         publication.data_directory = Some(self.data_directory.to_owned());
-        publication.reports_loads = self.reports_loads
-            && owned::has_room_for_reports(&publication.files, is_compressed.unwrap_or_default());
+        if self.reports_loads {
+            let files = &publication.files;
+            let lines = owned::load_lines(files.keys(), &assembly.hash());
+            if owned::has_room_for_reports(files, &lines, is_compressed.unwrap_or_default()) {
+                publication.load_lines = lines;
+            }
+        }
         Ok((publication, image))
     }
 }

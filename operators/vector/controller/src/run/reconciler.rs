@@ -197,15 +197,16 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     async fn follow(
         &self,
         request: &SyncRequest<'_, K>,
-        (names, group, before): (
-            &Names,
-            &[Arc<SelectablePipeline>],
-            &BTreeMap<PipelineKey, PipelinePart>,
-        ),
-        publication: &Publication,
-        assembly: &Assembly,
+        published: Following<'_>,
         children: &[Value],
     ) -> (PodsOfWorkload, bool) {
+        let Following {
+            names,
+            group,
+            before,
+            publication,
+            assembly,
+        } = published;
         let reload = self.reloads.observe(request, names, publication, assembly);
         let reload = reload.await;
         let max_pods = pod_refresh::max_pods(&assembly.config);
@@ -468,7 +469,17 @@ struct Collected {
     desired_layout: DataLayout,
 }
 
-/// Result of what is done with the Pods of a workload.
+/// Publication that Pods load and pipelines report.
+struct Following<'a> {
+    names: &'a Names,
+    group: &'a [Arc<SelectablePipeline>],
+    /// Parts that were published before.
+    before: &'a BTreeMap<PipelineKey, PipelinePart>,
+    publication: &'a Publication,
+    assembly: &'a Assembly,
+}
+
+/// Reload and refresh of the Pods of a workload.
 struct PodsOfWorkload {
     reload: ReloadReport,
     /// Versions of the Secrets with which they were refreshed, if there are new ones.
@@ -594,9 +605,13 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let (pods, is_complete) = self
             .follow(
                 request,
-                (&names, &group, &published.parts),
-                &publication,
-                &assembly,
+                Following {
+                    names: &names,
+                    group: &group,
+                    before: &published.parts,
+                    publication: &publication,
+                    assembly: &assembly,
+                },
                 &children,
             )
             .await;

@@ -4,8 +4,7 @@
 //! published files ─► lines that Vector prints ─► logs of the Pods, in turns ─► state of each Pod ─► counts, reasons, evictions
 //! ```
 //!
-//! The logs are read in the background, a bounded number at a time, until all Pods have loaded the configuration, or until
-//! nothing is expected any more. Nothing is read while nothing is published.
+//! The logs are read in the background, a bounded number at a time, until all Pods have loaded the configuration.
 
 mod eviction;
 mod log;

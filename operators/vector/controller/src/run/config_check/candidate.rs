@@ -38,7 +38,7 @@ pub(crate) fn hides_log(workload: &Workload) -> bool {
     let image = workload.image.as_deref().unwrap_or_default();
     let replaces = workload.env_var_interpolation.unwrap_or_default()
         || !owned::has_interpolation_flag(workload, image);
-    replaces && variables.any(|it| from_secret(&it))
+    replaces && variables.any(|variable| from_secret(&variable))
 }
 
 #[cfg(test)]

@@ -80,8 +80,10 @@ impl Evictions {
 
     fn next(&self, uid: &str, target: &Target, loads: &Loads, now: Instant) -> Turn {
         let mut workloads = self.lock();
-        let evicted = workloads.get(uid).filter(|it| it.lines == target.lines);
-        let is_left = |pod: &String| evicted.is_none_or(|it| !it.pods.contains(pod));
+        let evicted = workloads
+            .get(uid)
+            .filter(|evicted| evicted.lines == target.lines);
+        let is_left = |pod: &String| evicted.is_none_or(|evicted| !evicted.pods.contains(pod));
         let mut stuck = loads
             .pods
             .iter()
@@ -89,7 +91,7 @@ impl Evictions {
         let Some((pod, load)) = stuck.next() else {
             return Turn::Never;
         };
-        if let Some(wait) = evicted.and_then(|it| it.next.checked_duration_since(now))
+        if let Some(wait) = evicted.and_then(|evicted| evicted.next.checked_duration_since(now))
             && !wait.is_zero()
         {
             return Turn::In(wait);

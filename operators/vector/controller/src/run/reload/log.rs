@@ -65,7 +65,7 @@ pub(crate) fn read(log: &str, lines: &[String]) -> LogReading {
     let mut runs = BTreeMap::new();
     for (_, line) in &all {
         let file = file_of(line);
-        if lines.iter().any(|it| file_of(it) == file) {
+        if lines.iter().any(|expected| file_of(expected) == file) {
             runs.insert(file.to_owned(), (*line).to_owned());
         }
     }
@@ -74,7 +74,7 @@ pub(crate) fn read(log: &str, lines: &[String]) -> LogReading {
     let reload = match (refused, begun, done) {
         (Some(refused), _, _) if refused_last(refused, begun, done) => {
             // The reasons come before the result, and after the beginning of the reload or the end of the one before it.
-            let from = begun.max(done).map_or(0, |it| it + 1);
+            let from = begun.max(done).map_or(0, |last| last + 1);
             Some(Reload::Refused(
                 all[refused].0,
                 reasons(&all[from..=refused]),

@@ -67,7 +67,7 @@ pub(crate) fn is_observed<K: RunsPipelines>(
         return false;
     }
     let workload = request.parent().workload();
-    let wanted = workload.and_then(|it| it.reload.as_ref()?.observe);
+    let wanted = workload.and_then(|workload| workload.reload.as_ref()?.observe);
     wanted.unwrap_or_else(|| !is_kaasops(request.policy().settings("vector")))
 }
 
@@ -99,7 +99,7 @@ impl ObservedReloads {
         let uid = raw["metadata"]["uid"].as_str().unwrap_or_default();
         let measured = measured::<K>(raw);
         // While components get other names, Pods have two configurations.
-        if !publication.reports_loads || publication.previous.is_some() {
+        if publication.load_lines.is_empty() || publication.previous.is_some() {
             self.release::<K>(raw);
             return ReloadReport {
                 condition: report::unobserved(raw),
@@ -117,9 +117,7 @@ impl ObservedReloads {
             namespace: names.namespace.clone(),
             labels: owned::labels_of_pods(K::KIND_OF_RUNNER, name),
             container: names.name.clone(),
-            lines: owned::load_lines(&publication.files)
-                .into_values()
-                .collect(),
+            lines: publication.load_lines.values().cloned().collect(),
             published,
         };
         let trigger = ReconcileTrigger {
@@ -134,7 +132,8 @@ impl ObservedReloads {
         let workload = request.parent().workload().unwrap_or(&default);
         let values = || publication.secrets.values().map(Vec::as_slice);
         let shown = |log: &str| shown(log, workload, values());
-        let evicts = workload.reload.as_ref().and_then(|it| it.evict_stuck_pods);
+        let reload = workload.reload.as_ref();
+        let evicts = reload.and_then(|reload| reload.evict_stuck_pods);
         let next = match evicts {
             Some(true) => {
                 self.evictions

@@ -85,7 +85,7 @@ impl Loads {
             let statuses = pod
                 .status
                 .iter()
-                .flat_map(|it| it.container_statuses.iter().flatten());
+                .flat_map(|status| status.container_statuses.iter().flatten());
             let vector = statuses.clone().find(|status| status.name == container);
             let restarts = vector.map_or(0, |status| status.restart_count);
             let running = vector.and_then(|status| status.state.as_ref()?.running.as_ref());
@@ -139,7 +139,8 @@ impl Loads {
     pub(crate) fn tells_the_same(&self, other: &Self) -> bool {
         let states = |loads: &Self| -> Vec<(String, PodState)> {
             let pods = loads.pods.values();
-            pods.map(|it| (it.name.clone(), it.state.clone())).collect()
+            pods.map(|load| (load.name.clone(), load.state.clone()))
+                .collect()
         };
         self.is_listed == other.is_listed && states(self) == states(other)
     }
@@ -299,8 +300,8 @@ mod tests {
             let status = started
                 .status
                 .as_mut()
-                .and_then(|it| it.container_statuses.as_mut());
-            let state = status.and_then(|it| it[0].state.as_mut()?.running.as_mut());
+                .and_then(|status| status.container_statuses.as_mut());
+            let state = status.and_then(|statuses| statuses[0].state.as_mut()?.running.as_mut());
             let at = published + Duration::from_mins(minutes);
             state.expect("it runs").started_at = Some(Time(at));
             let mut loads = Loads::default();
