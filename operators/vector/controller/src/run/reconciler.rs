@@ -197,16 +197,12 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
     async fn follow(
         &self,
         request: &SyncRequest<'_, K>,
-        published: Following<'_>,
+        collected: &Collected,
+        publication: &Publication,
+        assembly: &Assembly,
         children: &[Value],
     ) -> (PodsOfWorkload, bool) {
-        let Following {
-            names,
-            group,
-            before,
-            publication,
-            assembly,
-        } = published;
+        let names = &collected.names;
         let reload = self.reloads.observe(request, names, publication, assembly);
         let reload = reload.await;
         let max_pods = pod_refresh::max_pods(&assembly.config);
@@ -215,8 +211,8 @@ impl<K: RunsPipelines> WorkloadReconciler<K> {
             self.refresh_pods(request, &names.namespace, children, max_pods),
             self.report(
                 request.raw_parent(),
-                group,
-                before,
+                &collected.group,
+                &collected.published.parts,
                 problems,
                 reload.loading
             ),
@@ -469,16 +465,6 @@ struct Collected {
     desired_layout: DataLayout,
 }
 
-/// Publication that Pods load and pipelines report.
-struct Following<'a> {
-    names: &'a Names,
-    group: &'a [Arc<SelectablePipeline>],
-    /// Parts that were published before.
-    before: &'a BTreeMap<PipelineKey, PipelinePart>,
-    publication: &'a Publication,
-    assembly: &'a Assembly,
-}
-
 /// Reload and refresh of the Pods of a workload.
 struct PodsOfWorkload {
     reload: ReloadReport,
@@ -555,7 +541,6 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
         let Collected {
             names,
             before,
-            group,
             published,
             observed,
             may_move,
@@ -563,57 +548,48 @@ impl<K: RunsPipelines> Reconciler for WorkloadReconciler<K> {
             present,
             options,
             desired_layout,
-        } = collected;
+            ..
+        } = &collected;
         let Assembled {
             assembly,
             secrets,
             reads,
             is_incomplete,
         } = assembled;
-        let changes = published_changes(raw, (&before, &published.values), &assembly, &secrets);
+        let changes = published_changes(raw, (before, &published.values), &assembly, &secrets);
         let builder = PublicationBuilder {
             object,
-            observed: &observed,
-            may_move,
+            observed,
+            may_move: *may_move,
             image: self.installation.image.as_deref(),
             object_name: &names.name,
-            data_directory: &data_directory,
+            data_directory,
             reports_loads: reload::is_observed(request, &options.catalogue),
         };
-        let desired_options = options.in_layout(desired_layout);
-        let plan = Plan::of(&options, desired_options, &assembly, &secrets, planned);
-        let publication = builder.publish(&present, &options, &assembly, secrets, &before);
+        let desired_options = options.in_layout(*desired_layout);
+        let plan = Plan::of(options, desired_options, &assembly, &secrets, planned);
+        let publication = builder.publish(present, options, &assembly, secrets, before);
         let (mut publication, image) = publication.map_err(publication::too_large)?;
         publication
             .services
-            .retain(|service| !foreign.has(&names, service));
+            .retain(|service| !foreign.has(names, service));
         publication.checks = checks.pods;
         publication.validator = validator.desired;
         let objects = Objects {
             object,
-            cluster: self.cluster(request, &names).await?,
-            observed: &observed,
+            cluster: self.cluster(request, names).await?,
+            observed,
             changes,
         };
         let (mut children, change) = objects.desired_with(&mut publication, image)?;
-        self.require_mark_for(&children, request, &names).await?;
+        self.require_mark_for(&children, request, names).await?;
         let planned = plan.and_then(|plan| {
-            let present = plan.names(&present);
+            let present = plan.names(present);
             let planned = plan.publish(&builder, &present)?;
             objects.planned_change(planned, &children, plan.changes)
         });
         let (pods, is_complete) = self
-            .follow(
-                request,
-                Following {
-                    names: &names,
-                    group: &group,
-                    before: &published.parts,
-                    publication: &publication,
-                    assembly: &assembly,
-                },
-                &children,
-            )
+            .follow(request, &collected, &publication, &assembly, &children)
             .await;
         children.push(names.parts_secret(&assembly, &checks.records));
         let reload = pods.reload;
