@@ -1,13 +1,18 @@
 //! Vector pipelines: the webhook denies them with every error, and without the webhook the controller reports the
 //! errors in the status.
 
+use std::time::Duration;
+
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use lockstep_envtest::{Cluster, eventually};
+use lockstep_envtest::{Cluster, eventually, eventually_within};
 use rds_simulator::Simulator;
 use serde_json::{Value, json};
 
 use crate::env::{EnvOptions, NAMESPACE, TestEnv, check, condition};
 use crate::vrl_limits;
+
+/// Time within which a pipeline is validated again.
+const AGAIN: Duration = Duration::from_mins(3);
 
 struct Vector {
     env: TestEnv,
@@ -231,7 +236,8 @@ async fn a_pipeline_that_could_not_be_validated_is_reported_and_validated_again(
     assert!(reason.contains("Internal error: "), "{reason}");
     assert_eq!(status["LastAppliedPipelineHash"], Value::Null, "{status}");
     let url = vector.env.installation.controller_health_url();
-    eventually("another validation", async || {
+    // It begins after 30 seconds, and its two attempts take much CPU time, which other tests need as well.
+    eventually_within(AGAIN, "another validation", async || {
         let metrics = vector.env.metrics(&url).await;
         let count = "lockstep_controller_validations_total{controller=\"vectorpipeline\"} ";
         let mut counts = metrics.lines().filter_map(|line| line.strip_prefix(count));

@@ -175,7 +175,7 @@ mod tests {
         });
         Loads {
             pods: pods.collect(),
-            is_listed: true,
+            listed: None,
             has_leaving: false,
         }
     }

@@ -142,7 +142,7 @@ impl ObservedReloads {
             }
             _ => None,
         };
-        if !loads.is_listed {
+        if loads.listed.is_none() {
             // What is reported stays.
             return ReloadReport {
                 next,

@@ -12,7 +12,7 @@ use kube::api::{Api, ListParams, LogParams};
 use lockstep_controller::{ControllerRegistry, ReconcileTrigger};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::run::reload::log::{self, LogReading};
 use crate::run::reload::pod_state::{Expected, GRACE, Loads};
@@ -192,7 +192,11 @@ impl Observation {
         let params = ListParams::default().labels(&labels.join(",")).match_any();
         let reported = lock(&self.loads).clone();
         let mut reported = (reported, Instant::now());
-        let mut listed: Option<Instant> = None;
+        let mut listed = reported.0.listed;
+        // If all have loaded the configuration, a reconciliation only asks whether there are others, however many follow each other.
+        if let Some(at) = listed.filter(|_| reported.0.is_complete()) {
+            sleep_until(at + LIST).await;
+        }
         loop {
             if listed.is_none_or(|at| at.elapsed() >= LIST) {
                 match timeout(TIMEOUT, pods.list(&params)).await {
@@ -203,6 +207,7 @@ impl Observation {
                             loads.assume_loaded();
                         }
                         listed = Some(Instant::now());
+                        loads.listed = listed;
                     }
                     Ok(Err(error)) => tracing::debug!(%error, "the Pods cannot be listed"),
                     Err(_) => tracing::debug!("the Pods were not listed in time"),
@@ -305,4 +310,119 @@ fn reason(error: &kube::Error) -> &'static str {
 fn problems(loads: &Loads) -> usize {
     use crate::run::reload::pod_state::PodState::{Refused, Stuck, Unknown};
     loads.count(|state| matches!(state, Refused(_) | Stuck(_) | Unknown(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Number of requests for lists and for logs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    struct Requests {
+        lists: usize,
+        logs: usize,
+    }
+
+    /// Observation of a workload with one Pod, whose log is the same at any time.
+    struct Observer {
+        reloads: Reloads,
+        target: Target,
+        requests: Arc<Mutex<Requests>>,
+    }
+
+    impl Observer {
+        fn new(log: &'static str) -> Self {
+            let requests = Arc::new(Mutex::new(Requests::default()));
+            let seen = Arc::clone(&requests);
+            let server = tower::service_fn(move |request: Request<Body>| {
+                let is_log = request.uri().path().ends_with("/log");
+                let mut seen = lock(&seen);
+                let count = if is_log {
+                    &mut seen.logs
+                } else {
+                    &mut seen.lists
+                };
+                *count += 1;
+                let body = if is_log { log.to_owned() } else { pods() };
+                let response = Response::new(Body::from(body.into_bytes()));
+                async { Ok::<_, std::io::Error>(response) }
+            });
+            let client = Client::new(server, "n");
+            let target = Target {
+                namespace: "n".to_owned(),
+                labels: BTreeMap::new(),
+                container: "vector".to_owned(),
+                lines: vec!["file 1".to_owned()],
+                published: Timestamp::now(),
+            };
+            Self {
+                reloads: Reloads::new(client, ControllerRegistry::default(), None),
+                target,
+                requests,
+            }
+        }
+
+        /// Reconciles the workload once a second.
+        async fn reconcile_for(&self, seconds: usize) -> (Loads, Requests) {
+            let trigger = || ReconcileTrigger {
+                controller: "vector".to_owned(),
+                namespace: Some("n".to_owned()),
+                name: "logs".to_owned(),
+            };
+            let before = *lock(&self.requests);
+            let mut loads = Loads::default();
+            for _ in 0..seconds {
+                loads = self.reloads.observe("uid", &self.target, false, trigger());
+                sleep(Duration::from_secs(1)).await;
+            }
+            let after = *lock(&self.requests);
+            let requests = Requests {
+                lists: after.lists - before.lists,
+                logs: after.logs - before.logs,
+            };
+            (loads, requests)
+        }
+    }
+
+    fn pods() -> String {
+        let status = json!({"containerStatuses": [{
+            "name": "vector", "image": "", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}},
+        }]});
+        let pod = json!({"metadata": {"name": "one", "uid": "one"}, "status": status});
+        json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [pod]}).to_string()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_never_loads_a_configuration_is_read_seldom_however_often_the_workload_is_reconciled()
+     {
+        let observer = Observer::new("");
+        let (_, first) = observer.reconcile_for(60).await;
+        assert!((20..=40).contains(&first.logs), "{first:?}");
+        let (loads, _) = observer.reconcile_for(45 * 60).await;
+        assert_eq!(problems(&loads), 1);
+        let (_, later) = observer.reconcile_for(60 * 60).await;
+        let expected = Requests {
+            lists: 12,
+            logs: 12,
+        };
+        assert_eq!(later, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn once_all_pods_have_loaded_a_configuration_only_others_are_looked_for() {
+        let observer = Observer::new("2026-01-01T00:00:00Z file 1\n");
+        let (loads, first) = observer.reconcile_for(10).await;
+        assert!(loads.is_complete());
+        assert_eq!(first, Requests { lists: 1, logs: 1 });
+        // The list that one reconciliation demands comes later, not never.
+        sleep(LIST).await;
+        assert_eq!(lock(&observer.requests).lists, 2);
+        let (_, later) = observer.reconcile_for(600).await;
+        assert_eq!(later.logs, 0);
+        assert!((35..=41).contains(&later.lists), "{later:?}");
+    }
 }

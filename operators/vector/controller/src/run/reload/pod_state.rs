@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use tokio::time::Instant;
 
 use crate::run::reload::log::{LogReading, Reload, file_of};
 
@@ -56,8 +57,8 @@ pub(crate) struct Loads {
     pub(crate) pods: BTreeMap<String, PodLoad>,
     /// If true, Pods are being deleted.
     pub(crate) has_leaving: bool,
-    /// If false, it is not known yet which Pods there are.
-    pub(crate) is_listed: bool,
+    /// Time of the last list of the Pods. None: it is not known yet which there are.
+    pub(crate) listed: Option<Instant>,
 }
 
 /// Configuration that Pods should load.
@@ -79,7 +80,6 @@ impl Loads {
     pub(crate) fn update(&mut self, pods: &[Pod], container: &str, published: Timestamp) {
         let mut before = std::mem::take(&mut self.pods);
         let is_leaving = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some();
-        self.is_listed = true;
         self.has_leaving = pods.iter().any(|pod| is_leaving(&pod));
         for pod in pods.iter().filter(|pod| !is_leaving(pod)) {
             let statuses = pod
@@ -142,7 +142,7 @@ impl Loads {
             pods.map(|load| (load.name.clone(), load.state.clone()))
                 .collect()
         };
-        self.is_listed == other.is_listed && states(self) == states(other)
+        self.listed.is_some() == other.listed.is_some() && states(self) == states(other)
     }
 
     /// Notes what the log of a Pod says, or why it could not be read.

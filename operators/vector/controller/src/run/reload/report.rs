@@ -160,7 +160,7 @@ mod tests {
         });
         Loads {
             pods: pods.collect(),
-            is_listed: true,
+            listed: None,
             has_leaving: false,
         }
     }
