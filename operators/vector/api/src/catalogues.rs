@@ -74,22 +74,32 @@ impl Catalogues {
     /// Returns a fingerprint of the catalogue that the result for a workload depends on.
     #[must_use]
     pub fn digest_for_workload(&self, settings: Option<&Value>, workload: &Value) -> u64 {
-        let known = self.of_release(ImageRelease::of_workload(workload));
-        let preferred = || self.preferred(Section::of(settings).version);
-        known.unwrap_or_else(preferred).digest()
+        self.of_workload(settings, workload).catalogue.digest()
     }
 
-    /// Returns the catalogue for which a workload is validated: that of the release of its image, or the shipped one.
+    /// Returns the catalogue for which the pipelines of a workload are validated: that of its version. A workload without an
+    /// image has the version of the operator's image, and one whose version is not known that which the section of the policy
+    /// sets.
     #[must_use]
-    pub fn of_workload(&self, workload: &Value) -> &Arc<Catalogue> {
-        let known = self.of_release(ImageRelease::of_workload(workload));
-        known.unwrap_or_else(|| self.preferred(None))
+    pub fn of_workload(&self, settings: Option<&Value>, workload: &Value) -> UsedCatalogue {
+        let of_policy = Section::of(settings).version;
+        match ImageRelease::of_workload(workload) {
+            ImageRelease::Unset => self.of_image(ImageRelease::Named(VectorVersion::DEFAULT), None),
+            release => self.of_image(release, of_policy),
+        }
     }
 
-    /// Returns the version that runs a workload, if the results for it were not compared with those of Vector.
-    #[must_use]
-    pub fn unmeasured_of_workload(workload: &Value) -> Option<VectorVersion> {
-        ImageRelease::of_workload(workload).unmeasured()
+    /// Returns the catalogue for which pipelines in an image are validated. `of_policy` is the version that the policy sets.
+    fn of_image(&self, release: ImageRelease, of_policy: Option<VectorVersion>) -> UsedCatalogue {
+        let version = match release {
+            ImageRelease::Named(version) => Some(version),
+            ImageRelease::Unset | ImageRelease::Unknown => of_policy,
+        };
+        let known = self.of_release(release);
+        UsedCatalogue {
+            catalogue: Arc::clone(known.unwrap_or_else(|| self.preferred(of_policy))),
+            unmeasured: version.filter(|version| !version.is_measured()),
+        }
     }
 
     /// Returns the catalogue of a version.
@@ -124,24 +134,13 @@ impl Catalogues {
         version: Option<VectorVersion>,
         releases: &[RunnerRelease],
     ) -> Vec<UsedCatalogue> {
-        let preferred = self.preferred(version);
-        let of_policy = version.filter(|version| !version.is_measured());
-        let known = |runner: &RunnerRelease| self.of_release(runner.release);
+        let of_image = |release| self.of_image(release, version);
         let mut used: Vec<_> = releases
             .iter()
-            .map(|runner| UsedCatalogue {
-                catalogue: Arc::clone(known(runner).unwrap_or(preferred)),
-                unmeasured: match runner.release {
-                    ImageRelease::Named(_) => runner.release.unmeasured(),
-                    ImageRelease::Unset | ImageRelease::Unknown => of_policy,
-                },
-            })
+            .map(|runner| of_image(runner.release))
             .collect();
         if used.is_empty() {
-            used.push(UsedCatalogue {
-                catalogue: Arc::clone(preferred),
-                unmeasured: of_policy,
-            });
+            used.push(of_image(ImageRelease::Unset));
         }
         // Of several releases with one catalogue, a measured one decides.
         used.sort_by_key(|used| (Reverse(used.catalogue.number()), used.unmeasured));
@@ -150,11 +149,12 @@ impl Catalogues {
     }
 }
 
-/// Catalogue for which a pipeline is validated.
-pub(crate) struct UsedCatalogue {
-    pub(crate) catalogue: Arc<Catalogue>,
-    /// Version of the workloads that run the pipeline, if all of them have versions that were not measured.
-    pub(crate) unmeasured: Option<VectorVersion>,
+/// Catalogue for which pipelines are validated.
+pub struct UsedCatalogue {
+    /// Catalogue.
+    pub catalogue: Arc<Catalogue>,
+    /// Version that runs the pipelines, if the rules about its start were not compared with it.
+    pub unmeasured: Option<VectorVersion>,
 }
 
 fn combined(digests: impl Iterator<Item = u64>) -> u64 {

@@ -22,7 +22,7 @@ mod types;
 mod vector_release;
 pub mod workload_namespace;
 
-pub use crate::catalogues::Catalogues;
+pub use crate::catalogues::{Catalogues, UsedCatalogue};
 pub use crate::change_preview::{ChangePreview, PreviewChange};
 pub use crate::component_namespace::ComponentNamespace;
 pub use crate::namespace_audit::NamespaceAudit;

@@ -11,6 +11,10 @@ pub(crate) struct RunnerRelease {
     pub(crate) runner: String,
     /// Release of its image.
     pub(crate) release: ImageRelease,
+    /// True if the tag of the image or the workload names a version that replaces variables in pipelines. If they contradict
+    /// each other, the values of the agent's variables are safe with neither.
+    #[serde(default)]
+    pub(crate) replaces_variables: bool,
 }
 
 /// Release of Vector that a container image contains.
@@ -46,6 +50,15 @@ impl ImageRelease {
     }
 }
 
+/// Returns true if the tag of the image of a stored workload, or the workload, names a version that replaces variables in
+/// pipelines.
+pub(crate) fn replaces_variables(workload: &Value) -> bool {
+    let named = text_of_workload(workload, "vectorVersion").and_then(VectorVersion::parse);
+    let of_image = image_of_workload(workload).and_then(VectorVersion::of_image);
+    let mut versions = named.into_iter().chain(of_image);
+    versions.any(VectorVersion::always_interpolates)
+}
+
 /// Returns the image of a stored workload, if it is set.
 pub(crate) fn image_of_workload(workload: &Value) -> Option<&str> {
     text_of_workload(workload, "image")
@@ -55,16 +68,6 @@ pub(crate) fn image_of_workload(workload: &Value) -> Option<&str> {
 fn text_of_workload<'a>(workload: &'a Value, field: &str) -> Option<&'a str> {
     let spec = &workload["spec"];
     spec["agent"][field].as_str().or(spec[field].as_str())
-}
-
-impl ImageRelease {
-    /// Returns the version, if it is known and the results for it were not compared with those of Vector.
-    pub(crate) fn unmeasured(self) -> Option<VectorVersion> {
-        match self {
-            Self::Named(version) => Some(version).filter(|version| !version.is_measured()),
-            Self::Unset | Self::Unknown => None,
-        }
-    }
 }
 
 /// Part of what a pipeline shares with others.

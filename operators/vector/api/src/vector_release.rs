@@ -90,7 +90,10 @@ pub(crate) fn validate_runners(validation: &CachedValidation, diagnostics: &mut 
             "is validated for {validated}, because there is no catalogue of Vector {version}, which the policy sets; add the catalogue, or change `settings.vector.version` in the policy"
         ));
     }
-    for RunnerRelease { runner, release } in &validation.releases {
+    for RunnerRelease {
+        runner, release, ..
+    } in &validation.releases
+    {
         match release {
             ImageRelease::Unset => {}
             ImageRelease::Named(version) => {

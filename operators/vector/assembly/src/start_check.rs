@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use lockstep_shared_validation::ErrorType;
 use lockstep_vector_api::{Compiler, OptOut, Program, VrlDiagnostic};
 use lockstep_vector_config::{
-    Check, Diagnostic, Interpolation, ProgramScope, VrlEnvironment, validate_config,
+    Check, Diagnostic, Interpolation, ProgramScope, VectorVersion, VrlEnvironment, validate_config,
     validate_http_hosts, validate_start_up,
 };
 use serde_json::{Map, Value, json};
@@ -27,8 +27,8 @@ pub struct StartCheck<'a> {
     pub environment: &'a VrlEnvironment,
     /// Tells whether Vector replaces environment variables.
     pub interpolation: Interpolation,
-    /// Checks whose errors do not count, because the policy only warns about them.
-    pub accepted: &'a BTreeSet<Check>,
+    /// Version of Vector that runs, if the rules about its start were not compared with it. Only those count that it has.
+    pub unmeasured: Option<VectorVersion>,
     /// Errors that count.
     pub extent: Extent,
     /// If true, a part that could not be checked must not be left out: another operator runs it, and its configuration is
@@ -163,7 +163,7 @@ impl StartCheck<'_> {
             let config = together(options, &[&*resolved]);
             let mut errors = self.errors(options, &config, self.environment);
             if matches!(resolved, Cow::Owned(_)) {
-                errors.extend(self.accepted_of_values(options, &part, &config));
+                errors.extend(self.assumed_of_values(options, &part, &config));
             }
             errors.extend(self.http_hosts(options, &part, &resolved));
             if errors.iter().any(is_internal) {
@@ -192,27 +192,33 @@ impl StartCheck<'_> {
         checked
     }
 
-    /// Returns the errors of accepted checks that only the values of Secrets cause: with another value, the author of the pipeline
-    /// has seen no warning about them, and the last one runs on.
-    fn accepted_of_values(
+    /// Returns the errors by rules of other versions that only the values of Secrets cause: the author of the pipeline has seen no
+    /// warning about them, and the last value runs on.
+    fn assumed_of_values(
         &self,
         options: &AssemblyOptions,
         part: &PipelinePart,
         resolved: &Value,
     ) -> Vec<Diagnostic> {
-        let accepted = |config: &Value| {
+        let assumed = |config: &Value| {
             let (opt_out, interpolation) = (OptOut::Administrator, self.interpolation);
             let mut found = validate_start_up(&options.catalogue, config, opt_out, interpolation);
-            found.retain(|problem| self.accepted.contains(&problem.check));
+            found.retain(|problem| self.is_assumed(problem));
             found
         };
-        if self.accepted.is_empty() {
+        if self.unmeasured.is_none() {
             return Vec::new();
         }
-        let seen = accepted(&together(options, &[part]));
-        let mut found = accepted(resolved);
+        let seen = assumed(&together(options, &[part]));
+        let mut found = assumed(resolved);
         found.retain(|problem| !seen.contains(problem));
         found
+    }
+
+    /// Returns true if a rule is one of another version of Vector than that which runs.
+    fn is_assumed(&self, problem: &Diagnostic) -> bool {
+        self.unmeasured
+            .is_some_and(|version| !problem.is_of(version))
     }
 
     /// Returns the errors of URIs in Secrets with which only later versions of Vector do not start. What runs with them runs on.
@@ -348,7 +354,8 @@ impl StartCheck<'_> {
     /// Returns a fingerprint of a part and of what its check depends on.
     fn fingerprint(&self, options: &AssemblyOptions, part: &PipelinePart) -> String {
         let catalogue = options.catalogue.digest();
-        format!("{:?} {catalogue:x} {}", self.extent, part.hash())
+        let (extent, version) = (self.extent, self.unmeasured);
+        format!("{extent:?} {version:?} {catalogue:x} {}", part.hash())
     }
 
     /// Returns the errors of a configuration, without those of its programs.
@@ -375,7 +382,7 @@ impl StartCheck<'_> {
         let (opt_out, interpolation) = (OptOut::Administrator, self.interpolation);
         let starting = validate_start_up(catalogue, config, opt_out, interpolation);
         let all = loading.into_iter().chain(starting);
-        let errors = all.filter(|it| !it.check.is_warning() && !self.accepted.contains(&it.check));
+        let errors = all.filter(|problem| !problem.check.is_warning() && !self.is_assumed(problem));
         // Files of the host cannot be read here, and secrets in programs are a matter of tenants, not of the start.
         let errors =
             errors.filter(|it| !matches!(it.check, Check::ProgramFiles | Check::ProgramSecrets));

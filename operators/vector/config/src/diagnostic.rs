@@ -2,6 +2,8 @@
 
 use lockstep_shared_validation::{ErrorType, FieldError, max_reported};
 
+use crate::vector_version::VectorVersion;
+
 /// Check of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
@@ -63,6 +65,19 @@ pub struct Diagnostic {
     pub check: Check,
     /// Error; its path starts at the root of the configuration.
     pub error: FieldError,
+    /// First version of Vector for which the rule was compared with Vector, or read in its sources.
+    pub since: VectorVersion,
+}
+
+impl Diagnostic {
+    /// Returns true if the rule is one of this version of Vector, and not an assumption about it. The rules about what Vector
+    /// reads are those of the catalogue of the version.
+    #[must_use]
+    pub fn is_of(&self, version: VectorVersion) -> bool {
+        let [.., newest] = VectorVersion::MEASURED;
+        let is_about_start = matches!(self.check, Check::Confinement | Check::StartUp);
+        !is_about_start || (self.since..=newest).contains(&version)
+    }
 }
 
 /// Maximum number of problems of one check that are kept. With one more than are reported, it is known that there are more.
@@ -71,20 +86,42 @@ pub(crate) fn max_kept() -> usize {
 }
 
 /// Collected problems.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct DiagnosticList {
     kept: Vec<Diagnostic>,
+    /// First version of Vector that has the rules which add problems now.
+    since: VectorVersion,
     /// Number of problems of each check that are kept.
     counts: [usize; CHECKS],
 }
 
+impl Default for DiagnosticList {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            since: VectorVersion::FIRST_READ,
+            counts: [0; CHECKS],
+        }
+    }
+}
+
 impl DiagnosticList {
+    /// Sets the first version of Vector that has the rules which add problems from now on.
+    pub(crate) fn rules_since(&mut self, version: VectorVersion) {
+        self.since = version;
+    }
+
     pub(crate) fn add(&mut self, check: Check, error: FieldError) {
         let count = &mut self.counts[check as usize];
         // An internal error is always kept: validation was not complete. The compiler does not run again after one.
         if *count < max_kept() || error.error_type == ErrorType::Internal {
             *count += 1;
-            self.kept.push(Diagnostic { check, error });
+            let since = self.since;
+            self.kept.push(Diagnostic {
+                check,
+                error,
+                since,
+            });
         }
     }
 

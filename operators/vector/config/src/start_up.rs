@@ -88,12 +88,17 @@ pub fn validate_start_up(
     }
     proxy::validate_global(catalogue, fields, interpolation, &mut problems);
     for component in components(fields) {
+        problems.rules_since(VectorVersion::V0_57);
         if component.family == ComponentKind::Sink && catalogue.number() >= VectorVersion::V0_57 {
             confinement::validate(catalogue, &component, opt_out, interpolation, &mut problems);
         }
         let Some(options) = ComponentOptions::new(catalogue, &component, interpolation) else {
             continue;
         };
+        for check in LATER_CHECKS {
+            check(&options, &mut problems);
+        }
+        problems.rules_since(VectorVersion::FIRST_READ);
         for check in CHECKS {
             check(&options, &mut problems);
         }
@@ -115,7 +120,18 @@ const GLOBAL_CHECKS: [GlobalCheck; 5] = [
 /// Check of one component, whatever its type is.
 type ComponentCheck = fn(&ComponentOptions<'_>, &mut DiagnosticList);
 
-const CHECKS: [ComponentCheck; 33] = [
+/// Rules of components whose libraries or options changed in a version before 0.57, so that older ones may differ.
+const LATER_CHECKS: [ComponentCheck; 6] = [
+    azure::validate,
+    azure_blob::validate,
+    databend::validate,
+    kafka::validate,
+    tag_cardinality::validate,
+    user_info::validate,
+];
+
+/// Rules that the sources of [`VectorVersion::FIRST_READ`] have, too, if they have the option.
+const CHECKS: [ComponentCheck; 27] = [
     required::validate,
     batch::validate,
     buffer::validate,
@@ -129,24 +145,18 @@ const CHECKS: [ComponentCheck; 33] = [
     address::validate,
     after_start::validate,
     avro::validate,
-    azure::validate,
-    azure_blob::validate,
-    databend::validate,
     elasticsearch::validate,
     encoding::validate,
     exclusive::validate,
     formats::validate,
     journald::validate,
-    kafka::validate,
     loki::validate,
     lua::validate,
     multicast::validate,
     not_empty::validate,
     numbers::validate,
     patterns::validate,
-    tag_cardinality::validate,
     templates::validate,
     text_endpoints::validate,
     throttle::validate,
-    user_info::validate,
 ];

@@ -20,6 +20,9 @@ impl VectorVersion {
     /// has dashes in the names of secret backends.
     pub const V0_58: Self = Self::zero(58);
 
+    /// First version whose sources were read for the rules about the start: most of them are those of all later versions.
+    pub const FIRST_READ: Self = Self::zero(40);
+
     /// Version of the image of a workload that names none.
     pub const DEFAULT: Self = Self::V0_57;
 

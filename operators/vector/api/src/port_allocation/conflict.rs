@@ -112,6 +112,7 @@ fn releases<'a>(runners: impl Iterator<Item = &'a &'a Runner>) -> Vec<RunnerRele
     let releases = runners.map(|runner| RunnerRelease {
         runner: runner.name.clone(),
         release: runner.release,
+        replaces_variables: runner.replaces_variables,
     });
     let releases: Vec<_> = releases.take(MAX_RUNNERS).collect();
     let has_image = |it: &RunnerRelease| it.release != ImageRelease::Unset;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::port_allocation::labels;
 use crate::port_allocation::labels::Labels;
 use crate::port_allocation::status_view::name;
+use crate::runner_release;
 use crate::runner_release::ImageRelease;
 
 /// Endpoint of Vector's own API in the Pods, on all of their addresses.
@@ -23,6 +24,8 @@ pub struct Runner {
     has_metrics: bool,
     /// Release of the image.
     pub(crate) release: ImageRelease,
+    /// True if its version may replace variables in pipelines.
+    pub(crate) replaces_variables: bool,
 }
 
 impl Runner {
@@ -39,6 +42,7 @@ impl Runner {
             has_api: is_on("api/enabled"),
             has_metrics: is_on("internalMetrics"),
             release: ImageRelease::of_workload(runner),
+            replaces_variables: runner_release::replaces_variables(runner),
         }
     }
 

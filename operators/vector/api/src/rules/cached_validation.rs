@@ -136,20 +136,14 @@ impl CachedValidation {
 
 /// Returns true if a release that may run a pipeline replaces variables whatever the policy says.
 fn may_interpolate(version: Option<VectorVersion>, releases: &[RunnerRelease]) -> bool {
-    let of_runners = releases.iter().map(|runner| match runner.release {
-        ImageRelease::Named(version) => Some(version),
-        ImageRelease::Unset | ImageRelease::Unknown => version,
-    });
-    let mut all: Vec<_> = of_runners.collect();
-    if all.is_empty() {
-        all.push(version);
-    }
-    let mut all = all.into_iter().flatten();
-    all.any(VectorVersion::always_interpolates)
+    let of_policy = version.is_some_and(VectorVersion::always_interpolates);
+    let is_unknown = |runner: &RunnerRelease| !matches!(runner.release, ImageRelease::Named(_));
+    let is_of_policy = releases.is_empty() || releases.iter().any(is_unknown);
+    of_policy && is_of_policy || releases.iter().any(|runner| runner.replaces_variables)
 }
 
-/// Returns the problems with one catalogue. The rules about the start of a version that was not measured are those of
-/// another one, and only advice.
+/// Returns the problems with one catalogue. A rule about the start of a version that was not measured is advice, if it is only
+/// known to be one of another version.
 fn with_advice(used: &UsedCatalogue, problems: &Problems) -> Problems {
     let mut problems = problems.clone();
     let Some(version) = used.unmeasured else {
@@ -157,7 +151,7 @@ fn with_advice(used: &UsedCatalogue, problems: &Problems) -> Problems {
     };
     let measured = used.catalogue.number().nearest_measured();
     for problem in &mut problems.start_up {
-        if matches!(problem.check, Check::StartUp | Check::Confinement) {
+        if !problem.is_of(version) {
             problem.check = Check::UnmeasuredStart;
             problem.error.detail.push_str(&format!(
                 " (a rule of Vector {measured}, which was not compared with Vector {version})"

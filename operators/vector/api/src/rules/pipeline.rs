@@ -215,7 +215,7 @@ fn of_start<K: Pipeline>() -> Vec<Rule<K>> {
         ),
         rule(
             "unmeasured-start",
-            "A version of Vector with which the rules about the start were not compared can build every component, as far as those of the nearest version tell. Versions 0.57 and 0.58 were compared.",
+            "A version of Vector with which the rules about the start were not compared can build every component, as far as rules tell that older versions may not have. Versions 0.57 and 0.58 were compared, and those from 0.40 on were read: what all of them reject denies, as `component-start`.",
             warning,
             CONFIGURATION,
             |context, diagnostics| push_all(Check::UnmeasuredStart, context, diagnostics),

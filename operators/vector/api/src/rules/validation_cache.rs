@@ -92,7 +92,7 @@ mod tests {
     use std::cell::Cell;
 
     use lockstep_shared_validation::{FieldError, FieldPath};
-    use lockstep_vector_config::Check;
+    use lockstep_vector_config::{Check, VectorVersion};
     use serde_json::json;
 
     use super::*;
@@ -102,6 +102,7 @@ mod tests {
         let problem = |error| Diagnostic {
             check: Check::Programs,
             error,
+            since: VectorVersion::FIRST_READ,
         };
         let path = || FieldPath::new("transforms[a].source");
         let wrong = problem(FieldError::invalid_hidden(path(), "wrong"));

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use lockstep_shared_validation::{
     Policy, Ruleset, ValidationRequest, ValidationResult, Validator, ValidatorRegistry,
 };
-use lockstep_vector_config::{Catalogue, VrlEnvironment};
+use lockstep_vector_config::{Catalogue, VectorVersion, VrlEnvironment};
 use lockstep_vector_vrl::InProcessCompiler;
 use serde_json::{Value, json};
 
 use crate::catalogues::Catalogues;
 use crate::rules::context::VectorContext;
+use crate::runner_release;
 use crate::types::agent::Vector;
 use crate::types::pipeline::VectorPipeline;
 
@@ -49,7 +50,10 @@ fn run_by(releases: &[&str]) -> Value {
             "unset" | "unknown" => json!(release),
             version => json!({"named": version}),
         };
-        json!({"runner": "Vector n/a", "release": release})
+        let is_old = release["named"]
+            .as_str()
+            .is_some_and(|version| version < "0.57");
+        json!({"runner": "Vector n/a", "release": release, "replaces_variables": is_old})
     });
     json!({"run_by": [], "taken": [], "releases": releases.collect::<Vec<_>>()})
 }
@@ -139,6 +143,41 @@ fn versions_before_0_57_replace_variables_of_tenants() {
 }
 
 #[test]
+fn a_workload_whose_tag_and_version_contradict_each_other_may_replace_variables() {
+    let replaced = |image: &str, version: &str| {
+        runner_release::replaces_variables(
+            &json!({"spec": {"image": image, "vectorVersion": version}}),
+        )
+    };
+    assert!(replaced("timberio/vector:0.48.0-alpine", "0.57"));
+    assert!(replaced("timberio/vector:0.57.0-alpine", "0.48"));
+    assert!(replaced("mirror/vector:stable", "0.48"));
+    assert!(!replaced("mirror/vector:1.2.0", "0.57"));
+    assert!(!replaced("mirror/vector:stable", ""));
+}
+
+#[test]
+fn the_pipelines_of_a_workload_are_validated_for_its_version_or_that_of_the_policy() {
+    let catalogues = context();
+    let catalogues = catalogues.catalogues();
+    let settings = json!({"version": "0.48"});
+    for (image, of_policy, expected, unmeasured) in [
+        (json!("vector:0.58.0"), true, "0.58", None),
+        (json!("vector:0.48.0"), false, "0.48", Some("0.48")),
+        (json!("vector:stable"), true, "0.48", Some("0.48")),
+        (json!("vector:stable"), false, "0.57", None),
+        (Value::Null, true, "0.57", None),
+        (json!("vector:0.40.0"), false, "0.57", Some("0.40")),
+    ] {
+        let workload = json!({"spec": {"agent": {"image": image}}});
+        let used = catalogues.of_workload(of_policy.then_some(&settings), &workload);
+        assert_eq!(used.catalogue.version, expected, "{image}");
+        let unmeasured = unmeasured.and_then(VectorVersion::parse);
+        assert_eq!(used.unmeasured, unmeasured, "{image}");
+    }
+}
+
+#[test]
 fn the_policy_sets_the_version_of_pipelines_whose_workloads_are_not_known() {
     let rules = Arc::new(rules());
     let validated = |sink: &str, version: &str| {
@@ -177,12 +216,12 @@ fn problems_of_programs_name_the_compiler_for_another_version() {
     );
 }
 
-/// Vector 0.57 does not start with an endpoint without a host, and older versions were not tried.
+/// Vector 0.57 confines templates, and older versions do not.
 #[test]
-fn rules_about_the_start_only_warn_about_versions_that_were_not_measured() {
+fn rules_about_the_start_only_warn_about_versions_that_may_not_have_them() {
     let rules = rules();
     let mut object = pipeline("loki");
-    object["spec"]["sinks"]["out"]["endpoint"] = json!("h:1");
+    object["spec"]["sinks"]["out"]["endpoint"] = json!("http://h:1");
     object["spec"]["sinks"]["out"]["labels"] = json!({"a": "{{ x }}"});
     for (releases, is_denied) in [
         (&["0.57"][..], true),
@@ -213,12 +252,60 @@ fn rules_about_the_start_only_warn_about_versions_that_were_not_measured() {
     }
 }
 
+/// One of a tenant's pipelines would otherwise stop those of all others.
+#[test]
+fn rules_that_all_versions_have_deny_for_versions_that_were_not_measured() {
+    let rules = rules();
+    let broken = [
+        ("websocket", json!({"uri": ":::not a uri"})),
+        ("loki", json!({"endpoint": "h:1", "labels": {"a": "b"}})),
+        (
+            "blackhole",
+            json!({"buffer": {"type": "disk", "max_size": 1000}}),
+        ),
+        (
+            "http",
+            json!({"uri": "http://h/", "batch": {"max_events": 0}}),
+        ),
+        (
+            "http",
+            json!({"uri": "http://h/", "request": {"headers": {"a b": "c"}}}),
+        ),
+        ("elasticsearch", json!({"endpoints": [], "mode": "bulk"})),
+    ];
+    for (kind, options) in &broken {
+        let mut object = pipeline(kind);
+        let sink = &mut object["spec"]["sinks"]["out"];
+        for (name, value) in options.as_object().expect("options") {
+            sink[name] = value.clone();
+        }
+        if *kind == "blackhole" || *kind == "elasticsearch" {
+            sink.as_object_mut().expect("a sink").remove("encoding");
+        }
+        for (release, is_denied) in [
+            ("0.40", true),
+            ("0.56", true),
+            ("0.39", false),
+            ("0.59", false),
+        ] {
+            let shared = run_by(&[release]);
+            let request = ValidationRequest::create(&object).with_related(&shared);
+            let [errors, warnings] = texts(&rules.validate(&request));
+            let has = |list: &[String], rule| list.iter().any(|text| text.contains(rule));
+            let found = has(&errors, "[component-start]");
+            assert_eq!(found, is_denied, "{release} {object}: {errors:?}");
+            let advice = has(&warnings, "[unmeasured-start]");
+            assert_eq!(advice, !is_denied, "{release} {object}: {warnings:?}");
+        }
+    }
+}
+
 #[test]
 fn the_version_of_the_policy_may_be_one_that_was_not_measured() {
     let rules = Arc::new(rules());
     let mut object = pipeline("loki");
-    object["spec"]["sinks"]["out"]["endpoint"] = json!("h:1");
-    object["spec"]["sinks"]["out"]["labels"] = json!({"a": "b"});
+    object["spec"]["sinks"]["out"]["endpoint"] = json!("http://h:1");
+    object["spec"]["sinks"]["out"]["labels"] = json!({"a": "{{ x }}"});
     let denied = |version: &str, rules_of_policy: Value| {
         let file = json!({"settings": {"vector": {"version": version}}, "rules": rules_of_policy});
         let registry = ValidatorRegistry::default().register(rules.clone());
@@ -227,7 +314,7 @@ fn the_version_of_the_policy_may_be_one_that_was_not_measured() {
         let [errors, warnings] = texts(&rules.validate(&request.with_policy(&policy)));
         let has = |list: &[String], rule| list.iter().any(|text| text.contains(rule));
         (
-            has(&errors, "[component-start]"),
+            has(&errors, "[template-confinement]"),
             has(&errors, "[unmeasured-start]"),
             has(&warnings, "[unmeasured-start]"),
         )

@@ -2,7 +2,7 @@ use super::*;
 use crate::assembly::render_all;
 use crate::pipeline::RunnablePipeline;
 use crate::precedence::PublishedParts;
-use lockstep_vector_api::{InProcessCompiler, RunnerKind};
+use lockstep_vector_api::{InProcessCompiler, RunnerKind, VectorVersion};
 
 fn agent() -> AssemblyOptions {
     AssemblyOptions::new(RunnerKind::Agent)
@@ -28,7 +28,7 @@ fn valid(namespace: &str) -> RunnablePipeline {
 
 fn check(
     compiler: fn() -> Box<dyn Compiler>,
-    accepted: &[Check],
+    unmeasured: Option<VectorVersion>,
     passed: &mut BTreeSet<String>,
     options: &AssemblyOptions,
     pipelines: &[RunnablePipeline],
@@ -36,7 +36,7 @@ fn check(
     let mut check = StartCheck {
         environment: &VrlEnvironment::shared(compiler),
         interpolation: Interpolation::Off,
-        accepted: &accepted.iter().copied().collect(),
+        unmeasured,
         extent: Extent::Everything,
         requires_all: true,
         present: PresentState::none(),
@@ -48,7 +48,7 @@ fn check(
 
 fn checked(options: &AssemblyOptions, pipelines: &[RunnablePipeline]) -> Assembly {
     let passed = &mut BTreeSet::new();
-    check(InProcessCompiler::boxed, &[], passed, options, pipelines).expect("a configuration")
+    check(InProcessCompiler::boxed, None, passed, options, pipelines).expect("a configuration")
 }
 
 fn names(assembly: &Assembly) -> Vec<String> {
@@ -98,20 +98,28 @@ fn a_workload_without_pipelines_starts() {
     assert_eq!(found.problems, []);
 }
 
+/// The endpoint is a rule of all versions, and the beginning of a template one of 0.57.
 #[test]
-fn errors_that_the_policy_only_warns_about_do_not_count() {
-    let sink = json!({"type": "blackhole", "inputs": ["t"]});
-    let pipelines = [pipeline("a", ".a = to_int(.b)", &sink)];
-    let passed = &mut BTreeSet::new();
-    let accepted = &[Check::Programs];
-    let found = check(
-        InProcessCompiler::boxed,
-        accepted,
-        passed,
-        &agent(),
-        &pipelines,
-    );
-    assert_eq!(names(&found.expect("a configuration")), ["a/p"]);
+fn rules_of_other_versions_do_not_count() {
+    let sink = |endpoint: &str| {
+        json!({
+            "type": "loki", "inputs": ["t"], "endpoint": endpoint, "labels": {"a": "{{ x }}"},
+            "encoding": {"codec": "json"},
+        })
+    };
+    let pipelines = [
+        pipeline("a", ".a = 1", &sink("http://example:3100")),
+        pipeline("b", ".a = 1", &sink("example:3100")),
+    ];
+    let found = |version: &str| {
+        let (passed, version) = (&mut BTreeSet::new(), VectorVersion::parse(version));
+        let compiler = InProcessCompiler::boxed;
+        let found = check(compiler, version, passed, &agent(), &pipelines);
+        names(&found.expect("a configuration"))
+    };
+    assert_eq!(found("0.57"), [""; 0]);
+    assert_eq!(found("0.48"), ["a/p"]);
+    assert_eq!(found("0.39"), ["a/p", "b/p"]);
 }
 
 /// Compiler that is out of resources.
@@ -127,24 +135,24 @@ impl Compiler for BusyCompiler {
 fn a_part_that_passed_is_not_compiled_again() {
     let mut passed = BTreeSet::new();
     let busy: fn() -> Box<dyn Compiler> = || Box::new(BusyCompiler);
-    let unclear = check(busy, &[], &mut passed, &agent(), &[valid("a")]);
+    let unclear = check(busy, None, &mut passed, &agent(), &[valid("a")]);
     let error = unclear.expect_err("it is busy").to_string();
     assert!(
         error.starts_with("a/p could not be checked: spec.transforms[t]"),
         "{error}"
     );
     let both = [valid("a"), valid("b")];
-    let first = check(InProcessCompiler::boxed, &[], &mut passed, &agent(), &both);
+    let first = check(InProcessCompiler::boxed, None, &mut passed, &agent(), &both);
     let first = first.expect("a configuration");
     assert_eq!(passed.len(), 2);
-    assert_eq!(check(busy, &[], &mut passed, &agent(), &both), Ok(first));
-    let one = check(busy, &[], &mut passed, &agent(), &both[..1]);
+    assert_eq!(check(busy, None, &mut passed, &agent(), &both), Ok(first));
+    let one = check(busy, None, &mut passed, &agent(), &both[..1]);
     assert_eq!(names(&one.expect("a configuration")), ["a/p"]);
     assert_eq!(passed.len(), 1);
-    let unclear = check(busy, &[], &mut passed, &agent(), &[valid("a"), valid("c")]);
+    let unclear = check(busy, None, &mut passed, &agent(), &[valid("a"), valid("c")]);
     assert!(matches!(unclear, Err(StartError::Unclear(_))));
     assert_eq!(passed.len(), 1);
-    let changed = check(busy, &[], &mut passed, &agent(), &[valid("c")]);
+    let changed = check(busy, None, &mut passed, &agent(), &[valid("c")]);
     assert!(matches!(changed, Err(StartError::Unclear(_))));
 }
 
@@ -185,7 +193,7 @@ fn of_parts_that_are_valid_alone_and_not_together_the_last_is_to_blame() {
     let check = StartCheck {
         environment: &VrlEnvironment::shared(InProcessCompiler::boxed),
         interpolation: Interpolation::Off,
-        accepted: &BTreeSet::new(),
+        unmeasured: None,
         extent: Extent::Everything,
         requires_all: true,
         present: PresentState::none(),
@@ -244,7 +252,7 @@ fn checked_with(
     let mut check = StartCheck {
         environment: &VrlEnvironment::shared(compiler),
         interpolation: Interpolation::Off,
-        accepted: &BTreeSet::new(),
+        unmeasured: None,
         extent,
         requires_all: false,
         present: PresentState { values, published },
@@ -346,7 +354,7 @@ fn what_only_pods_have_checked_is_checked_where_the_controller_does() {
         let mut check = StartCheck {
             environment: &VrlEnvironment::shared(InProcessCompiler::boxed),
             interpolation: Interpolation::Off,
-            accepted: &BTreeSet::new(),
+            unmeasured: None,
             extent,
             requires_all: false,
             present: PresentState::none(),
@@ -387,7 +395,7 @@ fn a_uri_without_a_reference_is_that_of_its_author() {
     let mut check = StartCheck {
         environment: &VrlEnvironment::shared(InProcessCompiler::boxed),
         interpolation: Interpolation::On,
-        accepted: &BTreeSet::new(),
+        unmeasured: None,
         extent: Extent::Everything,
         requires_all: false,
         present: PresentState {

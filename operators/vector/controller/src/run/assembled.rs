@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_api::{Check, Interpolation, VrlEnvironment};
+use lockstep_vector_api::{Interpolation, VectorVersion, VrlEnvironment};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, Extent, PipelineKey, PipelinePart, PresentState, PublishedParts,
     Rendered, RunnablePipeline, SecretValues, StartCheck, StartError, render_all,
@@ -140,8 +140,8 @@ pub(crate) struct Start<'a> {
     pub(crate) options: &'a AssemblyOptions,
     pub(crate) environment: &'a VrlEnvironment,
     pub(crate) in_process: InProcess,
-    /// True if the rules about the start were compared with the version of Vector that runs.
-    pub(crate) is_measured: bool,
+    /// Version of Vector that runs, if the rules about its start were not compared with it.
+    pub(crate) unmeasured: Option<VectorVersion>,
     pub(crate) published: &'a Published,
     /// Fingerprints of parts that passed.
     pub(crate) passed: &'a mut BTreeSet<String>,
@@ -155,11 +155,7 @@ impl Start<'_> {
             InProcess::Start(interpolation) => (interpolation, Extent::Everything),
             InProcess::SecretValues(interpolation) => (interpolation, Extent::SecretValues),
         };
-        // Rules of another version are advice.
-        let accepted = match extent {
-            Extent::Everything if !self.is_measured => [Check::Confinement, Check::StartUp].into(),
-            _ => BTreeSet::new(),
-        };
+        let unmeasured = self.unmeasured.filter(|_| extent == Extent::Everything);
         let published = PublishedParts::new(&self.published.parts, &self.published.values);
         let mut problems = BTreeSet::new();
         let mut fallen_back = BTreeSet::new();
@@ -168,7 +164,7 @@ impl Start<'_> {
             let mut check = StartCheck {
                 environment: self.environment,
                 interpolation,
-                accepted: &accepted,
+                unmeasured,
                 extent,
                 requires_all: self.published.is_unknown,
                 present: PresentState {
@@ -259,11 +255,11 @@ mod tests {
         option: &str,
         value: &str,
     ) -> (Vec<PipelinePart>, SecretValues, usize) {
-        assembled_for(true, in_process, option, value)
+        assembled_for(None, in_process, option, value)
     }
 
     fn assembled_for(
-        is_measured: bool,
+        unmeasured: Option<VectorVersion>,
         in_process: InProcess,
         option: &str,
         value: &str,
@@ -284,7 +280,7 @@ mod tests {
             options: &options(),
             environment: &environment,
             in_process,
-            is_measured,
+            unmeasured,
             published: &published,
             passed: &mut BTreeSet::new(),
         };
@@ -309,9 +305,9 @@ mod tests {
         let before = (vec![part("ping_interval")], uri("ws://old"), 1);
         for in_process in [START, VALUES] {
             for option in ["ping_interval", "ping_timeout"] {
-                for is_measured in [true, false] {
-                    let found = assembled_for(is_measured, in_process, option, ":::not a uri");
-                    assert_eq!(found, before, "{in_process:?} {option} {is_measured}");
+                for unmeasured in [None, VectorVersion::parse("0.39")] {
+                    let found = assembled_for(unmeasured, in_process, option, ":::not a uri");
+                    assert_eq!(found, before, "{in_process:?} {option} {unmeasured:?}");
                 }
             }
         }
@@ -335,7 +331,7 @@ mod tests {
             options: &options(),
             environment: &environment,
             in_process: START,
-            is_measured: true,
+            unmeasured: None,
             published: &published,
             passed: &mut BTreeSet::new(),
         };

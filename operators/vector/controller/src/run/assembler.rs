@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::Client;
 use lockstep_controller::{ReadObject, ReconcileError, SecretAccess, SyncRequest};
 use lockstep_vector_api::selection::SelectablePipeline;
-use lockstep_vector_api::{Catalogues, ConfigCheckMode, Interpolation, VectorContext, is_kaasops};
+use lockstep_vector_api::{
+    ConfigCheckMode, Interpolation, UsedCatalogue, VectorContext, is_kaasops,
+};
 use lockstep_vector_assembly::{
     Assembly, AssemblyOptions, InternalMetrics, PipelineKey, PipelineProblem, StartError,
 };
@@ -148,7 +150,7 @@ impl Assembler {
     ) -> Result<StartedAssembly, ReconcileError> {
         let options = options.clone();
         let in_process = in_process(request.parent());
-        let is_measured = Catalogues::unmeasured_of_workload(request.raw_parent()).is_none();
+        let unmeasured = self.catalogue(request).unmeasured;
         let uid = request.raw_parent()["metadata"]["uid"].as_str();
         let uid = uid.unwrap_or_default().to_owned();
         let mut passed = self.passed().remove(&uid).unwrap_or_default();
@@ -159,7 +161,7 @@ impl Assembler {
                 options: &options,
                 environment: context.environment(),
                 in_process,
-                is_measured,
+                unmeasured,
                 published: &published,
                 passed: &mut passed,
             };
@@ -183,16 +185,21 @@ impl Assembler {
         &self,
         request: &SyncRequest<'_, K>,
     ) -> AssemblyOptions {
-        let catalogues = self.context.catalogues();
-        let catalogue = catalogues.of_workload(request.raw_parent());
         let settings = request.policy().settings("vector");
-        let mut options = assembly_options(request.parent(), Arc::clone(catalogue));
+        let mut options = assembly_options(request.parent(), self.catalogue(request).catalogue);
         if let Some(metrics) = &mut options.internal_metrics
             && is_kaasops(settings)
         {
             *metrics = InternalMetrics::ReplacedByAll;
         }
         options
+    }
+
+    /// Returns the catalogue for which the pipelines of a workload are validated.
+    fn catalogue<K: RunsPipelines>(&self, request: &SyncRequest<'_, K>) -> UsedCatalogue {
+        let settings = request.policy().settings("vector");
+        let catalogues = self.context.catalogues();
+        catalogues.of_workload(settings, request.raw_parent())
     }
 
     pub(crate) fn passed(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<String>>> {

@@ -206,7 +206,8 @@ impl ExactCheck {
         pipeline: &SelectablePipeline,
     ) -> Result<Assembly, String> {
         let catalogues = self.context.catalogues();
-        let catalogue = Arc::clone(catalogues.of_workload(&found.raw));
+        // Vector itself validates the configuration, so that the version of the policy decides nothing.
+        let catalogue = catalogues.of_workload(None, &found.raw).catalogue;
         let options = assembly_options(&found.object, catalogue);
         let runnable = RunnablePipeline {
             namespace: pipeline.namespace.clone(),
